@@ -1,0 +1,1 @@
+//! The door: bytes to a message tree, or a typed refusal.

@@ -1,0 +1,3 @@
+//! Query text to canonical form.
+
+pub mod ast;

@@ -1,0 +1,129 @@
+//! The message tree: one message as columns (struct of arrays).
+//!
+//! Elements are numbered in document order from 0 (the root element). Every column of elements
+//! has one entry per element. Text nodes are those of XPath 1.0: maximal runs of character data,
+//! CDATA sections merged in, split by tags, comments and processing instructions. They are numbered
+//! in document order too, so the text nodes inside an element are the half-open range
+//! `text_start[e]..text_end[e]`, and the elements inside it are `e + 1..element_end[e]`.
+//!
+//! Values are spans: most point into the message itself; a value that had to be changed (entity
+//! reference, line end, attribute normalisation) lies in `scratch`.
+
+use crate::names::NameId;
+
+/// No element: the parent of the root.
+pub const NONE: u32 = u32::MAX;
+
+/// A value: a run of bytes of the message or of the scratch buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// Length in bytes, with [`Span::IN_SCRATCH`] set when the bytes lie in the scratch buffer.
+    pub len_and_place: u32,
+}
+
+impl Span {
+    /// Flag bit in `len_and_place`.
+    pub const IN_SCRATCH: u32 = 1 << 31;
+
+    /// A run of the message.
+    pub fn in_message(start: u32, len: u32) -> Self {
+        Span { start, len_and_place: len }
+    }
+
+    /// A run of the scratch buffer.
+    pub fn in_scratch(start: u32, len: u32) -> Self {
+        Span { start, len_and_place: len | Self::IN_SCRATCH }
+    }
+
+    /// Length in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a span is a place, not a collection")]
+    pub fn len(self) -> usize {
+        (self.len_and_place & !Self::IN_SCRATCH) as usize
+    }
+}
+
+/// The columns of one message; reused from message to message.
+#[derive(Debug, Default)]
+pub struct MessageTree {
+    /// Expanded name of each element.
+    pub name: Vec<NameId>,
+    /// Parent element, [`NONE`] for the root.
+    pub parent: Vec<u32>,
+    /// Depth of each element; the root has 0.
+    pub depth: Vec<u32>,
+    /// One past the last element of the subtree.
+    pub element_end: Vec<u32>,
+    /// First attribute of each element; one entry more than there are elements, so that the
+    /// attributes of `e` are `attribute_start[e]..attribute_start[e + 1]`. Namespace declarations
+    /// are not attributes (XPath 1.0, 5.3).
+    pub attribute_start: Vec<u32>,
+    /// First text node inside each element.
+    pub text_start: Vec<u32>,
+    /// One past the last text node inside each element.
+    pub text_end: Vec<u32>,
+    /// Expanded name of each attribute.
+    pub attribute_name: Vec<NameId>,
+    /// Normalised value of each attribute.
+    pub attribute_value: Vec<Span>,
+    /// Element that each text node is a child of.
+    pub text_parent: Vec<u32>,
+    /// Content of each text node, line ends normalised, references expanded.
+    pub text_value: Vec<Span>,
+    /// UTF-8 text of a message that came in another encoding; empty when the message was UTF-8.
+    pub decoded: String,
+    /// Values that differ from the text they came from.
+    pub scratch: String,
+}
+
+impl MessageTree {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.name.len()
+    }
+
+    /// Whether there is no element (true only before the first message).
+    pub fn is_empty(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// Empties all columns, keeping their memory.
+    pub fn clear(&mut self) {
+        self.name.clear();
+        self.parent.clear();
+        self.depth.clear();
+        self.element_end.clear();
+        self.attribute_start.clear();
+        self.text_start.clear();
+        self.text_end.clear();
+        self.attribute_name.clear();
+        self.attribute_value.clear();
+        self.text_parent.clear();
+        self.text_value.clear();
+        self.decoded.clear();
+        self.scratch.clear();
+    }
+}
+
+/// A parsed message: the columns and the bytes their spans point into.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'m> {
+    /// The columns.
+    pub tree: &'m MessageTree,
+    /// The message as UTF-8 (the caller's bytes, or `tree.decoded`).
+    pub source: &'m [u8],
+}
+
+impl<'m> Message<'m> {
+    /// The bytes (valid UTF-8) of a value.
+    pub fn bytes(&self, span: Span) -> &'m [u8] {
+        let start = span.start as usize;
+        let end = start + span.len();
+        if span.len_and_place & Span::IN_SCRATCH == 0 {
+            &self.source[start..end]
+        } else {
+            &self.tree.scratch.as_bytes()[start..end]
+        }
+    }
+}

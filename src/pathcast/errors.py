@@ -1,0 +1,298 @@
+"""Every error Pathcast raises or reports, in one catalogue.
+
+An error is a code and parameters; the catalogue turns them into a sentence with a cause and,
+where there is one, a fix. Codes of query errors are those of the W3C (XPath 2.0, appendix G, where
+1.0 names none); codes of message errors name the constraint of XML 1.0 that was broken.
+
+Example:
+    >>> error = LimitExceededError("limit.depth", limit="depth_max", given=300, maximum=256)
+    >>> print(error)
+    depth_max: 300 given, at most 256 allowed; raise it with Limits(depth_max=...)
+    >>> error.code, error.params["maximum"]
+    ('limit.depth', 256)
+
+This module imports nothing of Pathcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self, TypeAlias
+
+Param: TypeAlias = str | int | float | None
+"""A parameter of an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """One kind of error.
+
+    Attributes:
+        family: The exception class that carries it.
+        template: Sentence with the parameters in braces.
+    """
+
+    family: str
+    template: str
+
+
+class PathcastError(Exception):
+    """Root of the tree of errors.
+
+    Args:
+        code: Key into `CATALOGUE`.
+        **params: What the sentence of the catalogue needs, and what a program may ask for.
+    """
+
+    family: ClassVar[str] = "PathcastError"
+
+    def __init__(self, code: str, **params: Param) -> None:
+        super().__init__(code, params)
+        self.code = code
+        self.params: dict[str, Param] = params
+
+    @property
+    def message(self) -> str:
+        """The sentence of the catalogue, filled in."""
+        return CATALOGUE[self.code].template.format_map(_Blank(self.params))
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.code, self.params))
+
+    def to_dict(self) -> dict[str, Param]:
+        """Code, message and, for errors with a place, line, column and offset."""
+        place = {key: self.params.get(key) for key in ("line", "column", "offset")}
+        return {"code": self.code, "message": self.message, **place}
+
+    @classmethod
+    def from_params(cls, code: str, params: Mapping[str, Param]) -> Self:
+        """The error of this family with parameters that are already a mapping."""
+        return cls(code, **params)
+
+
+def _rebuild(cls: type[PathcastError], code: str, params: dict[str, Param]) -> PathcastError:
+    return cls(code, **params)
+
+
+class _Blank(dict[str, Param]):
+    """A parameter that was not given reads as a question mark rather than hiding the error."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class QuerySyntaxError(PathcastError, ValueError):
+    """The text is not XPath. `params`: query, offset (characters), reason, suggestion.
+
+    `str(error)` shows the query with a caret under the fault.
+    """
+
+    family = "QuerySyntaxError"
+
+    def __str__(self) -> str:
+        query, offset = self.params.get("query"), self.params.get("offset")
+        if not isinstance(query, str) or not isinstance(offset, int):
+            return self.message
+        suggestion = self.params.get("suggestion")
+        tail = f"\n  {suggestion}" if suggestion else ""
+        return f"{self.message}\n{caret(query, offset)}{tail}"
+
+
+class UnsupportedQueryError(QuerySyntaxError):
+    """The query is XPath, but holds a construct that is not evaluated. `params["construct"]`."""
+
+    family = "UnsupportedQueryError"
+
+
+class MessageError(PathcastError, ValueError):
+    """A message was refused. `params`: line and column (from 1), offset (bytes, from 0)."""
+
+    family = "MessageError"
+
+
+class IllFormedMessageError(MessageError):
+    """The message breaks a production or constraint of XML 1.0 or of namespaces in XML."""
+
+    family = "IllFormedMessageError"
+
+
+class EncodingError(MessageError):
+    """The bytes are not text in the encoding that the message declares, or it is not supported."""
+
+    family = "EncodingError"
+
+
+class LimitExceededError(MessageError):
+    """A named limit was exceeded. `params`: limit, given, maximum."""
+
+    family = "LimitExceededError"
+
+
+class DtdRefusedError(MessageError):
+    """The message has a document type declaration and the policy is `dtd="refuse"`."""
+
+    family = "DtdRefusedError"
+
+
+class UnknownQueryError(PathcastError, KeyError):
+    """No query has this id."""
+
+    family = "UnknownQueryError"
+    __str__ = PathcastError.__str__
+
+
+class DuplicateQueryError(PathcastError, ValueError):
+    """The id is taken."""
+
+    family = "DuplicateQueryError"
+
+
+class SnapshotFormatError(PathcastError, ValueError):
+    """The file is not a snapshot, is of another version, or is damaged."""
+
+    family = "SnapshotFormatError"
+
+
+class SchemaError(PathcastError, ValueError):
+    """A DTD cannot be read or does not serve the purpose."""
+
+    family = "SchemaError"
+
+
+class ConfigError(PathcastError, ValueError):
+    """A setting is missing, unknown or has a value that cannot be used."""
+
+    family = "ConfigError"
+
+
+class KernelMissingError(PathcastError, ImportError):
+    """The native kernel is not installed, and the reference engine was not asked for."""
+
+    family = "KernelMissingError"
+
+
+class KernelBugError(PathcastError, RuntimeError):
+    """The kernel found one of its own invariants broken. Please report it."""
+
+    family = "KernelBugError"
+
+
+def caret(text: str, offset: int) -> str:
+    """The text indented by two, and a caret under the character at `offset`.
+
+    Example:
+        >>> print(caret("/a/b[", 5))
+          /a/b[
+               ^
+    """
+    shown = "".join(" " if c in "\t\r\n" else c for c in text)
+    return f"  {shown}\n  {' ' * offset}^"
+
+
+CATALOGUE: dict[str, CatalogueEntry] = {
+    # Queries. Codes of the W3C; "reason" names what was found and what was expected.
+    "XPST0003": CatalogueEntry("QuerySyntaxError", "XPST0003: {reason}"),
+    "XPST0008": CatalogueEntry("QuerySyntaxError", "XPST0008: variable ${name} is not declared"),
+    "XPST0017": CatalogueEntry("QuerySyntaxError", "XPST0017: {reason}"),
+    "XPST0081": CatalogueEntry("QuerySyntaxError", "XPST0081: prefix {prefix} is not bound"),
+    "query.unsupported": CatalogueEntry(
+        "UnsupportedQueryError", "not supported in a standing query: {construct}"
+    ),
+    "query.unknown": CatalogueEntry("UnknownQueryError", "no query has the id {id}"),
+    "query.duplicate": CatalogueEntry(
+        "DuplicateQueryError", "the id {id} is taken; remove it first or choose another"
+    ),
+    # Limits of a message. Each says limit, value, maximum and how to raise it.
+    **{
+        f"limit.{name}": CatalogueEntry(
+            "LimitExceededError",
+            "{limit}: {given} given, at most {maximum} allowed; raise it with Limits({limit}=...)",
+        )
+        for name in (
+            "message_bytes",
+            "depth",
+            "elements",
+            "attributes",
+            "attribute_value_bytes",
+            "entity_expansion",
+            "names",
+        )
+    },
+    "dtd.refused": CatalogueEntry(
+        "DtdRefusedError",
+        'the message has a document type declaration; allow it with Limits(dtd="internal")',
+    ),
+    # Snapshots.
+    "snapshot.foreign": CatalogueEntry(
+        "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"
+    ),
+    "snapshot.version": CatalogueEntry(
+        "SnapshotFormatError",
+        "{path} has snapshot format {found}, this Pathcast reads {expected}; "
+        "register the queries again and save a new snapshot",
+    ),
+    "snapshot.damaged": CatalogueEntry(
+        "SnapshotFormatError", "{path} is damaged: {reason}; restore it or save it again"
+    ),
+    # The rest.
+    "schema.unreadable": CatalogueEntry("SchemaError", "{path} cannot be read as a DTD: {reason}"),
+    "schema.unusable": CatalogueEntry("SchemaError", "{reason}"),
+    "config.invalid": CatalogueEntry("ConfigError", "{key}: {reason}"),
+    "kernel.missing": CatalogueEntry(
+        "KernelMissingError",
+        "the native kernel cannot be imported ({reason}); install it with "
+        "`pip install pathcast-kernel` or, in a clone, `make build`; to do without it, slowly, "
+        'use engine="reference" or set PATHCAST_ENGINE=reference',
+    ),
+    "kernel.bug": CatalogueEntry("KernelBugError", "the kernel broke its own invariant: {reason}"),
+}
+"""Code of every error -> its family and sentence. Message errors are added below."""
+
+_ILL_FORMED: dict[str, str] = {}
+_ENCODING: dict[str, str] = {}
+
+
+def _place(sentence: str) -> str:
+    return "line {line}, column {column}: " + sentence
+
+
+CATALOGUE |= {
+    code: CatalogueEntry("IllFormedMessageError", _place(text)) for code, text in _ILL_FORMED.items()
+}
+CATALOGUE |= {
+    code: CatalogueEntry("EncodingError", _place(text)) for code, text in _ENCODING.items()
+}
+
+FAMILIES: dict[str, type[PathcastError]] = {
+    cls.family: cls
+    for cls in (
+        QuerySyntaxError,
+        UnsupportedQueryError,
+        IllFormedMessageError,
+        EncodingError,
+        LimitExceededError,
+        DtdRefusedError,
+        UnknownQueryError,
+        DuplicateQueryError,
+        SnapshotFormatError,
+        SchemaError,
+        ConfigError,
+        KernelMissingError,
+        KernelBugError,
+    )
+}
+"""Name of a family -> exception class."""
+
+
+def error_for(code: str, params: Mapping[str, Param]) -> PathcastError:
+    """The error of a code, in the class that the catalogue gives it.
+
+    Example:
+        >>> error_for("query.unknown", {"id": "q9"})
+        UnknownQueryError('query.unknown', {'id': 'q9'})
+    """
+    return FAMILIES[CATALOGUE[code].family](code, **params)

@@ -1,0 +1,69 @@
+"""What a message may cost, in named limits.
+
+Example:
+    >>> Limits(depth_max=64).depth_max
+    64
+    >>> Limits(depth_max=0)
+    Traceback (most recent call last):
+    ...
+    pathcast.errors.ConfigError: depth_max: 0 is not a whole number from 1 on
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from pathcast.errors import ConfigError
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds that the door enforces on one message.
+
+    Attributes:
+        message_bytes_max: Bytes as they arrive; also bounds the decoded text. 8 MiB holds any
+            message of the 22 domains measured, and bounds the time one message can take.
+        depth_max: Elements from the root to the deepest one, both counted.
+        elements_max: Elements.
+        attributes_max: Attributes of one element, namespace declarations included.
+        attribute_value_bytes_max: Bytes of one attribute value after normalisation.
+        entity_expansion_ratio_max: Bytes that entities may expand to, as a multiple of the bytes of
+            the message; the smaller of this and `entity_expansion_bytes_max` holds.
+        entity_expansion_bytes_max: Bytes that entities may expand to, whatever the message's size.
+        names_max: Distinct names of elements and attributes.
+        dtd: "internal" reads the internal subset (never an external one), "refuse" refuses a
+            message with a document type declaration.
+    """
+
+    message_bytes_max: int = 8 * MIB
+    depth_max: int = 256
+    elements_max: int = 1_000_000
+    attributes_max: int = 256
+    attribute_value_bytes_max: int = 64 * KIB
+    entity_expansion_ratio_max: int = 10
+    entity_expansion_bytes_max: int = 8 * MIB
+    names_max: int = 10_000
+    dtd: Literal["internal", "refuse"] = "internal"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "dtd":
+                if value not in ("internal", "refuse"):
+                    raise ConfigError(
+                        "config.invalid", key="dtd", reason=f'{value!r} is not "internal" or "refuse"'
+                    )
+            elif not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ConfigError(
+                    "config.invalid",
+                    key=field.name,
+                    reason=f"{value!r} is not a whole number from 1 on",
+                )
+            elif value > 2**31 - 1:
+                raise ConfigError(
+                    "config.invalid", key=field.name, reason=f"{value} is above 2147483647"
+                )
