@@ -1,0 +1,97 @@
+# Pathcast. `make` alone lists what there is; every target creates what it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PYTHON_VENV := $(BIN)/python
+STAMPS := $(VENV)/.stamps
+# Options for one run, e.g. make test PYTEST="-k snapshot".
+PYTEST ?=
+DEMO   ?=
+BENCH  ?=
+
+PYTHON_CODE := src tests benchmarks examples tools
+KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
+WITH_ENGINE := tools/with-engine $(STAMPS)
+# PyO3 asks this interpreter how to build, so that clippy and maturin agree.
+CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
+
+.PHONY: help demo test check bench nightly fmt build clean kernel kernel-required rust-tests
+
+help: ## list the targets
+	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
+	@echo
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+	@echo
+	@echo "The first call sets up $(VENV) and builds the kernel; that takes a few minutes. PYTHON=... names the Python to use."
+
+demo: $(STAMPS)/python kernel ## push generated messages through the Spark pipeline and show what was delivered
+	@$(WITH_ENGINE) $(PYTHON_VENV) -m pathcast demo $(DEMO)
+
+test: $(STAMPS)/python kernel rust-tests ## run all tests but the long ones: kernel, Python, Spark, doc examples
+	@echo "==> pytest: tests and doc examples"
+	@$(WITH_ENGINE) $(BIN)/pytest $(PYTEST)
+
+check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import rules; changes nothing
+	@echo "==> ruff check"
+	@$(BIN)/ruff check $(PYTHON_CODE)
+	@echo "==> ruff format --check"
+	@$(BIN)/ruff format --check $(PYTHON_CODE)
+	@echo "==> mypy --strict"
+	@$(BIN)/mypy
+	@echo "==> stubtest pathcast_kernel"
+	@$(PYTHON_VENV) -m mypy.stubtest pathcast_kernel
+	@echo "==> import-linter"
+	@$(BIN)/lint-imports
+	@echo "==> cargo fmt --check"
+	@$(CARGO) fmt --all --check
+	@echo "==> cargo clippy, warnings denied"
+	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+
+bench: $(STAMPS)/python kernel-required ## measure the engine, the short set; ratios to lxml's bare parse
+	@$(PYTHON_VENV) -m pathcast bench $(BENCH)
+
+nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz and fault runs
+	@echo "==> cargo test, ignored (long) tests included"
+	@$(CARGO) test --quiet --release --locked -p pathcast-core -- --include-ignored
+	@echo "==> pytest -m nightly"
+	@PATHCAST_NIGHTLY=1 $(BIN)/pytest -m nightly $(PYTEST)
+
+fmt: $(STAMPS)/python ## format Python and Rust sources
+	@$(BIN)/ruff check --fix-only --quiet $(PYTHON_CODE)
+	@$(BIN)/ruff format $(PYTHON_CODE)
+	@cargo fmt --all
+
+build: $(STAMPS)/python kernel-required ## set up the environment and build the kernel
+
+clean: ## remove everything that the other targets created
+	rm -rf $(VENV) build dist target demo-output spark-warehouse metastore_db derby.log
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples tools kernel -name __pycache__ -prune -exec rm -rf {} +
+
+$(STAMPS)/python: pyproject.toml tools/make-venv tools/find-python
+	@tools/make-venv $(VENV)
+	@mkdir -p $(STAMPS)
+	@touch $@
+
+# Built again when a source changed; where it cannot be built, that is said and this succeeds.
+kernel: $(STAMPS)/python
+	@$(MAKE) KERNEL_OPTIONS= -s $(STAMPS)/kernel
+
+kernel-required: $(STAMPS)/python
+	@$(MAKE) KERNEL_OPTIONS=--required -s $(STAMPS)/kernel
+
+$(STAMPS)/kernel: $(KERNEL_SOURCES) tools/build_kernel.py | $(STAMPS)/python
+	@$(PYTHON_VENV) tools/build_kernel.py --stamps $(STAMPS) $(KERNEL_OPTIONS)
+
+rust-tests: kernel
+	@if [ -f $(STAMPS)/kernel-missing ] || ! command -v cargo >/dev/null; then \
+	    echo "!! cargo test SKIPPED: the kernel cannot be built here"; \
+	else \
+	    echo "==> cargo test -p pathcast-core"; \
+	    $(CARGO) test --quiet --locked -p pathcast-core; \
+	fi

@@ -1,0 +1,131 @@
+"""Builds the native kernel in release mode and installs it into the environment that runs this.
+
+What it leaves behind, in the directory of stamps: `kernel` after a build, `kernel-missing` (first
+line: the reason) where no kernel can be had. In the second case it says so, loudly, and ends with
+0 unless `--required` is given, so that demo and test can go on with the reference engine.
+
+Needs nothing but the standard library and, for the build, a Rust toolchain and maturin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WHEELS = ROOT / "build" / "wheels"
+DISTRIBUTION = "pathcast-kernel"
+ERROR_LINES_SHOWN = 25
+
+
+def rust_version_needed() -> tuple[int, ...]:
+    """The oldest Rust that builds the kernel, as Cargo.toml states it."""
+    with (ROOT / "Cargo.toml").open("rb") as file:
+        version: str = tomllib.load(file)["workspace"]["package"]["rust-version"]
+    return tuple(int(part) for part in version.split("."))
+
+
+def why_no_rust() -> str | None:
+    """Why the toolchain cannot build the kernel, or None if it can."""
+    needed = rust_version_needed()
+    text = ".".join(map(str, needed))
+    if shutil.which("cargo") is None or shutil.which("rustc") is None:
+        return f"no Rust toolchain on the PATH (needed: {text} or newer)"
+    answer = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=False)
+    words = answer.stdout.split()
+    if answer.returncode != 0 or len(words) < 2:
+        return f"rustc --version fails: {answer.stderr.strip() or answer.returncode}"
+    found = tuple(int(part) for part in words[1].split("-")[0].split("."))
+    if found < needed:
+        return f"Rust {words[1]} is too old (needed: {text} or newer)"
+    return None
+
+
+def build() -> str | None:
+    """Builds and installs the wheel; gives the reason if that fails."""
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    maturin = [sys.executable, "-m", "maturin", "build", "--release", "--locked"]
+    options = ["--manifest-path", "kernel/Cargo.toml", "--out", str(WHEELS)]
+    options += ["--interpreter", sys.executable, "--compatibility", "linux"]
+    if not sys.platform.startswith("linux"):
+        options = options[:-2]
+    print("==> Building the native kernel in release mode (a few minutes the first time)", flush=True)
+    built = subprocess.run(
+        maturin + options,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if built.returncode != 0:
+        print("\n".join(built.stdout.splitlines()[-ERROR_LINES_SHOWN:]), file=sys.stderr)
+        return "the kernel does not compile here (end of the compiler's output above)"
+    wheel = next(WHEELS.glob("*.whl"))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    installed = subprocess.run(
+        [*pip, "--no-deps", "--no-index", "--force-reinstall", str(wheel)], cwd=ROOT, check=False
+    )
+    if installed.returncode != 0:
+        return f"pip refuses {wheel.name}"
+    # A wheel that installs may still not load: ask before saying that the kernel is there.
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import pathcast_kernel"], capture_output=True, text=True, check=False
+    )
+    if loaded.returncode != 0:
+        return f"the kernel was built but does not load: {loaded.stderr.strip().splitlines()[-1]}"
+    print(f"==> Installed {wheel.name}")
+    return None
+
+
+def uninstall() -> None:
+    """Takes out an older kernel, which would otherwise answer in place of the sources."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "uninstall", "--quiet"]
+    subprocess.run([*pip, "--yes", DISTRIBUTION], stderr=subprocess.DEVNULL, check=False)
+
+
+def banner(reason: str) -> str:
+    """What a person needs to know when there is no kernel."""
+    rule = "!" * 100
+    return f"""
+{rule}
+!!  THE NATIVE KERNEL IS NOT THERE: {reason}
+!!
+!!  What still works: everything, on the reference engine in plain Python, many times slower.
+!!  What does not: tests of the kernel (they count as skipped), make check, make bench.
+!!  How to get it: install Rust {".".join(map(str, rust_version_needed()))} or newer, for example from
+!!  https://rustup.rs, see that cargo reaches a crate registry, and call make build.
+{rule}
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stamps", type=Path, required=True, help="directory of stamps")
+    parser.add_argument(
+        "--required", action="store_true", help="end with 1 where the kernel cannot be had"
+    )
+    arguments = parser.parse_args()
+    stamp, missing = arguments.stamps / "kernel", arguments.stamps / "kernel-missing"
+    if os.environ.get("PATHCAST_ENGINE") == "reference" and not arguments.required:
+        print("==> Kernel not built: PATHCAST_ENGINE=reference asks for the reference engine")
+        return 0
+    reason = why_no_rust() or build()
+    if reason is None:
+        missing.unlink(missing_ok=True)
+        stamp.touch()
+        return 0
+    uninstall()
+    stamp.unlink(missing_ok=True)
+    missing.write_text(reason + "\n", encoding="utf-8")
+    print(banner(reason), file=sys.stderr, flush=True)
+    return 1 if arguments.required else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
