@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pathcast.errors import PathcastError
+from pathcast.limits import MIB, Limits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EngineName: TypeAlias = Literal["kernel", "nfa", "reference"]
 """Which engine answers: the kernel with its lazy DFA, the kernel's plain NFA, or plain Python."""
@@ -95,3 +99,43 @@ Queries: TypeAlias = Iterable[Query]
 
 QueryNumbers: TypeAlias = Sequence[int]
 """Numbers of queries in one snapshot (0-based, ascending)."""
+
+
+CACHE_BYTES_MAX = 256 * MIB
+"""Default bound of what one matcher keeps compiled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatcherOptions:
+    """How a matcher runs.
+
+    Attributes:
+        limits: What one message may cost.
+        threads: Threads of a batch call, from 1 on. The reference engine uses the caller's only.
+        cache_bytes_max: Bytes that compiled label paths may take, over all threads. The reference
+            engine compiles nothing and has no use for it.
+        engine: Which engine answers.
+    """
+
+    limits: Limits
+    threads: int
+    cache_bytes_max: int
+    engine: EngineName
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswer:
+    """What an engine answers to one batch.
+
+    Attributes:
+        matches: `list<uint32>` array: per message the numbers of the satisfied queries, ascending;
+            null for a message that was null, empty for one that was refused.
+        refusals: Position in the batch and error, ascending by position.
+        stats: Counters of the batch.
+        query_ids: Number of a query -> its id. Does not change after it was handed out.
+    """
+
+    matches: pa.Array
+    refusals: Sequence[tuple[int, PathcastError]]
+    stats: BatchStats
+    query_ids: Sequence[str]

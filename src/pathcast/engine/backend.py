@@ -1,0 +1,140 @@
+"""What an engine has to offer, as protocols.
+
+Three kinds of thing: an index that changes, a snapshot that does not, and a matcher made by either.
+`pathcast.reference` and `pathcast.kernel` each are a module of the shape `EngineModule`; the
+facades of this room speak to nothing else, so that an engine can be exchanged without their notice.
+
+This module decides nothing and computes nothing.
+
+Example:
+    >>> from pathcast import reference
+    >>> from pathcast.engine.backend import EngineModule
+    >>> engine: EngineModule = reference
+    >>> len(engine.new_index({}))
+    0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pathcast.limits import Limits
+from pathcast.message import MessageTree
+from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "BatchAnswer",
+    "EngineModule",
+    "IndexBackend",
+    "MatcherBackend",
+    "MatcherOptions",
+    "SnapshotBackend",
+]
+
+
+class MatcherBackend(Protocol):
+    """Matches batches of messages; may be called from several threads, one after another."""
+
+    def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
+        """Matches every message of a `binary` or `large_binary` array, slices included.
+
+        Args:
+            messages: The messages as they arrived; a null has no matches and no error.
+            encoding: Encoding of all messages where the caller knows it better than their
+                declarations; "UTF-8" for what was text before.
+        """
+
+
+class SnapshotBackend(Protocol):
+    """An immutable set of queries."""
+
+    @property
+    def query_ids(self) -> Sequence[str]:
+        """Number of a query -> its id."""
+
+    @property
+    def version(self) -> str:
+        """Hexadecimal digest of the content; equal for a file and what was opened from it."""
+
+    def query(self, query_id: str) -> Query:
+        """The query as it was registered, with all namespaces it may use.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+        """
+
+    def save(self, path: Path) -> None:
+        """Writes the snapshot file; a file of that name is replaced at once or not at all."""
+
+    def matcher(self, options: MatcherOptions) -> MatcherBackend:
+        """A matcher over this snapshot."""
+
+    def __len__(self) -> int:
+        """Number of queries."""
+
+
+class IndexBackend(Protocol):
+    """A set of queries that changes while messages flow."""
+
+    def register(
+        self, queries: Sequence[Query], namespaces: Mapping[str, str]
+    ) -> RegisterReport:
+        """Adds queries. They count from the next batch on.
+
+        Args:
+            queries: The queries; a bad one is reported and leaves no trace.
+            namespaces: Bindings of the index, for prefixes that a query does not bind itself.
+        """
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Takes queries out, lazily. All of them or, if an id is unknown, none.
+
+        Raises:
+            UnknownQueryError: No query has one of the ids.
+        """
+
+    def compact(self) -> None:
+        """Gives back what removed queries still occupy. Numbers of queries may change."""
+
+    def freeze(self) -> SnapshotBackend:
+        """The queries as they are now, immutable."""
+
+    def matcher(self, options: MatcherOptions) -> MatcherBackend:
+        """A matcher that sees every change of the index from its next batch on."""
+
+    def __len__(self) -> int:
+        """Number of queries, removed ones not counted."""
+
+    def __contains__(self, query_id: object) -> bool:
+        """Whether a query has this id."""
+
+
+class EngineModule(Protocol):
+    """The module of an engine."""
+
+    def new_index(self, namespaces: Mapping[str, str]) -> IndexBackend:
+        """An empty index with default bindings of prefixes."""
+
+    def open_snapshot(self, path: Path) -> SnapshotBackend:
+        """Opens a snapshot file.
+
+        Raises:
+            SnapshotFormatError: The file is foreign, of another version or damaged.
+        """
+
+    def parse(
+        self, message: bytes, limits: Limits, encoding: str | None = None
+    ) -> MessageTree:
+        """The tree of one message through this engine's door.
+
+        Raises:
+            MessageError: The door refused the message.
+        """
+
+    def version(self) -> str:
+        """Name and version of the engine."""
