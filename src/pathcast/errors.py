@@ -138,6 +138,12 @@ class DtdRefusedError(MessageError):
     family = "DtdRefusedError"
 
 
+class UnreadableMessageError(MessageError):
+    """The bytes of a message could not be had: no such file, no permission, a failing disk."""
+
+    family = "UnreadableMessageError"
+
+
 class UnknownQueryError(PathcastError, KeyError):
     """No query has this id."""
 
@@ -167,6 +173,12 @@ class ConfigError(PathcastError, ValueError):
     """A setting is missing, unknown or has a value that cannot be used."""
 
     family = "ConfigError"
+
+
+class MissingDependencyError(PathcastError, ImportError):
+    """A library of an optional part is not installed."""
+
+    family = "MissingDependencyError"
 
 
 class KernelMissingError(PathcastError, ImportError):
@@ -226,6 +238,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "DtdRefusedError",
         'the message has a document type declaration; allow it with Limits(dtd="internal")',
     ),
+    "message.unreadable": CatalogueEntry(
+        "UnreadableMessageError", "{path} cannot be read: {reason}"
+    ),
     # Snapshots.
     "snapshot.foreign": CatalogueEntry(
         "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"
@@ -242,6 +257,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "schema.unreadable": CatalogueEntry("SchemaError", "{path} cannot be read as a DTD: {reason}"),
     "schema.unusable": CatalogueEntry("SchemaError", "{reason}"),
     "config.invalid": CatalogueEntry("ConfigError", "{key}: {reason}"),
+    "dependency.missing": CatalogueEntry(
+        "MissingDependencyError",
+        "{purpose} needs {module}, which is not installed: pip install 'pathcast[{extra}]'",
+    ),
     "kernel.missing": CatalogueEntry(
         "KernelMissingError",
         "the native kernel cannot be imported ({reason}); install it with "
@@ -276,11 +295,13 @@ FAMILIES: dict[str, type[PathcastError]] = {
         EncodingError,
         LimitExceededError,
         DtdRefusedError,
+        UnreadableMessageError,
         UnknownQueryError,
         DuplicateQueryError,
         SnapshotFormatError,
         SchemaError,
         ConfigError,
+        MissingDependencyError,
         KernelMissingError,
         KernelBugError,
     )
