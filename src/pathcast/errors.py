@@ -256,6 +256,15 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     # The rest.
     "schema.unreadable": CatalogueEntry("SchemaError", "{path} cannot be read as a DTD: {reason}"),
     "schema.unusable": CatalogueEntry("SchemaError", "{reason}"),
+    "schema.lxml_missing": CatalogueEntry(
+        "SchemaError",
+        "reading a DTD needs lxml ({reason}); install it with `pip install 'pathcast[workload]'`",
+    ),
+    "workload.exhausted": CatalogueEntry(
+        "ConfigError",
+        "only {found} distinct queries of {requested} were found in {attempts} attempts; "
+        "ask for fewer, or raise depth_max, wildcard, descendant or predicates",
+    ),
     "config.invalid": CatalogueEntry("ConfigError", "{key}: {reason}"),
     "dependency.missing": CatalogueEntry(
         "MissingDependencyError",

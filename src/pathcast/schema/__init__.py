@@ -1,0 +1,42 @@
+"""Schemas: a DTD as an element graph.
+
+Example:
+    >>> graph = parse_dtd("<!ELEMENT note (para+)><!ELEMENT para (#PCDATA)>")
+    >>> graph.root_candidates, len(graph)
+    (('note',), 2)
+
+It holds no XSD reader and no schema-driven rewriting of queries.
+"""
+
+from pathcast.schema.dtd import parse_dtd, read_dtd
+from pathcast.schema.graph import (
+    Attribute,
+    AttributeDefault,
+    AttributeType,
+    Child,
+    ChoiceParticle,
+    ContentKind,
+    Element,
+    ElementGraph,
+    NameParticle,
+    Occurrence,
+    Particle,
+    SequenceParticle,
+)
+
+__all__ = [
+    "Attribute",
+    "AttributeDefault",
+    "AttributeType",
+    "Child",
+    "ChoiceParticle",
+    "ContentKind",
+    "Element",
+    "ElementGraph",
+    "NameParticle",
+    "Occurrence",
+    "Particle",
+    "SequenceParticle",
+    "parse_dtd",
+    "read_dtd",
+]
