@@ -54,7 +54,9 @@ def build() -> str | None:
     options += ["--interpreter", sys.executable, "--compatibility", "linux"]
     if not sys.platform.startswith("linux"):
         options = options[:-2]
-    print("==> Building the native kernel in release mode (a few minutes the first time)", flush=True)
+    print(
+        "==> Building the native kernel in release mode (a few minutes the first time)", flush=True
+    )
     built = subprocess.run(
         maturin + options,
         cwd=ROOT,
@@ -75,7 +77,10 @@ def build() -> str | None:
         return f"pip refuses {wheel.name}"
     # A wheel that installs may still not load: ask before saying that the kernel is there.
     loaded = subprocess.run(
-        [sys.executable, "-c", "import pathcast_kernel"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", "import pathcast_kernel"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if loaded.returncode != 0:
         return f"the kernel was built but does not load: {loaded.stderr.strip().splitlines()[-1]}"
@@ -92,14 +97,15 @@ def uninstall() -> None:
 def banner(reason: str) -> str:
     """What a person needs to know when there is no kernel."""
     rule = "!" * 100
+    rust = ".".join(map(str, rust_version_needed()))
     return f"""
 {rule}
 !!  THE NATIVE KERNEL IS NOT THERE: {reason}
 !!
 !!  What still works: everything, on the reference engine in plain Python, many times slower.
 !!  What does not: tests of the kernel (they count as skipped), make check, make bench.
-!!  How to get it: install Rust {".".join(map(str, rust_version_needed()))} or newer, for example from
-!!  https://rustup.rs, see that cargo reaches a crate registry, and call make build.
+!!  How to get it: install Rust {rust} or newer, for example from https://rustup.rs,
+!!  see that cargo reaches a crate registry, and call make build.
 {rule}
 """
 
