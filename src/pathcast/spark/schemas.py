@@ -1,0 +1,86 @@
+"""The columns of every frame and file that this room writes, and what they hold.
+
+Message ids are strings, whatever the id column of the source was. Query numbers are `int`, since
+Spark has no unsigned type; a snapshot holds fewer than 2^31 queries. `query_ids` is sorted by
+id, `query_numbers` ascending.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+Ids: TypeAlias = Literal["ids", "numbers"]
+"""Whether matches name queries by id, or by number in the snapshot of the row."""
+
+SOURCE = StructType(
+    [
+        StructField("message_id", StringType(), nullable=False),
+        StructField("message", BinaryType(), nullable=True),
+        StructField("bytes", LongType(), nullable=False),
+        StructField("code", StringType(), nullable=True),
+        StructField("reason", StringType(), nullable=True),
+    ]
+)
+"""A message as a source hands it on. `message` is null when it could not be read, and `code` and
+`reason` then say why."""
+
+_MESSAGE_ID = StructField("message_id", StringType(), nullable=True)
+_VERSION = StructField("snapshot_version", StringType(), nullable=False)
+_BYTES = StructField("bytes", LongType(), nullable=False)
+_QUERY_IDS = StructField("query_ids", ArrayType(StringType(), containsNull=False), nullable=True)
+_QUERY_NUMBERS = StructField(
+    "query_numbers", ArrayType(IntegerType(), containsNull=False), nullable=True
+)
+_REASON = (
+    StructField("code", StringType(), nullable=True),
+    StructField("message", StringType(), nullable=True),
+    StructField("line", IntegerType(), nullable=True),
+    StructField("column", IntegerType(), nullable=True),
+    StructField("offset", LongType(), nullable=True),
+)
+
+
+def verdicts(ids: Ids) -> StructType:
+    """One row a message: what it matched, or (`code` is not null) why it was refused."""
+    queries = _QUERY_IDS if ids == "ids" else _QUERY_NUMBERS
+    return StructType([_MESSAGE_ID, queries, _VERSION, _BYTES, *_REASON])
+
+
+def matches(ids: Ids) -> StructType:
+    """One row a message that was not refused; the list is empty when nothing matched."""
+    return StructType([_MESSAGE_ID, _QUERY_IDS if ids == "ids" else _QUERY_NUMBERS, _VERSION])
+
+
+DEAD_LETTERS = StructType([_MESSAGE_ID, *_REASON, _BYTES, _VERSION])
+"""One row a refused message. `line` and `column` count from 1, `offset` in bytes from 0."""
+
+SUBSCRIPTIONS = StructType(
+    [
+        StructField("subscriber", StringType(), nullable=False),
+        StructField("query_id", StringType(), nullable=False),
+        StructField("query_number", IntegerType(), nullable=False),
+    ]
+)
+"""Who gets the messages of which query; `query_number` belongs to one snapshot."""
+
+INBOXES = StructType(
+    [
+        StructField("subscriber", StringType(), nullable=False),
+        StructField("query_id", StringType(), nullable=False),
+        StructField("message_id", StringType(), nullable=True),
+        StructField("delivery_id", StringType(), nullable=False),
+        StructField("snapshot_version", StringType(), nullable=False),
+        StructField("bucket", IntegerType(), nullable=False),
+    ]
+)
+"""One row a delivery. `bucket` is the hash of the subscriber modulo the number of buckets."""
