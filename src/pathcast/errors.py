@@ -220,6 +220,12 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "query.unsupported": CatalogueEntry(
         "UnsupportedQueryError", "not supported in a standing query: {construct}"
     ),
+    "query.too_long": CatalogueEntry(
+        "QuerySyntaxError", "the query has {given} bytes, at most {maximum} are allowed"
+    ),
+    "query.too_deep": CatalogueEntry(
+        "QuerySyntaxError", "predicates, parentheses and calls nest deeper than {maximum}"
+    ),
     "query.unknown": CatalogueEntry("UnknownQueryError", "no query has the id {id}"),
     "query.duplicate": CatalogueEntry(
         "DuplicateQueryError", "the id {id} is taken; remove it first or choose another"

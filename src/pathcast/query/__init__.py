@@ -1,0 +1,66 @@
+"""Query text -> syntax tree -> normal form -> canonical text.
+
+The whole grammar of XPath 1.0 is parsed; location paths with value predicates, positions and
+nested paths are evaluated; everything else is refused by name. docs/query-language.md has the list.
+
+Example:
+    >>> canonical_form("/nitf/head//tobject[ 'news' = attribute::type ]")
+    "/nitf/head//tobject[@type='news']"
+"""
+
+from __future__ import annotations
+
+from pathcast.query.canonical import canonical_text
+from pathcast.query.names import Namespaces
+from pathcast.query.normal import (
+    AnyIn,
+    AnyName,
+    AnyNamespace,
+    AttributeCondition,
+    Axis,
+    Comparison,
+    Condition,
+    Constant,
+    Name,
+    NameTest,
+    NestedCondition,
+    NormalQuery,
+    Operator,
+    Position,
+    Stage,
+    Step,
+    TextCondition,
+    ValueCondition,
+)
+from pathcast.query.normaliser import canonical_form, normalise
+from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, parse
+from pathcast.query.syntax import Expr
+
+__all__ = [
+    "DEPTH_MAX",
+    "TEXT_BYTES_MAX",
+    "AnyIn",
+    "AnyName",
+    "AnyNamespace",
+    "AttributeCondition",
+    "Axis",
+    "Comparison",
+    "Condition",
+    "Constant",
+    "Expr",
+    "Name",
+    "NameTest",
+    "Namespaces",
+    "NestedCondition",
+    "NormalQuery",
+    "Operator",
+    "Position",
+    "Stage",
+    "Step",
+    "TextCondition",
+    "ValueCondition",
+    "canonical_form",
+    "canonical_text",
+    "normalise",
+    "parse",
+]

@@ -1,0 +1,121 @@
+"""Normal form -> canonical text.
+
+Equal normal forms have equal canonical texts, and a canonical text parses back to its normal form
+with no namespaces bound. The kernel writes the same text, byte for byte.
+
+Example:
+    >>> from pathcast.query.normaliser import normalise
+    >>> canonical_text(normalise("/child::a[ 3 < b/@c ]//*/text()"))
+    '/a[b[@c>3]]//*[text()]'
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pathcast.query.normal import (
+    AnyIn,
+    AnyName,
+    AnyNamespace,
+    AttributeCondition,
+    Axis,
+    Comparison,
+    Condition,
+    Constant,
+    NameTest,
+    NormalQuery,
+    Position,
+    Stage,
+    Step,
+    TextCondition,
+    ValueCondition,
+)
+
+
+def canonical_text(query: NormalQuery) -> str:
+    """The canonical text of a query.
+
+    Args:
+        query: The normal form.
+
+    Returns:
+        The text. It is XPath 1.0 except for `Q{uri}name`, `*:name` and `//.[...]`.
+
+    Cost: linear in the text, times the depth of nested paths.
+    """
+    return "".join(_step(step) for step in query.steps)
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition as it stands between the brackets; conditions are sorted by it."""
+    if isinstance(condition, AttributeCondition):
+        return "@" + name_test_text(condition.test) + _comparison(condition.compare)
+    if isinstance(condition, TextCondition):
+        return "text()" + _comparison(condition.compare)
+    if isinstance(condition, ValueCondition):
+        return "." + _comparison(condition.compare)
+    first, *others = condition.steps
+    start = "" if first.axis is Axis.CHILD else "." + _separator(first)
+    return start + _from_test(first) + "".join(_step(step) for step in others)
+
+
+def position_text(position: Position) -> str:
+    """A position as it stands between the brackets; positions are sorted by it."""
+    return f"position(){position.operator.value}{number_text(position.number)}"
+
+
+def name_test_text(test: NameTest) -> str:
+    """A name test, its namespace as `Q{uri}`."""
+    if isinstance(test, AnyName):
+        return "*"
+    if isinstance(test, AnyIn):
+        return f"Q{{{test.uri}}}*"
+    if isinstance(test, AnyNamespace):
+        return f"*:{test.local}"
+    return f"Q{{{test.uri}}}{test.local}" if test.uri else test.local
+
+
+def number_text(number: float) -> str:
+    """The shortest decimal that reads back as the number, without exponent.
+
+    Example:
+        >>> number_text(5.0), number_text(-0.0), number_text(1e21), number_text(2.5e-7)
+        ('5', '0', '1000000000000000000000', '0.00000025')
+    """
+    if number.is_integer() and abs(number) < 1e15:
+        return str(int(number))
+    text = format(Decimal(repr(number)), "f")
+    return text.removesuffix(".0")
+
+
+def _separator(step: Step) -> str:
+    return "/" if step.axis is Axis.CHILD else "//"
+
+
+def _step(step: Step) -> str:
+    return _separator(step) + _from_test(step)
+
+
+def _from_test(step: Step) -> str:
+    is_or_self = step.axis is Axis.DESCENDANT_OR_SELF
+    test = "." if is_or_self else name_test_text(step.test)
+    return test + "".join(_stage(stage) for stage in step.stages)
+
+
+def _stage(stage: Stage) -> str:
+    positions = " and ".join(position_text(position) for position in stage.positions)
+    conditions = "".join(f"[{condition_text(condition)}]" for condition in stage.conditions)
+    return (f"[{positions}]" if positions else "") + conditions
+
+
+def _comparison(compare: Comparison | None) -> str:
+    if compare is None:
+        return ""
+    return compare.operator.value + _constant(compare.constant)
+
+
+def _constant(constant: Constant) -> str:
+    if isinstance(constant, float):
+        return number_text(constant)
+    quote = '"' if "'" in constant else "'"
+    return f"{quote}{constant}{quote}"

@@ -1,0 +1,64 @@
+"""The functions an expression may call, and how many arguments each takes.
+
+The core library (XPath 1.0, section 4), and `doc` and `document`, with which papers begin a path.
+Calling one is always good XPath; whether it is evaluated is the normaliser's matter.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+_MANY: Final = 1 << 16
+
+ARGUMENT_COUNTS: Final = MappingProxyType(
+    {
+        "last": (0, 0),
+        "position": (0, 0),
+        "count": (1, 1),
+        "id": (1, 1),
+        "local-name": (0, 1),
+        "namespace-uri": (0, 1),
+        "name": (0, 1),
+        "string": (0, 1),
+        "concat": (2, _MANY),
+        "starts-with": (2, 2),
+        "contains": (2, 2),
+        "substring-before": (2, 2),
+        "substring-after": (2, 2),
+        "substring": (2, 3),
+        "string-length": (0, 1),
+        "normalize-space": (0, 1),
+        "translate": (3, 3),
+        "boolean": (1, 1),
+        "not": (1, 1),
+        "true": (0, 0),
+        "false": (0, 0),
+        "lang": (1, 1),
+        "number": (0, 1),
+        "sum": (1, 1),
+        "floor": (1, 1),
+        "ceiling": (1, 1),
+        "round": (1, 1),
+        "doc": (1, 1),
+        "document": (1, 1),
+    }
+)
+"""Name -> fewest and most arguments."""
+
+
+def arguments_expected(name: str) -> str:
+    """How many arguments a function takes, in words.
+
+    Example:
+        >>> arguments_expected("substring")
+        '2 to 3 arguments'
+        >>> arguments_expected("not")
+        '1 argument'
+    """
+    fewest, most = ARGUMENT_COUNTS[name]
+    if most == _MANY:
+        return f"{fewest} arguments or more"
+    if fewest != most:
+        return f"{fewest} to {most} arguments"
+    return f"{fewest} argument" if fewest == 1 else f"{fewest or 'no'} arguments"

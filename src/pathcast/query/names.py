@@ -1,0 +1,42 @@
+"""Names as XML writes them, and what a prefix stands for.
+
+This module knows characters and bindings. Which names a query may use where is the grammar's
+matter (`pathcast.query.parser`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+Namespaces: TypeAlias = Mapping[str, str]
+"""Prefix -> namespace URI; the key "" is the default element namespace."""
+
+XML_NAMESPACE: Final = "http://www.w3.org/XML/1998/namespace"
+"""What the prefix `xml` stands for, bound or not (Namespaces in XML 1.0, section 3)."""
+
+# Productions 4 and 4a of XML 1.0 (fifth edition) without the colon.
+_START: Final = (
+    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d"
+    "\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_CHAR: Final = _START + "\\-.0-9\u00b7\u0300-\u036f\u203f-\u2040"
+
+NCNAME: Final = f"[{_START}][{_CHAR}]*"
+"""A regular expression for a name without a colon."""
+
+NCNAME_PATTERN: Final = re.compile(NCNAME)
+"""`NCNAME`, compiled."""
+
+
+def namespace_of(prefix: str, namespaces: Namespaces) -> str | None:
+    """The namespace URI that a prefix is bound to; None if it is not.
+
+    Example:
+        >>> namespace_of("n", {"n": "urn:news"})
+        'urn:news'
+        >>> namespace_of("m", {"n": "urn:news"}) is None
+        True
+    """
+    return XML_NAMESPACE if prefix == "xml" else namespaces.get(prefix)
