@@ -5,8 +5,11 @@
 //! messages when it has grown past its bound; [`NameTable::generation`] changes when that happens.
 
 use hashbrown::HashTable;
-use rustc_hash::FxHasher;
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
+
+/// Drawn once, never changed.
+static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// Number of an expanded name in one [`NameTable`] (0-based).
 pub type NameId = u32;
@@ -32,6 +35,11 @@ impl NameTable {
         self.entries.is_empty()
     }
 
+    /// Bytes of all names.
+    pub fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// Changes whenever the ids given out before have become meaningless.
     pub fn generation(&self) -> u64 {
         self.generation
@@ -49,11 +57,18 @@ impl NameTable {
         &self.text[local as usize..end as usize]
     }
 
+    /// The id of a known expanded name; `hash` is its [`hash_name`], which a caller who asks often
+    /// computes once. Cost: one probe.
+    pub fn find(&self, hash: u64, uri: &str, local: &str) -> Option<NameId> {
+        self.index
+            .find(hash, |&id| self.uri(id) == uri && self.local(id) == local)
+            .copied()
+    }
+
     /// The id of an expanded name, new or known. Cost: one hash of the text.
     pub fn intern(&mut self, uri: &str, local: &str) -> NameId {
         let hash = hash_name(uri, local);
-        let found = self.index.find(hash, |&id| self.uri(id) == uri && self.local(id) == local);
-        if let Some(&id) = found {
+        if let Some(id) = self.find(hash, uri, local) {
             return id;
         }
         let id = self.entries.len() as NameId;
@@ -82,8 +97,10 @@ impl NameTable {
     }
 }
 
-fn hash_name(uri: &str, local: &str) -> u64 {
-    let mut hasher = FxHasher::default();
+/// Hash of an expanded name, for [`NameTable::find`]; the same in every table of this process, and
+/// of no other: it is seeded, so that nobody can send names made to collide.
+pub fn hash_name(uri: &str, local: &str) -> u64 {
+    let mut hasher = SEED.build_hasher();
     hasher.write(uri.as_bytes());
     hasher.write_u8(0xff);
     hasher.write(local.as_bytes());

@@ -1,1 +1,259 @@
 //! The door: bytes to a message tree, or a typed refusal.
+//!
+//! It is what XML 1.0 (fifth edition) and Namespaces in XML 1.0 (third edition) ask of a
+//! non-validating processor, with a bound on everything a message can cost. It fetches nothing:
+//! external entities and the external subset are left out, as the recommendation allows.
+//!
+//! ```
+//! use pathcast_core::door::{Door, Limits};
+//!
+//! let mut door = Door::new(Limits::default());
+//! let parsed = door.parse(b"<a b='1'>x</a>", None)?;
+//! assert_eq!(parsed.names.local(parsed.message.tree.name[0]), "a");
+//!
+//! let refusal = door.parse(b"<a>\n</b>", None).unwrap_err();
+//! assert_eq!(refusal.code.as_str(), "xml.tag.mismatch");
+//! assert_eq!((refusal.line, refusal.column, refusal.offset), (2, 1, 4));
+//! # Ok::<(), pathcast_core::door::Refusal>(())
+//! ```
+//!
+//! What it does not do: validate, keep comments and instructions, resolve relative references.
+
+mod attributes;
+mod chars;
+mod declaration;
+mod dtd;
+mod encoding;
+mod limits;
+mod namespaces;
+mod prolog;
+mod qnames;
+mod references;
+mod refusal;
+mod scan;
+
+pub use limits::{DtdPolicy, Limits};
+pub use refusal::{Code, Param, Refusal};
+
+use crate::names::NameTable;
+use crate::tree::{Message, MessageTree};
+use encoding::{Charset, Detected};
+use refusal::{Fault, Step};
+use scan::Memory;
+
+/// Names kept from message to message, and bytes of their texts.
+const NAMES_KEPT_MAX: usize = 65_536;
+const NAME_BYTES_KEPT_MAX: usize = 8 << 20;
+
+/// Reads messages one after the other, keeping its memory and what it knows of names.
+pub struct Door {
+    limits: Limits,
+    names: NameTable,
+    tree: MessageTree,
+    memory: Memory,
+}
+
+/// What the door gives for a message it lets in.
+#[derive(Clone, Copy, Debug)]
+pub struct Parsed<'m> {
+    /// The tree and the text it points into.
+    pub message: Message<'m>,
+    /// The names that the tree's ids stand for.
+    pub names: &'m NameTable,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Door {
+    /// A door with these limits.
+    pub fn new(limits: Limits) -> Self {
+        Door {
+            limits,
+            names: NameTable::default(),
+            tree: MessageTree::default(),
+            memory: Memory::new(),
+        }
+    }
+
+    /// The limits it enforces.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The names met so far. Ids stay good while [`NameTable::generation`] does.
+    pub fn names(&self) -> &NameTable {
+        &self.names
+    }
+
+    /// Reads one message. `encoding` is what the caller knows of its encoding; it goes before
+    /// byte order mark and declaration.
+    pub fn parse<'m>(
+        &'m mut self,
+        bytes: &'m [u8],
+        encoding: Option<&str>,
+    ) -> Result<Parsed<'m>, Refusal> {
+        self.begin();
+        let mut decoded = std::mem::take(&mut self.tree.decoded);
+        let outcome = self.parse_into(bytes, encoding, &mut decoded);
+        self.tree.decoded = decoded;
+        match outcome {
+            Ok(start) => {
+                let source = if self.tree.decoded.is_empty() {
+                    &bytes[start..]
+                } else {
+                    self.tree.decoded.as_bytes()
+                };
+                Ok(Parsed {
+                    message: Message {
+                        tree: &self.tree,
+                        source,
+                    },
+                    names: &self.names,
+                })
+            }
+            Err(refusal) => {
+                self.tree.clear();
+                Err(*refusal)
+            }
+        }
+    }
+
+    /// Empties what belongs to the message before, and what has grown too large.
+    fn begin(&mut self) {
+        self.tree.clear();
+        self.memory.open.clear();
+        self.memory.prefixed.clear();
+        if self.names.len() > NAMES_KEPT_MAX || self.names.text_bytes() > NAME_BYTES_KEPT_MAX {
+            self.names.clear();
+            self.memory.qnames.clear();
+        }
+        if self.memory.qnames.is_full() || self.memory.namespaces.is_full() {
+            self.memory.qnames.clear();
+            self.memory.namespaces.clear();
+        }
+        self.memory.namespaces.begin();
+    }
+
+    /// Gives the length of the byte order mark.
+    fn parse_into(
+        &mut self,
+        bytes: &[u8],
+        encoding: Option<&str>,
+        decoded: &mut String,
+    ) -> Result<usize, Box<Refusal>> {
+        let early = Detected {
+            charset: Charset::Latin1,
+            mark: 0,
+            is_given: false,
+        };
+        let refuse = |fault: Box<Fault>| Err(Box::new(refusal_at(*fault, bytes, early, "")));
+        if let Err(fault) = self.check_size(bytes.len()) {
+            return refuse(fault);
+        }
+        let detected = match encoding::detect(bytes, encoding) {
+            Ok(detected) => detected,
+            Err(fault) => return refuse(fault),
+        };
+        let body = &bytes[detected.mark..];
+        let survey = chars::survey(body);
+        let decoding = match detected.charset {
+            Charset::Utf8 | Charset::Ascii => Ok(()),
+            charset => encoding::decode(body, charset, decoded),
+        };
+        if let Err(fault) = decoding.and_then(|()| self.check_size(decoded.len())) {
+            return Err(Box::new(refusal_at(*fault, bytes, detected, decoded)));
+        }
+        let is_decoded = !matches!(detected.charset, Charset::Utf8 | Charset::Ascii);
+        let (text, survey) = if is_decoded {
+            (decoded.as_str(), chars::survey(decoded.as_bytes()))
+        } else {
+            match utf8(body, detected.charset, survey) {
+                Ok(text) => (text, survey),
+                Err(at) => {
+                    let good = std::str::from_utf8(&body[..at]).unwrap_or("");
+                    let fault = encoding::invalid(detected.charset, at);
+                    return Err(Box::new(refusal_at(*fault, bytes, detected, good)));
+                }
+            }
+        };
+        match self.read(text, survey, detected, bytes.len()) {
+            Ok(()) => Ok(detected.mark),
+            Err(fault) => Err(Box::new(refusal_at(*fault, bytes, detected, text))),
+        }
+    }
+
+    fn check_size(&self, len: usize) -> Step<()> {
+        let maximum = u64::from(self.limits.message_bytes_max.min(i32::MAX as u32));
+        if len as u64 <= maximum {
+            return Ok(());
+        }
+        Err(Fault::limit(
+            Code::LimitMessageBytes,
+            0,
+            "message_bytes_max",
+            len as u64,
+            maximum,
+        ))
+    }
+}
+
+/// The message as text, or the place of the first byte that is none.
+fn utf8(body: &[u8], charset: Charset, survey: chars::Survey) -> Result<&str, usize> {
+    if charset == Charset::Ascii && !survey.is_ascii {
+        return Err(body.iter().position(|&byte| byte >= 0x80).unwrap_or(0));
+    }
+    std::str::from_utf8(body).map_err(|error| error.valid_up_to())
+}
+
+/// Counts line and column of a fault.
+#[cold]
+fn refusal_at(fault: Fault, bytes: &[u8], detected: Detected, text: &str) -> Refusal {
+    let body = &bytes[detected.mark.min(bytes.len())..];
+    // Before the encoding is known there is no text; the place is in the bytes themselves.
+    let early: String;
+    let text = if text.is_empty() && fault.at > 0 {
+        early = body[..fault.at.min(body.len())]
+            .iter()
+            .map(|&byte| char::from(byte))
+            .collect();
+        return Refusal {
+            offset: fault.at as u64,
+            ..place(fault, &early, early.len())
+        };
+    } else {
+        text
+    };
+    let offset = detected.mark + encoding::original_offset(detected.charset, body, text, fault.at);
+    let at = fault.at;
+    Refusal {
+        offset: offset as u64,
+        ..place(fault, text, at)
+    }
+}
+
+fn place(fault: Fault, text: &str, at: usize) -> Refusal {
+    let before = text.get(..at).unwrap_or(text);
+    let bytes = before.as_bytes();
+    let mut line = 1;
+    let mut start = 0;
+    for (index, &byte) in bytes.iter().enumerate() {
+        if byte == b'\n' || (byte == b'\r' && text.as_bytes().get(index + 1) != Some(&b'\n')) {
+            line += 1;
+            start = index + 1;
+        }
+    }
+    let column = before[start..].chars().count() as u64 + 1;
+    Refusal {
+        code: fault.code,
+        line,
+        column,
+        offset: 0,
+        params: fault.params,
+    }
+}

@@ -1,0 +1,193 @@
+//! Namespace declarations in scope (Namespaces in XML 1.0, third edition).
+//!
+//! Every distinct chain of declarations has a number, its context; 0 is the empty chain. The
+//! numbers outlive a message, so that messages of one kind meet the names they know.
+
+use super::refusal::{Code, Fault, Step};
+use hashbrown::HashMap;
+use std::hash::RandomState;
+
+pub(super) const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+pub(super) const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
+
+/// Contexts kept from message to message, and bytes of their declarations.
+const CONTEXTS_MAX: usize = 4096;
+const CONTEXT_BYTES_MAX: usize = 1 << 20;
+
+type Range = (u32, u32);
+
+struct Binding {
+    /// Where the URI lies in `uris`; `None` when the prefix is not bound here.
+    uri: Option<Range>,
+    /// Element that declared it last, to find a prefix declared twice.
+    element: u64,
+}
+
+/// The scope of one message, and the contexts of all.
+pub(super) struct Namespaces {
+    prefixes: HashMap<Box<str>, u32, RandomState>,
+    bindings: Vec<Binding>,
+    uris: String,
+    undo: Vec<(u32, Option<Range>)>,
+    contexts: HashMap<Box<[u8]>, u32, RandomState>,
+    context_bytes: usize,
+    next_context: u32,
+    /// Declarations of the element at hand, as the key of its context.
+    declared: Vec<u8>,
+}
+
+impl Namespaces {
+    pub fn new() -> Self {
+        Namespaces {
+            prefixes: HashMap::with_hasher(RandomState::new()),
+            bindings: Vec::new(),
+            uris: String::new(),
+            undo: Vec::new(),
+            contexts: HashMap::with_hasher(RandomState::new()),
+            context_bytes: 0,
+            next_context: 1,
+            declared: Vec::new(),
+        }
+    }
+
+    /// Whether so much is kept that it should be forgotten before the next message.
+    pub fn is_full(&self) -> bool {
+        self.contexts.len() >= CONTEXTS_MAX
+            || self.context_bytes >= CONTEXT_BYTES_MAX
+            || self.next_context >= 1 << 30
+    }
+
+    /// Forgets all contexts.
+    pub fn clear(&mut self) {
+        self.contexts.clear();
+        self.context_bytes = 0;
+        self.next_context = 1;
+    }
+
+    /// Begins a message: nothing is in scope.
+    pub fn begin(&mut self) {
+        if !self.prefixes.is_empty() {
+            self.prefixes.clear();
+            self.bindings.clear();
+            self.uris.clear();
+            self.undo.clear();
+        }
+        self.declared.clear();
+    }
+
+    /// What [`Namespaces::leave`] goes back to.
+    #[inline(always)]
+    pub fn mark(&self) -> u32 {
+        self.undo.len() as u32
+    }
+
+    /// Declares `prefix` ("" for the default namespace) on the element numbered `element`.
+    /// Gives false when the element has declared it already.
+    pub fn declare(&mut self, prefix: &str, uri: &str, element: u64, at: usize) -> Step<bool> {
+        check_declaration(prefix, uri, at)?;
+        let id = match self.prefixes.get(prefix) {
+            Some(&id) => id,
+            None => {
+                let id = self.bindings.len() as u32;
+                self.prefixes.insert(prefix.into(), id);
+                self.bindings.push(Binding {
+                    uri: None,
+                    element: 0,
+                });
+                id
+            }
+        };
+        let binding = &mut self.bindings[id as usize];
+        if binding.element == element {
+            return Ok(false);
+        }
+        binding.element = element;
+        self.undo.push((id, binding.uri));
+        let start = self.uris.len() as u32;
+        self.uris.push_str(uri);
+        binding.uri = Some((start, self.uris.len() as u32));
+        // 0xFF occurs in no UTF-8 text, so the key can be read in one way only.
+        self.declared.extend_from_slice(prefix.as_bytes());
+        self.declared.push(0xFF);
+        self.declared.extend_from_slice(uri.as_bytes());
+        self.declared.push(0xFF);
+        Ok(true)
+    }
+
+    /// Whether the element numbered `element` has declared `prefix`.
+    pub fn has_declared(&self, prefix: &str, element: u64) -> bool {
+        let id = self.prefixes.get(prefix);
+        id.is_some_and(|&id| self.bindings[id as usize].element == element)
+    }
+
+    /// The context inside an element whose declarations have all been given to `declare`.
+    #[inline(always)]
+    pub fn enter(&mut self, parent: u32) -> u32 {
+        if self.declared.is_empty() {
+            parent
+        } else {
+            self.enter_declared(parent)
+        }
+    }
+
+    fn enter_declared(&mut self, parent: u32) -> u32 {
+        self.declared.extend_from_slice(&parent.to_le_bytes());
+        let known = self.contexts.get(self.declared.as_slice()).copied();
+        let context = known.unwrap_or_else(|| {
+            let context = self.next_context;
+            self.next_context += 1;
+            if !self.is_full() {
+                self.context_bytes += self.declared.len();
+                self.contexts
+                    .insert(self.declared.as_slice().into(), context);
+            }
+            context
+        });
+        self.declared.clear();
+        context
+    }
+
+    /// Ends the scope of an element.
+    #[inline(always)]
+    pub fn leave(&mut self, mark: u32) {
+        while self.undo.len() > mark as usize {
+            if let Some((id, uri)) = self.undo.pop() {
+                if let Some((start, end)) = self.bindings[id as usize].uri
+                    && end as usize == self.uris.len()
+                {
+                    self.uris.truncate(start as usize);
+                }
+                self.bindings[id as usize].uri = uri;
+            }
+        }
+    }
+
+    /// URI of a prefix; "" as prefix is the default namespace, "" as URI is none.
+    pub fn resolve(&self, prefix: &str, at: usize) -> Step<&str> {
+        if prefix == "xml" {
+            return Ok(XML_URI);
+        }
+        let bound = self
+            .prefixes
+            .get(prefix)
+            .and_then(|&id| self.bindings[id as usize].uri);
+        match bound {
+            Some((start, end)) => Ok(&self.uris[start as usize..end as usize]),
+            None if prefix.is_empty() => Ok(""),
+            None => Err(Fault::new(Code::NsPrefixUndeclared, at).text("prefix", prefix)),
+        }
+    }
+}
+
+/// Namespaces in XML 1.0, 3: reserved prefixes and namespace names; 5: no prefix undeclaring.
+fn check_declaration(prefix: &str, uri: &str, at: usize) -> Step<()> {
+    let code = match (prefix, uri) {
+        ("xml", XML_URI) => return Ok(()),
+        ("xml" | "xmlns", _) => Code::NsPrefixReserved,
+        (_, XML_URI | XMLNS_URI) => Code::NsUriReserved,
+        ("", _) => return Ok(()),
+        (_, "") => Code::NsPrefixEmpty,
+        _ => return Ok(()),
+    };
+    Err(Fault::new(code, at).text("prefix", prefix).text("uri", uri))
+}

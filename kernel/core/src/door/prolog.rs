@@ -1,0 +1,142 @@
+//! The document as a whole: declaration, what may stand before and after the root element
+//! (productions 1, 22, 27).
+
+use super::Door;
+use super::chars::{Survey, first_illegal, name_end, name_fault, skip_space};
+use super::declaration::Declaration;
+use super::dtd::Dtd;
+use super::encoding::{Detected, check_declared};
+use super::limits::DtdPolicy;
+use super::references::Expansion;
+use super::refusal::{Code, Fault, Step};
+use super::scan::{Pending, Scanner, skip_comment, skip_instruction};
+
+impl Door {
+    /// Reads a decoded message into the tree.
+    pub(super) fn read(
+        &mut self,
+        text: &str,
+        survey: Survey,
+        detected: Detected,
+        message_bytes: usize,
+    ) -> Step<()> {
+        // Reading stops short of the first character that XML does not have. An end met there is
+        // that character's fault.
+        let illegal = first_illegal(text, survey);
+        let legal = &text[..illegal.unwrap_or(text.len())];
+        let outcome = self.read_legal(legal, survey, detected, message_bytes);
+        let Some(at) = illegal else {
+            return outcome;
+        };
+        match outcome {
+            Err(fault) if fault.code != Code::End => Err(fault),
+            _ => {
+                let c = text[at..].chars().next().map_or(0, u32::from);
+                Err(Fault::new(Code::Character, at).text("character", &format!("U+{c:04X}")))
+            }
+        }
+    }
+
+    fn read_legal(
+        &mut self,
+        text: &str,
+        survey: Survey,
+        detected: Detected,
+        message_bytes: usize,
+    ) -> Step<()> {
+        let declaration = Declaration::read(text.as_bytes())?;
+        let mut at = 0;
+        let mut is_standalone = false;
+        if let Some(declaration) = declaration {
+            if let Some((start, end)) = declaration.encoding {
+                check_declared(&text[start..end], detected, start)?;
+            }
+            at = declaration.end;
+            is_standalone = declaration.is_standalone;
+        }
+        let _ = is_standalone;
+        let dtd = Dtd::default();
+        at = skip_misc(text, at)?;
+        if text.as_bytes()[at..].starts_with(b"<!DOCTYPE") {
+            if self.limits.dtd == DtdPolicy::Refuse {
+                return Err(Fault::new(Code::DtdRefused, at));
+            }
+            return Err(Fault::new(Code::Doctype, at));
+        }
+        check_root(text, at)?;
+        self.memory.clock += 1;
+        let message_clock = self.memory.clock;
+        let mut scanner = Scanner {
+            limits: &self.limits,
+            tree: &mut self.tree,
+            names: &mut self.names,
+            memory: &mut self.memory,
+            dtd: &dtd,
+            document: text,
+            has_return: survey.has_return,
+            pending: Pending::Nothing,
+            context: 0,
+            entity_place: None,
+            message_clock,
+            names_seen: 0,
+            expansion: Expansion::new(message_bytes as u64, 0, 0),
+        };
+        at = scanner.root(at)?;
+        self.tree
+            .attribute_start
+            .push(self.tree.attribute_name.len() as u32);
+        at = skip_misc(text, at)?;
+        if at == text.len() {
+            return Ok(());
+        }
+        let is_doctype = text[at..].starts_with("<!DOCTYPE");
+        let code = if is_doctype {
+            Code::DoctypePlace
+        } else {
+            Code::Outside
+        };
+        Err(Fault::new(code, at))
+    }
+}
+
+/// White space, comments and instructions; gives the first byte of anything else.
+fn skip_misc(text: &str, mut at: usize) -> Step<usize> {
+    let bytes = text.as_bytes();
+    loop {
+        at = skip_space(bytes, at);
+        let rest = &bytes[at..];
+        if rest.starts_with(b"<!--") {
+            at = skip_comment(text, at)?;
+        } else if rest.starts_with(b"<?") {
+            at = skip_instruction(text, at)?;
+        } else {
+            return Ok(at);
+        }
+    }
+}
+
+/// The root element must begin here.
+fn check_root(text: &str, at: usize) -> Step<()> {
+    let rest = &text.as_bytes()[at..];
+    match rest {
+        [] => Err(Fault::end(
+            "the prolog; there is no root element",
+            text.len(),
+        )),
+        [b'<', b'!', ..] if b"<!DOCTYPE".starts_with(rest) || b"<!--".starts_with(rest) => {
+            Err(Fault::end("markup", text.len()))
+        }
+        [b'<', b'!', ..] => Err(Fault::new(Code::Markup, at)),
+        [b'<', b'/', ..] => Err(Fault::new(Code::Tag, at).text("expected", "the root element")),
+        [b'<', ..] => {
+            let name = &text[at + 1..name_end(text.as_bytes(), at + 1)];
+            match name_fault(name) {
+                Some(fault) if at + 1 + fault < text.len() => {
+                    Err(Fault::new(Code::Name, at + 1 + fault).text("name", name))
+                }
+                _ => Ok(()),
+            }
+        }
+        _ => Err(Fault::new(Code::Outside, at)),
+    }
+}

@@ -1,0 +1,555 @@
+//! Content: tags, character data, CDATA sections, comments, instructions, references
+//! (productions 39 to 43 and what they use), straight into the columns of the message tree.
+//!
+//! One scanner reads the document and the replacement texts of entities, so a message gives the
+//! same tree whichever way its text is written. Nesting of elements and of entities is kept on
+//! explicit stacks; nothing recurses.
+
+use super::chars::{NAME, SPACE, TEXT_STOP, is, name_end, name_fault, skip_space};
+use super::dtd::{Dtd, Entity};
+use super::limits::Limits;
+use super::namespaces::Namespaces;
+use super::qnames::QNames;
+use super::references::{Expansion, Reference, reference};
+use super::refusal::{Code, Fault, Step};
+use crate::names::{NameId, NameTable};
+use crate::tree::{MessageTree, NONE, Span};
+
+/// An element whose end tag has not been met.
+pub(super) struct Open {
+    pub element: u32,
+    /// Name as written, in the text that holds the start tag.
+    pub name_start: u32,
+    pub name_len: u32,
+    /// Scope outside the element.
+    pub context: u32,
+    pub namespace_mark: u32,
+}
+
+/// Text node at hand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pending {
+    Nothing,
+    /// A run of the document as it is.
+    Source {
+        start: u32,
+        end: u32,
+    },
+    /// Everything in the scratch buffer from here on.
+    Scratch {
+        start: u32,
+    },
+}
+
+/// What outlives a message: stacks that keep their memory, and what is known of names.
+pub(super) struct Memory {
+    pub qnames: QNames,
+    pub namespaces: Namespaces,
+    pub open: Vec<Open>,
+    /// Per name, the last clock at which it was seen: at or after `message_clock`, it has been
+    /// counted in this message; equal to `clock`, it is an attribute of the element at hand.
+    pub seen: Vec<u64>,
+    /// Goes up with every message and every element, never back.
+    pub clock: u64,
+    /// Attributes of the element at hand whose prefix is not resolved yet.
+    pub prefixed: Vec<Prefixed>,
+    pub value: String,
+}
+
+/// An attribute with a prefix: its index and its name as written.
+#[derive(Clone, Copy)]
+pub(super) struct Prefixed {
+    pub attribute: u32,
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Memory {
+    pub fn new() -> Self {
+        Memory {
+            qnames: QNames::new(),
+            namespaces: Namespaces::new(),
+            open: Vec::new(),
+            seen: Vec::new(),
+            clock: 0,
+            prefixed: Vec::new(),
+            value: String::new(),
+        }
+    }
+}
+
+/// One message being read.
+pub(super) struct Scanner<'a> {
+    pub limits: &'a Limits,
+    pub tree: &'a mut MessageTree,
+    pub names: &'a mut NameTable,
+    pub memory: &'a mut Memory,
+    pub dtd: &'a Dtd,
+    /// The document entity.
+    pub document: &'a str,
+    /// The document has carriage returns.
+    pub has_return: bool,
+    pub pending: Pending,
+    /// Scope of the element at hand.
+    pub context: u32,
+    /// Where the outermost entity being read is referred to; `None` in the document itself.
+    pub entity_place: Option<usize>,
+    pub message_clock: u64,
+    pub names_seen: u32,
+    pub expansion: Expansion,
+}
+
+/// Why a run over one text ended.
+enum Stop {
+    /// The root element is closed; the next byte.
+    Closed(usize),
+    /// The text is at its end.
+    End,
+    /// A reference to an entity other than the predefined ones: name, and the next byte.
+    Entity {
+        start: usize,
+        end: usize,
+        next: usize,
+    },
+}
+
+/// A text that waits for the end of an entity it refers to.
+struct Frame<'a> {
+    text: &'a str,
+    resume: usize,
+    open: usize,
+    entity: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// Reads the root element, from its `<` on; gives the byte after it.
+    pub fn root(&mut self, start: usize) -> Step<usize> {
+        let dtd = self.dtd;
+        let mut text = self.document;
+        let mut at = start;
+        let mut frames: Vec<Frame<'a>> = Vec::new();
+        loop {
+            let floor = frames.last().map_or(0, |frame| frame.open);
+            match self.run(text, at, floor)? {
+                Stop::Closed(next) => return Ok(next),
+                Stop::End => match frames.pop() {
+                    None => return Err(Fault::end("the root element", text.len())),
+                    Some(frame) => {
+                        if self.memory.open.len() != frame.open {
+                            return Err(self.unbalanced(dtd.name(frame.entity)));
+                        }
+                        self.expansion.close(frame.entity);
+                        (text, at) = (frame.text, frame.resume);
+                        if frames.is_empty() {
+                            self.entity_place = None;
+                        }
+                    }
+                },
+                Stop::Entity { start, end, next } => {
+                    let place = self.entity_place.unwrap_or(start - 1);
+                    let name = &text[start..end];
+                    match dtd.entity(name, place)? {
+                        None | Some((_, Entity::External)) => at = next,
+                        Some((_, Entity::Unparsed)) => {
+                            return Err(Fault::new(Code::EntityUnparsed, place).text("name", name));
+                        }
+                        Some((entity, Entity::Internal(inner))) => {
+                            self.expansion
+                                .open(entity, name, inner.len(), self.limits, place)?;
+                            let open = self.memory.open.len();
+                            frames.push(Frame {
+                                text,
+                                resume: next,
+                                open,
+                                entity,
+                            });
+                            self.entity_place = Some(place);
+                            (text, at) = (inner, 0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn unbalanced(&self, name: &str) -> Box<Fault> {
+        Fault::new(Code::EntityUnbalanced, self.entity_place.unwrap_or(0)).text("name", name)
+    }
+
+    /// Place in the document of a byte of the text being read.
+    #[inline(always)]
+    pub fn place(&self, at: usize) -> usize {
+        self.entity_place.unwrap_or(at)
+    }
+
+    #[cold]
+    pub fn fault(&self, code: Code, at: usize) -> Box<Fault> {
+        Fault::new(code, self.place(at))
+    }
+
+    /// The text ends inside a construct.
+    #[cold]
+    pub fn end(&self, construct: &str) -> Box<Fault> {
+        match self.entity_place {
+            None => Fault::end(construct, self.document.len()),
+            Some(place) => Fault::new(Code::EntityUnbalanced, place).text("name", construct),
+        }
+    }
+
+    /// Reads content until something happens that concerns more than this text.
+    fn run(&mut self, text: &str, mut at: usize, floor: usize) -> Step<Stop> {
+        let bytes = text.as_bytes();
+        loop {
+            match bytes.get(at) {
+                Some(b'<') => {
+                    at = match bytes.get(at + 1) {
+                        Some(b'/') => {
+                            let next = self.end_tag(text, at, floor)?;
+                            if self.memory.open.is_empty() {
+                                return Ok(Stop::Closed(next));
+                            }
+                            next
+                        }
+                        Some(b'!') => self.markup(text, at)?,
+                        Some(b'?') => {
+                            self.flush_text()?;
+                            self.instruction(text, at)?
+                        }
+                        _ => {
+                            let next = self.start_tag(text, at)?;
+                            if self.memory.open.is_empty() {
+                                return Ok(Stop::Closed(next));
+                            }
+                            next
+                        }
+                    }
+                }
+                Some(b'&') => {
+                    let (found, next) = reference(text, at).map_err(|fault| self.moved(fault))?;
+                    match found {
+                        Reference::Character(c) => self.add_character(c),
+                        Reference::Entity { start, end } => {
+                            return Ok(Stop::Entity { start, end, next });
+                        }
+                    }
+                    at = next;
+                }
+                Some(_) => at = self.characters(text, at)?,
+                None => return Ok(Stop::End),
+            }
+        }
+    }
+
+    /// A fault found in the text being read, told in terms of the document.
+    #[cold]
+    pub fn moved(&self, mut fault: Box<Fault>) -> Box<Fault> {
+        match (self.entity_place, fault.code) {
+            (None, _) => {}
+            (Some(_), Code::End) => return self.end("reference"),
+            (Some(place), _) => fault.at = place,
+        }
+        fault
+    }
+
+    /// Character data up to the next markup or reference (production 14).
+    #[inline(always)]
+    fn characters(&mut self, text: &str, start: usize) -> Step<usize> {
+        let bytes = text.as_bytes();
+        let mut at = start;
+        loop {
+            at = text_stop(bytes, at);
+            if bytes.get(at) != Some(&b']') {
+                break;
+            }
+            if bytes[at..].starts_with(b"]]>") {
+                return Err(self.fault(Code::CdataEnd, at));
+            }
+            at += 1;
+        }
+        self.add_run(text, start, at);
+        Ok(at)
+    }
+
+    /// Adds a run of the text being read to the text node, line ends normalised (2.11).
+    #[inline(always)]
+    fn add_run(&mut self, text: &str, start: usize, end: usize) {
+        let is_document = self.entity_place.is_none();
+        let has_return = self.has_return
+            && is_document
+            && memchr::memchr(b'\r', &text.as_bytes()[start..end]).is_some();
+        if is_document && !has_return && self.pending == Pending::Nothing {
+            self.pending = Pending::Source {
+                start: start as u32,
+                end: end as u32,
+            };
+        } else {
+            self.add_slow(&text[start..end], has_return);
+        }
+    }
+
+    fn add_slow(&mut self, run: &str, has_return: bool) {
+        self.begin_scratch();
+        if has_return {
+            push_with_line_ends(&mut self.tree.scratch, run);
+        } else {
+            self.tree.scratch.push_str(run);
+        }
+    }
+
+    fn add_character(&mut self, c: char) {
+        self.begin_scratch();
+        self.tree.scratch.push(c);
+    }
+
+    /// Makes the text node one that is built in the scratch buffer.
+    fn begin_scratch(&mut self) {
+        let start = self.tree.scratch.len() as u32;
+        match self.pending {
+            Pending::Scratch { .. } => return,
+            Pending::Nothing => {}
+            Pending::Source { start, end } => {
+                self.tree
+                    .scratch
+                    .push_str(&self.document[start as usize..end as usize]);
+            }
+        }
+        self.pending = Pending::Scratch { start };
+    }
+
+    /// Ends the text node at hand, if there is one.
+    #[inline(always)]
+    pub fn flush_text(&mut self) -> Step<()> {
+        let span = match self.pending {
+            Pending::Nothing => return Ok(()),
+            Pending::Source { start, end } => Span::in_message(start, end - start),
+            Pending::Scratch { start } => {
+                let end = self.tree.scratch.len();
+                if end > Span::IN_SCRATCH as usize {
+                    return Err(self.scratch_full());
+                }
+                Span::in_scratch(start, end as u32 - start)
+            }
+        };
+        self.pending = Pending::Nothing;
+        if span.len() > 0 {
+            let parent = self.memory.open.last().map_or(NONE, |open| open.element);
+            self.tree.text_parent.push(parent);
+            self.tree.text_value.push(span);
+        }
+        Ok(())
+    }
+
+    /// The scratch buffer has outgrown what a span can say; only limits raised to gigabytes lead here.
+    #[cold]
+    pub fn scratch_full(&self) -> Box<Fault> {
+        let maximum = u64::from(Span::IN_SCRATCH);
+        let at = self.place(0);
+        let given = self.tree.scratch.len() as u64;
+        Fault::limit(
+            Code::LimitMessageBytes,
+            at,
+            "message_bytes_max",
+            given,
+            maximum,
+        )
+    }
+
+    /// An end tag, from its `<` on (production 42).
+    #[inline(always)]
+    fn end_tag(&mut self, text: &str, at: usize, floor: usize) -> Step<usize> {
+        self.flush_text()?;
+        let bytes = text.as_bytes();
+        let start = at + 2;
+        let Some(open) = self.memory.open.last() else {
+            return Err(self.fault(Code::Tag, at));
+        };
+        if self.memory.open.len() <= floor {
+            return Err(self.end("end tag"));
+        }
+        let (name_start, len) = (open.name_start as usize, open.name_len as usize);
+        let name = &bytes[name_start..name_start + len];
+        let mut next = start + len;
+        if !(bytes[start..].starts_with(name) && bytes.get(next).is_some_and(|&b| !is(b, NAME))) {
+            return Err(self.wrong_end_tag(text, at));
+        }
+        if bytes[next] != b'>' {
+            next = skip_space(bytes, next);
+            match bytes.get(next) {
+                Some(b'>') => {}
+                Some(_) => return Err(self.fault(Code::Tag, next).text("expected", "\">\"")),
+                None => return Err(self.end("an end tag")),
+            }
+        }
+        self.close_element();
+        Ok(next + 1)
+    }
+
+    #[cold]
+    fn wrong_end_tag(&self, text: &str, at: usize) -> Box<Fault> {
+        let bytes = text.as_bytes();
+        let end = name_end(bytes, at + 2);
+        if end == bytes.len() {
+            return self.end("an end tag");
+        }
+        let found = &text[at + 2..end];
+        if let Some(fault) = name_fault(found) {
+            return self.fault(Code::Name, at + 2 + fault).text("name", found);
+        }
+        let expected = self.memory.open.last().map_or("", |open| {
+            &text[open.name_start as usize..(open.name_start + open.name_len) as usize]
+        });
+        self.fault(Code::TagMismatch, at)
+            .text("expected", expected)
+            .text("found", found)
+    }
+
+    /// Ends the innermost element.
+    #[inline(always)]
+    pub fn close_element(&mut self) {
+        if let Some(open) = self.memory.open.pop() {
+            let element = open.element as usize;
+            self.tree.element_end[element] = self.tree.name.len() as u32;
+            self.tree.text_end[element] = self.tree.text_value.len() as u32;
+            self.memory.namespaces.leave(open.namespace_mark);
+            self.context = open.context;
+        }
+    }
+
+    /// What begins with `<!` in content: a comment or a CDATA section.
+    fn markup(&mut self, text: &str, at: usize) -> Step<usize> {
+        let rest = &text.as_bytes()[at..];
+        if rest.starts_with(b"<!--") {
+            self.flush_text()?;
+            return self.comment(text, at);
+        }
+        if rest.starts_with(b"<![CDATA[") {
+            let start = at + 9;
+            let Some(len) = memchr::memmem::find(&text.as_bytes()[start..], b"]]>") else {
+                return Err(self.end("a CDATA section"));
+            };
+            if len > 0 {
+                self.add_run(text, start, start + len);
+            }
+            return Ok(start + len + 3);
+        }
+        let is_cut = |whole: &[u8]| whole.starts_with(rest);
+        if is_cut(b"<!--") || is_cut(b"<![CDATA[") {
+            return Err(self.end("markup"));
+        }
+        let code = if rest.starts_with(b"<!DOCTYPE") {
+            Code::DoctypePlace
+        } else {
+            Code::Markup
+        };
+        Err(self.fault(code, at))
+    }
+
+    /// A comment, from its `<` on; gives the byte after it (production 15).
+    pub fn comment(&self, text: &str, at: usize) -> Step<usize> {
+        skip_comment(text, at).map_err(|fault| self.moved(fault))
+    }
+
+    /// A processing instruction, from its `<` on; gives the byte after it (production 16).
+    pub fn instruction(&self, text: &str, at: usize) -> Step<usize> {
+        skip_instruction(text, at).map_err(|fault| self.moved(fault))
+    }
+
+    /// Counts a name of this message; `mark` is the clock to remember it with.
+    #[inline(always)]
+    pub fn see(&mut self, name: NameId, mark: u64, at: usize) -> Step<u64> {
+        let index = name as usize;
+        if index >= self.memory.seen.len() {
+            self.memory.seen.resize(index + 64, 0);
+        }
+        let before = self.memory.seen[index];
+        if before < self.message_clock {
+            self.names_seen += 1;
+            if self.names_seen > self.limits.names_max {
+                let (given, maximum) = (self.names_seen.into(), self.limits.names_max.into());
+                let at = self.place(at);
+                return Err(Fault::limit(
+                    Code::LimitNames,
+                    at,
+                    "names_max",
+                    given,
+                    maximum,
+                ));
+            }
+            self.memory.seen[index] = mark;
+        } else if mark > before {
+            self.memory.seen[index] = mark;
+        }
+        Ok(before)
+    }
+}
+
+/// First byte from `at` on that needs a closer look.
+#[inline(always)]
+fn text_stop(bytes: &[u8], at: usize) -> usize {
+    let near = bytes.len().min(at + 24);
+    for (step, &byte) in bytes[at..near].iter().enumerate() {
+        if is(byte, TEXT_STOP) {
+            return at + step;
+        }
+    }
+    memchr::memchr3(b'<', b'&', b']', &bytes[near..]).map_or(bytes.len(), |found| near + found)
+}
+
+/// Appends a run with its line ends normalised (2.11).
+pub(super) fn push_with_line_ends(out: &mut String, run: &str) {
+    let mut pieces = run.split('\r');
+    out.push_str(pieces.next().unwrap_or(""));
+    for piece in pieces {
+        if !piece.starts_with('\n') {
+            out.push('\n');
+        }
+        out.push_str(piece);
+    }
+}
+
+/// A comment, from its `<` on; gives the byte after it (production 15).
+pub(super) fn skip_comment(text: &str, at: usize) -> Step<usize> {
+    let bytes = text.as_bytes();
+    let Some(len) = memchr::memmem::find(&bytes[at + 4..], b"--") else {
+        return Err(Fault::end("a comment", text.len()));
+    };
+    let end = at + 4 + len;
+    match bytes.get(end + 2) {
+        Some(b'>') => Ok(end + 3),
+        Some(_) => Err(Fault::new(Code::Comment, end)),
+        None => Err(Fault::end("a comment", text.len())),
+    }
+}
+
+/// A processing instruction, from its `<` on; gives the byte after it (productions 16 and 17).
+pub(super) fn skip_instruction(text: &str, at: usize) -> Step<usize> {
+    let bytes = text.as_bytes();
+    let start = at + 2;
+    let end = name_end(bytes, start);
+    if end == bytes.len() {
+        return Err(Fault::end("a processing instruction", text.len()));
+    }
+    let target = &text[start..end];
+    if let Some(fault) = name_fault(target) {
+        return Err(Fault::new(Code::Name, start + fault).text("name", target));
+    }
+    if target.eq_ignore_ascii_case("xml") {
+        return Err(Fault::new(Code::InstructionTarget, at).text("name", target));
+    }
+    if let Some(colon) = target.find(':') {
+        return Err(Fault::new(Code::NsColon, start + colon).text("name", target));
+    }
+    if bytes[end..].starts_with(b"?>") {
+        return Ok(end + 2);
+    }
+    if !is(bytes[end], SPACE) {
+        if &bytes[end..] == b"?" {
+            return Err(Fault::end("a processing instruction", text.len()));
+        }
+        return Err(Fault::new(Code::Instruction, end));
+    }
+    match memchr::memmem::find(&bytes[end..], b"?>") {
+        Some(len) => Ok(end + len + 2),
+        None => Err(Fault::end("a processing instruction", text.len())),
+    }
+}
