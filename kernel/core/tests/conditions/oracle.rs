@@ -1,0 +1,180 @@
+//! Location paths straight from XPath 1.0: node sets, step by step, nothing shared or remembered.
+
+use crate::document::{Content, Document, Node};
+use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use std::collections::BTreeSet;
+
+/// The elements that a path selects from the document node.
+pub fn select_from_document(document: &Document, steps: &[Step<'_>]) -> BTreeSet<usize> {
+    select(document, None, steps)
+}
+
+/// The same path without its predicates.
+pub fn bare(steps: &[Step<'_>]) -> Vec<Step<'static>> {
+    let bare_test = |test: &NameTest<'_>| match test {
+        NameTest::Any => NameTest::Any,
+        NameTest::Name { uri, local } => NameTest::Name {
+            uri: uri.to_string().into(),
+            local: local.to_string().into(),
+        },
+        NameTest::AnyIn { uri } => NameTest::AnyIn {
+            uri: uri.to_string().into(),
+        },
+        NameTest::AnyNamespace { local } => NameTest::AnyNamespace {
+            local: local.to_string().into(),
+        },
+    };
+    let bare_step = |step: &Step<'_>| Step {
+        axis: step.axis,
+        test: bare_test(&step.test),
+        stages: vec![],
+    };
+    steps.iter().map(bare_step).collect()
+}
+
+/// None is the document node.
+fn select(document: &Document, from: Option<usize>, steps: &[Step<'_>]) -> BTreeSet<usize> {
+    let mut context: BTreeSet<Option<usize>> = BTreeSet::from([from]);
+    for step in steps {
+        let mut selected = BTreeSet::new();
+        for &node in &context {
+            match step.axis {
+                Axis::Child => selected.extend(step_list(document, step, children(document, node))),
+                // descendant-or-self::node()/child::test
+                Axis::Descendant => {
+                    for below in descendants_or_self(document, node) {
+                        selected.extend(step_list(document, step, children(document, below)));
+                    }
+                }
+                // descendant-or-self::node()/self::*
+                Axis::DescendantOrSelf => {
+                    for below in descendants_or_self(document, node).into_iter().flatten() {
+                        selected.extend(step_list(document, step, vec![below]));
+                    }
+                }
+            }
+        }
+        context = selected.into_iter().map(Some).collect();
+    }
+    context.into_iter().flatten().collect()
+}
+
+fn children(document: &Document, of: Option<usize>) -> Vec<usize> {
+    of.map_or(vec![0], |node| document.children(node))
+}
+
+fn descendants_or_self(document: &Document, of: Option<usize>) -> Vec<Option<usize>> {
+    let mut all = vec![of];
+    let mut at = 0;
+    while at < all.len() {
+        all.extend(children(document, all[at]).into_iter().map(Some));
+        at += 1;
+    }
+    all
+}
+
+fn step_list(document: &Document, step: &Step<'_>, mut list: Vec<usize>) -> Vec<usize> {
+    list.retain(|&node| {
+        let node = &document.nodes[node];
+        name_passes(&step.test, node.uri, node.local)
+    });
+    for stage in &step.stages {
+        list = stage_list(document, stage, list);
+    }
+    list
+}
+
+fn stage_list(document: &Document, stage: &Stage<'_>, list: Vec<usize>) -> Vec<usize> {
+    let mut kept = Vec::new();
+    for (index, &node) in list.iter().enumerate() {
+        let position = (index + 1) as f64;
+        let at_position = stage
+            .positions
+            .iter()
+            .all(|&(operator, at)| numbers(operator, position, at));
+        if at_position
+            && stage
+                .conditions
+                .iter()
+                .all(|one| holds(document, node, one))
+        {
+            kept.push(node);
+        }
+    }
+    kept
+}
+
+fn holds(document: &Document, number: usize, condition: &Condition<'_>) -> bool {
+    let node = &document.nodes[number];
+    match condition {
+        Condition::Attribute { test, compare } => {
+            node.attributes.iter().any(|(uri, local, value)| {
+                name_passes(test, uri, local) && compare_value(value, compare.as_ref())
+            })
+        }
+        Condition::Text(compare) => node.content.iter().any(|content| match content {
+            Content::Text(text) => compare_value(text, compare.as_ref()),
+            Content::Element(_) => false,
+        }),
+        Condition::Value(operator, constant) => compare_value(
+            &string_value(document, node),
+            Some(&(*operator, constant.clone())),
+        ),
+        Condition::Nested(steps) => !select(document, Some(number), steps).is_empty(),
+    }
+}
+
+fn string_value(document: &Document, node: &Node) -> String {
+    let part = |content: &Content| match content {
+        Content::Text(text) => text.clone(),
+        Content::Element(child) => string_value(document, &document.nodes[*child]),
+    };
+    node.content.iter().map(part).collect()
+}
+
+fn name_passes(test: &NameTest<'_>, node_uri: &str, node_local: &str) -> bool {
+    match test {
+        NameTest::Any => true,
+        NameTest::Name { uri, local } => uri == node_uri && local == node_local,
+        NameTest::AnyIn { uri } => uri == node_uri,
+        NameTest::AnyNamespace { local } => local == node_local,
+    }
+}
+
+fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> bool {
+    match compare {
+        None => true,
+        Some((Operator::Eq, Constant::String(literal))) => value == literal,
+        Some((Operator::Ne, Constant::String(literal))) => value != literal,
+        Some((operator, Constant::String(literal))) => {
+            numbers(*operator, number(value), number(literal))
+        }
+        Some((operator, Constant::Number(constant))) => {
+            numbers(*operator, number(value), *constant)
+        }
+    }
+}
+
+fn numbers(operator: Operator, left: f64, right: f64) -> bool {
+    match operator {
+        Operator::Eq => left == right,
+        Operator::Ne => left != right,
+        Operator::Lt => left < right,
+        Operator::Le => left <= right,
+        Operator::Gt => left > right,
+        Operator::Ge => left >= right,
+    }
+}
+
+fn number(text: &str) -> f64 {
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_number = digits.chars().all(|c| c.is_ascii_digit() || c == '.')
+        && digits.chars().filter(|&c| c == '.').count() <= 1
+        && digits.chars().any(|c| c.is_ascii_digit());
+    if is_number {
+        text.parse().expect("a decimal number")
+    } else {
+        f64::NAN
+    }
+}

@@ -1,0 +1,224 @@
+//! Random documents and queries over few names and values, so that they meet often.
+
+use crate::document::Document;
+use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+
+/// SplitMix64: the same sequence for the same seed, everywhere.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+const LOCALS: [&str; 4] = ["a", "b", "c", "d"];
+const URIS: [&str; 3] = ["", "", "urn:u"];
+const VALUES: [&str; 14] = [
+    "1", "2", "3", "10", "-1", "2.5", " 2 ", "", "x", "y", "xy", "1e1", "0.5", "+1",
+];
+const TEXTS: [&str; 10] = ["1", "2", "3", "x", "y", "xy", " ", "\n ", "2.", "-"];
+
+/// A document of up to `elements_max` elements; shapes vary from chains to flat lists.
+pub fn document(random: &mut Random, elements_max: usize) -> Document {
+    let mut document = Document::default();
+    let names = 1 + random.below(LOCALS.len());
+    let depth_bias = random.pick(&[0, 20, 50, 80, 97]);
+    let text_bias = random.pick(&[0, 30, 60]);
+    let attribute_bias = random.pick(&[10, 40, 70]);
+    let elements = 1 + random.below(elements_max);
+    let mut last = None;
+    for number in 0..elements {
+        let parent = match last {
+            None => None,
+            Some(last) if random.chance(depth_bias) => Some(last),
+            Some(_) => Some(random.below(number)),
+        };
+        if let Some(parent) = parent
+            && random.chance(text_bias)
+        {
+            document.text(parent, random.pick(&TEXTS));
+        }
+        let local = LOCALS[random.below(names)];
+        let element = document.element(parent, random.pick(&URIS), local);
+        for attribute in ["x", "y", "z"] {
+            if random.chance(attribute_bias) {
+                let uri = if random.chance(20) { "urn:u" } else { "" };
+                let value = random.pick(&VALUES).to_owned();
+                document.nodes[element]
+                    .attributes
+                    .push((uri, attribute, value));
+            }
+        }
+        for _ in 0..2 {
+            if random.chance(text_bias) {
+                document.text(element, random.pick(&TEXTS));
+            }
+        }
+        last = Some(element);
+    }
+    document
+}
+
+/// A query in normal form (wildcard runs are left as they come).
+pub fn query(random: &mut Random) -> Vec<Step<'static>> {
+    let conditions = random.pick(&[15, 35, 60]);
+    path(random, 6, 3, conditions)
+}
+
+fn path(
+    random: &mut Random,
+    steps_max: usize,
+    nesting: usize,
+    conditions: usize,
+) -> Vec<Step<'static>> {
+    let length = 1 + random.below(steps_max);
+    let descendants = random.pick(&[0, 30, 70, 100]);
+    (0..length)
+        .map(|at| {
+            let mut axis = if random.chance(descendants) {
+                Axis::Descendant
+            } else {
+                Axis::Child
+            };
+            let mut test = element_test(random);
+            if at + 1 == length && random.chance(10) {
+                axis = Axis::DescendantOrSelf;
+                test = NameTest::Any;
+            }
+            let mut stages = Vec::new();
+            if random.chance(conditions) {
+                for number in 0..random.pick(&[1, 1, 1, 2, 3]) {
+                    let may_count = axis != Axis::DescendantOrSelf;
+                    if number == 0 || may_count {
+                        stages.push(stage(random, nesting, conditions, may_count, number > 0));
+                    }
+                }
+            }
+            Step { axis, test, stages }
+        })
+        .collect()
+}
+
+fn stage(
+    random: &mut Random,
+    nesting: usize,
+    conditions: usize,
+    may_count: bool,
+    must_count: bool,
+) -> Stage<'static> {
+    let positions = if must_count || (may_count && random.chance(35)) {
+        (0..random.pick(&[1, 1, 1, 2]))
+            .map(|_| (operator(random), position(random)))
+            .collect()
+    } else {
+        vec![]
+    };
+    let count = if positions.is_empty() {
+        random.pick(&[1, 1, 2])
+    } else {
+        random.pick(&[0, 0, 1])
+    };
+    let conditions = (0..count)
+        .map(|_| condition(random, nesting, conditions))
+        .collect();
+    Stage {
+        positions,
+        conditions,
+    }
+}
+
+fn position(random: &mut Random) -> f64 {
+    random.pick(&[1.0, 1.0, 2.0, 2.0, 3.0, 0.0, 1.5, -1.0])
+}
+
+fn condition(random: &mut Random, nesting: usize, conditions: usize) -> Condition<'static> {
+    match random.below(if nesting > 0 { 10 } else { 7 }) {
+        0..=3 => Condition::Attribute {
+            test: attribute_test(random),
+            compare: compare(random),
+        },
+        4 => Condition::Text(compare(random)),
+        5 | 6 => Condition::Value(operator(random), constant(random)),
+        _ => Condition::Nested(path(random, 3, nesting - 1, conditions)),
+    }
+}
+
+fn compare(random: &mut Random) -> Option<(Operator, Constant<'static>)> {
+    if random.chance(35) {
+        None
+    } else {
+        Some((operator(random), constant(random)))
+    }
+}
+
+fn operator(random: &mut Random) -> Operator {
+    use Operator::*;
+    random.pick(&[Eq, Eq, Ne, Lt, Le, Gt, Ge])
+}
+
+fn constant(random: &mut Random) -> Constant<'static> {
+    if random.chance(50) {
+        Constant::Number(random.pick(&[1.0, 2.0, 2.5, 10.0, -1.0, 0.0, 12.0]))
+    } else {
+        Constant::String(
+            random
+                .pick(&["1", "2", "x", "xy", "", " 2 ", "12", "x1"])
+                .into(),
+        )
+    }
+}
+
+fn element_test(random: &mut Random) -> NameTest<'static> {
+    let local = random.pick(&["a", "a", "b", "b", "c", "d"]).into();
+    match random.below(12) {
+        0..=2 => NameTest::Any,
+        3 => NameTest::AnyIn {
+            uri: random.pick(&["", "urn:u"]).into(),
+        },
+        4 => NameTest::AnyNamespace { local },
+        5 => NameTest::Name {
+            uri: "urn:u".into(),
+            local,
+        },
+        _ => NameTest::Name {
+            uri: "".into(),
+            local,
+        },
+    }
+}
+
+fn attribute_test(random: &mut Random) -> NameTest<'static> {
+    let local = random.pick(&["x", "y", "z"]).into();
+    match random.below(10) {
+        0 => NameTest::Any,
+        1 => NameTest::AnyIn {
+            uri: random.pick(&["", "urn:u"]).into(),
+        },
+        2 => NameTest::AnyNamespace { local },
+        3 => NameTest::Name {
+            uri: "urn:u".into(),
+            local,
+        },
+        _ => NameTest::Name {
+            uri: "".into(),
+            local,
+        },
+    }
+}
