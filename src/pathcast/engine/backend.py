@@ -81,9 +81,7 @@ class SnapshotBackend(Protocol):
 class IndexBackend(Protocol):
     """A set of queries that changes while messages flow."""
 
-    def register(
-        self, queries: Sequence[Query], namespaces: Mapping[str, str]
-    ) -> RegisterReport:
+    def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
         """Adds queries. They count from the next batch on.
 
         Args:
@@ -127,9 +125,7 @@ class EngineModule(Protocol):
             SnapshotFormatError: The file is foreign, of another version or damaged.
         """
 
-    def parse(
-        self, message: bytes, limits: Limits, encoding: str | None = None
-    ) -> MessageTree:
+    def parse(self, message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
         """The tree of one message through this engine's door.
 
         Raises:

@@ -1,0 +1,59 @@
+"""The engine's face: index, snapshot, matcher, results, explanations.
+
+Example:
+    >>> from pathcast import Query, QueryIndex
+    >>> index = QueryIndex(engine="reference")
+    >>> report = index.register([Query("q1", "/nitf/head//tobject[@type='news']")])
+    >>> snapshot = index.freeze()
+    >>> for result in snapshot.matcher().match_batch([b"<nitf/>"]):
+    ...     print(list(result.query_ids), result.error)
+    [] None
+
+What answers behind it is an engine (`pathcast.engine.backend`): the native kernel or the reference.
+"""
+
+from __future__ import annotations
+
+from pathcast.engine.backend import (
+    EngineModule,
+    IndexBackend,
+    MatcherBackend,
+    SnapshotBackend,
+)
+from pathcast.engine.explain import Explanation
+from pathcast.engine.index import QueryIndex
+from pathcast.engine.matcher import Matcher
+from pathcast.engine.messages import Messages
+from pathcast.engine.results import (
+    ERROR_TYPE,
+    MATCHES_TYPE,
+    ArrowBatch,
+    BatchResult,
+    MatchResult,
+    QueryIds,
+    QueryNumbers,
+)
+from pathcast.engine.selection import ENGINE_VARIABLE, engine_name, select_engine
+from pathcast.engine.snapshot import Snapshot
+
+__all__ = [
+    "ENGINE_VARIABLE",
+    "ERROR_TYPE",
+    "MATCHES_TYPE",
+    "ArrowBatch",
+    "BatchResult",
+    "EngineModule",
+    "Explanation",
+    "IndexBackend",
+    "MatchResult",
+    "Matcher",
+    "MatcherBackend",
+    "Messages",
+    "QueryIds",
+    "QueryIndex",
+    "QueryNumbers",
+    "Snapshot",
+    "SnapshotBackend",
+    "engine_name",
+    "select_engine",
+]

@@ -1,0 +1,119 @@
+"""The index: a set of standing queries that changes while messages flow.
+
+Example:
+    >>> from pathcast import Query, QueryIndex
+    >>> index = QueryIndex(engine="reference")
+    >>> report = index.register([Query("q1", "/nitf//tobject[@type='news']"), Query("q2", "/a[")])
+    >>> report.accepted, list(report.rejected)
+    (1, ['q2'])
+    >>> len(index), "q1" in index
+    (1, True)
+    >>> index.remove(["q1"])
+    >>> len(index)
+    0
+
+It holds no automaton; the engine behind it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.selection import select_engine
+from pathcast.engine.snapshot import Snapshot
+from pathcast.limits import Limits
+from pathcast.model import CACHE_BYTES_MAX, EngineName, Query, RegisterReport
+
+
+class QueryIndex:
+    """Standing queries, registered and removed at any time.
+
+    Args:
+        engine: "kernel" (default), "nfa" or "reference"; None asks `PATHCAST_ENGINE` first.
+        limits: What one message may cost.
+        namespaces: Prefix -> namespace URI for all queries; the key "" is the default element
+            namespace. A query's own bindings come first.
+
+    Raises:
+        ConfigError: There is no engine of this name.
+        KernelMissingError: The kernel is meant and not installed.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: str | None = None,
+        limits: Limits | None = None,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> None:
+        self._engine, self._module = select_engine(engine)
+        self._limits = limits or Limits()
+        self._namespaces = dict(namespaces or {})
+        self._backend = self._module.new_index(self._namespaces)
+
+    @property
+    def engine(self) -> EngineName:
+        """The engine that answers."""
+        return self._engine
+
+    def register(self, queries: Iterable[Query]) -> RegisterReport:
+        """Adds queries; they count from the next batch on.
+
+        Args:
+            queries: Queries with ids that are not taken.
+
+        Returns:
+            How many were accepted, and id -> error for those that were not. A rejected query
+            leaves no trace and disturbs no other.
+
+        Cost: a parse and a walk down the automaton, a query.
+        """
+        return self._backend.register(list(queries), self._namespaces)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Takes queries out; from the next batch on they are not reported.
+
+        What they occupied is given back by `compact`.
+
+        Args:
+            ids: Ids of registered queries; all are removed or, if one is unknown, none.
+
+        Raises:
+            UnknownQueryError: No query has one of the ids.
+        """
+        if isinstance(ids, str):
+            raise TypeError("ids must be many: put a single id into a list")
+        self._backend.remove(list(ids))
+
+    def compact(self) -> None:
+        """Gives back what removed queries occupy. The numbers of queries may change."""
+        self._backend.compact()
+
+    def freeze(self) -> Snapshot:
+        """The queries as they are now, as an immutable snapshot."""
+        return Snapshot(self._backend.freeze(), self._engine, self._module, self._limits)
+
+    def matcher(
+        self, *, threads: int | None = None, cache_bytes_max: int = CACHE_BYTES_MAX
+    ) -> Matcher:
+        """A matcher that sees every change of the index from its next batch on.
+
+        Args:
+            threads: Threads of one batch call; None for all processors.
+            cache_bytes_max: Bytes that compiled label paths may take.
+
+        Raises:
+            ConfigError: A value cannot be used.
+        """
+        options = matcher_options(self._engine, self._limits, threads, cache_bytes_max)
+        return Matcher(self._backend.matcher(options), options, is_live=True)
+
+    def __len__(self) -> int:
+        return len(self._backend)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._backend
+
+    def __repr__(self) -> str:
+        return f"QueryIndex({len(self)} queries, engine={self._engine!r})"

@@ -1,0 +1,138 @@
+"""The matcher: batches of messages in, satisfied queries out.
+
+Example:
+    >>> from pathcast import Query, QueryIndex
+    >>> index = QueryIndex(engine="reference")
+    >>> report = index.register([Query("q1", "/a/b"), Query("q2", "//c")])
+    >>> batch = index.matcher().match_batch([b"<a><b/></a>", b"<a", b"<b/>"])
+    >>> [list(result.query_ids) for result in batch]
+    [['q1'], [], []]
+    >>> type(batch[1].error).__name__
+    'IllFormedMessageError'
+
+It does not match; an engine does. A message that is refused is reported in its own result and
+disturbs no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pathcast.engine.backend import MatcherBackend, MatcherOptions
+from pathcast.engine.messages import Messages, message_chunks
+from pathcast.engine.results import (
+    ERROR_TYPE,
+    MATCHES_TYPE,
+    ArrowBatch,
+    BatchResult,
+    error_array,
+    total_stats,
+)
+from pathcast.engine.selection import available_threads
+from pathcast.errors import ConfigError
+from pathcast.limits import Limits
+from pathcast.model import BatchAnswer, EngineName
+
+
+class Matcher:
+    """Matches batches of messages against the queries of an index or a snapshot.
+
+    May be called from several threads.
+
+    Attributes:
+        options: How it runs.
+    """
+
+    def __init__(
+        self, backend: MatcherBackend, options: MatcherOptions, *, is_live: bool = False
+    ) -> None:
+        self._backend = backend
+        self._is_live = is_live
+        self.options = options
+
+    def match_batch(self, messages: Messages) -> BatchResult:
+        """Matches every message.
+
+        Args:
+            messages: Bytes-like objects or an Arrow array of binary or string; None or null for a
+                missing message, which has no matches and no error.
+
+        Returns:
+            One result a message, in order, and the counters of the batch.
+
+        Raises:
+            TypeError: `messages` is nothing of this kind.
+        """
+        return BatchResult(self._answers(messages))
+
+    def match_arrow(self, array: pa.Array | pa.ChunkedArray) -> ArrowBatch:
+        """Matches every message of an Arrow array; the answer is a column of the same length.
+
+        Args:
+            array: `binary`, `large_binary`, `string` or `large_string`; slices and chunked arrays
+                included. Its buffers are read where they lie, except that a matcher over an index
+                first joins the chunks of a chunked array.
+
+        Returns:
+            Numbers of the satisfied queries, errors and counters; chunked if the input was.
+
+        Raises:
+            TypeError: `array` is nothing of this kind.
+        """
+        if not isinstance(array, pa.Array | pa.ChunkedArray):
+            raise TypeError(f"match_arrow takes an Arrow array, not {type(array).__name__}")
+        answers = self._answers(array)
+        matches = [answer.matches for answer in answers]
+        errors = [error_array(len(answer.matches), answer.refusals) for answer in answers]
+        stats = total_stats(answers)
+        if isinstance(array, pa.ChunkedArray):
+            return ArrowBatch(
+                pa.chunked_array(matches, MATCHES_TYPE),
+                pa.chunked_array(errors, ERROR_TYPE),
+                stats,
+                answers[0].query_ids,
+            )
+        return ArrowBatch(matches[0], errors[0], stats, answers[0].query_ids)
+
+    def _answers(self, messages: Messages) -> list[BatchAnswer]:
+        """One answer a chunk, at least one; all with the same numbering of queries."""
+        chunks, encoding = message_chunks(messages)
+        if self._is_live and len(chunks) > 1:
+            # An index may renumber its queries between two calls.
+            chunks = [_joined(chunks)]
+        return [
+            self._backend.match(chunk, encoding=encoding)
+            for chunk in chunks or [pa.array([], pa.binary())]
+        ]
+
+
+def _joined(chunks: Sequence[pa.Array]) -> pa.Array:
+    """The chunks as one array whose offsets cannot overflow."""
+    return pa.concat_arrays([chunk.cast(pa.large_binary()) for chunk in chunks])
+
+
+def matcher_options(
+    engine: EngineName, limits: Limits, threads: int | None, cache_bytes_max: int
+) -> MatcherOptions:
+    """Options with their values checked.
+
+    Args:
+        engine: The engine.
+        limits: What one message may cost.
+        threads: From 1 on; None for all processors that the process may use.
+        cache_bytes_max: From 1 on.
+
+    Raises:
+        ConfigError: A value cannot be used.
+    """
+    chosen = available_threads() if threads is None else threads
+    for key, value in (("threads", chosen), ("cache_bytes_max", cache_bytes_max)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(
+                "config.invalid", key=key, reason=f"{value!r} is not a whole number from 1 on"
+            )
+    return MatcherOptions(
+        limits=limits, threads=chosen, cache_bytes_max=cache_bytes_max, engine=engine
+    )

@@ -1,0 +1,243 @@
+"""Results of a batch, as slices of Arrow arrays.
+
+No Python object is made for a match unless somebody asks for it: a `MatchResult` knows where its
+numbers lie, its ids are looked up and sorted when they are first read.
+
+Example:
+    >>> ids = QueryIds(pa.array([0, 1], pa.uint32()), ["q9", "q1"])
+    >>> len(ids), list(ids), "q9" in ids
+    (2, ['q1', 'q9'], True)
+
+It matches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import pyarrow as pa
+
+from pathcast.errors import PathcastError
+from pathcast.model import BatchAnswer, BatchStats
+
+ERROR_TYPE = pa.struct(
+    [
+        ("code", pa.string()),
+        ("message", pa.string()),
+        ("line", pa.int64()),
+        ("column", pa.int64()),
+        ("offset", pa.int64()),
+    ]
+)
+"""An error of a message as a row: line and column from 1, offset in bytes from 0; null where the
+error has no place."""
+
+MATCHES_TYPE = pa.list_(pa.uint32())
+"""Numbers of the satisfied queries of a message, ascending."""
+
+
+class QueryNumbers(Sequence[int]):
+    """The numbers of the queries that a message satisfies, ascending.
+
+    Attributes:
+        array: The same as a `uint32` Arrow array.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[int]: ...
+
+    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
+        if isinstance(index, slice):
+            numbers: list[int] = self.array.to_pylist()[index]
+            return numbers
+        number: int = self.array[index].as_py()
+        return number
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.array.to_pylist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"QueryNumbers({list(self)!r})"
+
+
+class QueryIds(Sequence[str]):
+    """The ids of the queries that a message satisfies, in sorted order.
+
+    Cost: nothing until the first read, then one look-up an id and a sort. The length costs nothing.
+    """
+
+    __slots__ = ("_ids", "_names", "_numbers")
+
+    def __init__(self, numbers: pa.Array, names: Sequence[str]) -> None:
+        self._numbers = numbers
+        self._names = names
+        self._ids: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        return self._sorted()[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sorted())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"QueryIds({list(self)!r})"
+
+    def _sorted(self) -> list[str]:
+        if self._ids is None:
+            names = self._names
+            self._ids = sorted(names[number] for number in self._numbers.to_pylist())
+        return self._ids
+
+
+class MatchResult:
+    """What became of one message.
+
+    Attributes:
+        error: Why the door refused the message; None where it did not.
+    """
+
+    __slots__ = ("_names", "_numbers", "error")
+
+    def __init__(
+        self, numbers: pa.Array, names: Sequence[str], error: PathcastError | None
+    ) -> None:
+        self._numbers = numbers
+        self._names = names
+        self.error = error
+
+    @property
+    def query_numbers(self) -> QueryNumbers:
+        """Numbers of the satisfied queries, ascending; empty for a refused or missing message."""
+        return QueryNumbers(self._numbers)
+
+    @property
+    def query_ids(self) -> QueryIds:
+        """Ids of the satisfied queries, sorted; empty for a refused or missing message."""
+        return QueryIds(self._numbers, self._names)
+
+    def __repr__(self) -> str:
+        if self.error is not None:
+            return f"MatchResult(error={self.error!r})"
+        return f"MatchResult({len(self._numbers)} queries)"
+
+
+class BatchResult(Sequence[MatchResult]):
+    """The results of a batch, in the order of its messages.
+
+    Attributes:
+        stats: Counters of the batch.
+    """
+
+    def __init__(self, answers: Sequence[BatchAnswer]) -> None:
+        self._answers = answers
+        self._errors = _errors_by_position(answers)
+        self.stats = total_stats(answers)
+
+    def __len__(self) -> int:
+        return sum(len(answer.matches) for answer in self._answers)
+
+    @overload
+    def __getitem__(self, index: int) -> MatchResult: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[MatchResult]: ...
+
+    def __getitem__(self, index: int | slice) -> MatchResult | Sequence[MatchResult]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        position = index + len(self) if index < 0 else index
+        local = position
+        for answer in self._answers:
+            if 0 <= local < len(answer.matches):
+                numbers = _numbers_at(answer.matches, local)
+                return MatchResult(numbers, answer.query_ids, self._errors.get(position))
+            local -= len(answer.matches)
+        raise IndexError(f"no message {index} in a batch of {len(self)}")
+
+    def __repr__(self) -> str:
+        return f"BatchResult({len(self)} messages, {self.stats.matches} matches)"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowBatch:
+    """The results of a batch as Arrow columns, one row a message.
+
+    Attributes:
+        matches: `list<uint32>`: numbers of the satisfied queries, ascending; empty for a message
+            that was refused, null for a missing one. Chunked as the messages were.
+        errors: `ERROR_TYPE` rows, null where the message was not refused. Chunked likewise.
+        stats: Counters of the batch.
+        query_ids: Number of a query -> its id.
+    """
+
+    matches: pa.Array | pa.ChunkedArray
+    errors: pa.Array | pa.ChunkedArray
+    stats: BatchStats
+    query_ids: Sequence[str]
+
+
+def error_array(length: int, refusals: Sequence[tuple[int, PathcastError]]) -> pa.StructArray:
+    """Refusals as a column of `ERROR_TYPE`.
+
+    Cost: O(1) where nothing was refused.
+    """
+    if not refusals:
+        return pa.nulls(length, ERROR_TYPE)
+    rows: list[Mapping[str, object] | None] = [None] * length
+    for position, error in refusals:
+        rows[position] = error.to_dict()
+    return pa.array(rows, ERROR_TYPE)
+
+
+def total_stats(answers: Sequence[BatchAnswer]) -> BatchStats:
+    """The counters of several answers, added up."""
+    return sum((answer.stats for answer in answers), BatchStats())
+
+
+def _numbers_at(matches: pa.ListArray, position: int) -> pa.Array:
+    """The numbers of one message; a slice, not a copy."""
+    numbers = matches[position].values
+    return pa.array([], pa.uint32()) if numbers is None else numbers
+
+
+def _errors_by_position(answers: Sequence[BatchAnswer]) -> dict[int, PathcastError]:
+    errors: dict[int, PathcastError] = {}
+    first = 0
+    for answer in answers:
+        errors |= {first + position: error for position, error in answer.refusals}
+        first += len(answer.matches)
+    return errors

@@ -1,0 +1,128 @@
+"""The snapshot: an immutable set of standing queries with a version.
+
+Example:
+    >>> from pathcast import Query, QueryIndex
+    >>> index = QueryIndex(engine="reference")
+    >>> report = index.register([Query("q1", "/a/b[@c=1]")])
+    >>> snapshot = index.freeze()
+    >>> list(snapshot.query_ids), snapshot.query("q1").text
+    (['q1'], '/a/b[@c=1]')
+    >>> snapshot.explain("q1", b'<a><b c="2"/></a>').is_match
+    False
+
+It is safe to use from many threads and, once saved, from many processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pathcast.engine.backend import EngineModule, SnapshotBackend
+from pathcast.engine.explain import Explanation, explain_query
+from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.selection import select_engine
+from pathcast.limits import Limits
+from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query
+
+
+class Snapshot:
+    """Standing queries that do not change. Made by `QueryIndex.freeze` or `Snapshot.open`."""
+
+    def __init__(
+        self,
+        backend: SnapshotBackend,
+        engine: EngineName,
+        module: EngineModule,
+        limits: Limits,
+    ) -> None:
+        self._backend = backend
+        self._engine = engine
+        self._module = module
+        self._limits = limits
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, engine: str | None = None) -> Snapshot:
+        """Opens a snapshot file, written by any engine.
+
+        Args:
+            path: The file.
+            engine: The engine that shall answer, as for `QueryIndex`.
+
+        Raises:
+            SnapshotFormatError: The file is foreign, of another version or damaged.
+            OSError: The file cannot be read.
+        """
+        name, module = select_engine(engine)
+        return cls(module.open_snapshot(Path(path)), name, module, Limits())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the snapshot file; a file of that name is replaced at once or not at all.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        self._backend.save(Path(path))
+
+    @property
+    def engine(self) -> EngineName:
+        """The engine that answers."""
+        return self._engine
+
+    @property
+    def version(self) -> str:
+        """Hexadecimal digest of the content."""
+        return self._backend.version
+
+    @property
+    def query_ids(self) -> Sequence[str]:
+        """Number of a query -> its id."""
+        return self._backend.query_ids
+
+    def query(self, query_id: str) -> Query:
+        """The query of an id, as it was registered.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+        """
+        return self._backend.query(query_id)
+
+    def matcher(
+        self,
+        *,
+        threads: int | None = None,
+        limits: Limits | None = None,
+        cache_bytes_max: int = CACHE_BYTES_MAX,
+    ) -> Matcher:
+        """A matcher over these queries.
+
+        Args:
+            threads: Threads of one batch call; None for all processors.
+            limits: What one message may cost; None for those of the index it was frozen from, or
+                the defaults if it was opened.
+            cache_bytes_max: Bytes that compiled label paths may take.
+
+        Raises:
+            ConfigError: A value cannot be used.
+        """
+        options = matcher_options(self._engine, limits or self._limits, threads, cache_bytes_max)
+        return Matcher(self._backend.matcher(options), options)
+
+    def explain(self, query_id: str, message: MessageBytes | str) -> Explanation:
+        """Why a message satisfies a query, or at which step and condition it first fails.
+
+        Args:
+            query_id: Id of the query.
+            message: The message; a refusal by the door is explained, not raised.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+        """
+        return explain_query(self.query(query_id), message, self._module, self._limits)
+
+    def __len__(self) -> int:
+        return len(self._backend)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({len(self)} queries, version={self.version!r}, engine={self._engine!r})"

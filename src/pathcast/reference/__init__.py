@@ -1,0 +1,70 @@
+"""The reference engine: YFilter in plain Python, structure by structure after the paper.
+
+It answers what the kernel answers, slowly and readably, and the kernel is tested against it. In
+reading order: `fragment`, `nfa`, `execution` (the automaton); `comparison`, `predicate`,
+`selection_postponed`, `inline` (values); `query_plan`, `nested_path_filter` (nested paths);
+`yfilter` (all of it on one message); `index`, `snapshot`, `snapshot_file`, `matcher` (the engine
+around it). `oracle` evaluates one query on one message with no filtering at all.
+
+Example:
+    >>> from pathcast import Query, QueryIndex
+    >>> index = QueryIndex(engine="reference")
+    >>> report = index.register([Query("q1", "//b[. > 1]")])
+    >>> list(index.matcher().match_batch([b"<a><b>2</b></a>"])[0].query_ids)
+    ['q1']
+
+It uses one thread, keeps no cache, and its snapshots hold the queries without an automaton.
+
+Source: Diao, Altinel, Franklin, Zhang, Fischer: Path Sharing and Predicate Evaluation for
+High-Performance XML Filtering, ACM TODS 28(4), 2003.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from pathcast.limits import Limits
+from pathcast.message import MessageTree, parse_message
+from pathcast.reference.index import ReferenceIndex
+from pathcast.reference.snapshot import ReferenceSnapshot
+from pathcast.reference.yfilter import Selection
+
+__all__ = [
+    "ReferenceIndex",
+    "ReferenceSnapshot",
+    "Selection",
+    "new_index",
+    "open_snapshot",
+    "parse",
+    "version",
+]
+
+
+def new_index(namespaces: Mapping[str, str]) -> ReferenceIndex:
+    """An empty index with default bindings of prefixes."""
+    return ReferenceIndex(namespaces)
+
+
+def open_snapshot(path: Path) -> ReferenceSnapshot:
+    """Opens a snapshot file.
+
+    Raises:
+        SnapshotFormatError: The file is foreign, of another version or damaged.
+    """
+    return ReferenceSnapshot.open(path)
+
+
+def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
+    """The tree of one message.
+
+    Raises:
+        MessageError: The door refused the message.
+    """
+    return parse_message(message, limits, encoding)
+
+
+def version() -> str:
+    """Name and version of the engine."""
+    return f"reference on Python {platform.python_version()}"

@@ -1,0 +1,152 @@
+"""The index of the reference engine: who registered which distinct query.
+
+Equal queries, however they are written, are one plan in the automaton; the plan lists the numbers
+of all queries that are it. Removal is lazy: removed numbers are filtered out before results are
+returned, and `compact` takes them out of the automaton.
+
+Example:
+    >>> index = ReferenceIndex({})
+    >>> report = index.register([Query("q1", "/a/b"), Query("q2", "/child::a/b")], {})
+    >>> len(index), index.distinct_count
+    (2, 1)
+
+It runs on the caller's thread, one call at a time.
+
+Source: Diao et al., TODS 2003, sections 3.2.2 and 4.6.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from pathcast.errors import DuplicateQueryError, PathcastError, UnknownQueryError
+from pathcast.message import MessageTree
+from pathcast.model import MatcherOptions, Query, RegisterReport
+from pathcast.query import canonical_text, normalise
+from pathcast.reference.matcher import ReferenceMatcher
+from pathcast.reference.query_plan import QueryPlan
+from pathcast.reference.snapshot import ReferenceSnapshot
+from pathcast.reference.yfilter import Selection, YFilter
+
+
+class ReferenceIndex:
+    """Standing queries in a YFilter.
+
+    Args:
+        namespaces: Default bindings of prefixes.
+        selection: How value-based predicates are tried.
+    """
+
+    def __init__(
+        self, namespaces: Mapping[str, str], *, selection: Selection = Selection.POSTPONED
+    ) -> None:
+        self._namespaces = dict(namespaces)
+        self._selection = selection
+        self._lock = threading.RLock()
+        self._yfilter = YFilter(selection)
+        self._plans: dict[str, QueryPlan] = {}
+        self._texts: list[str] = []
+        self._queries: list[Query] = []
+        self._ids: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._removed: set[int] = set()
+
+    @property
+    def distinct_count(self) -> int:
+        """Distinct queries in the automaton, those of removed queries included."""
+        return len(self._plans)
+
+    @property
+    def yfilter(self) -> YFilter:
+        """The automaton and what hangs on it."""
+        return self._yfilter
+
+    def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
+        """Adds queries; see `pathcast.engine.backend.IndexBackend`."""
+        accepted = 0
+        rejected: dict[str, PathcastError] = {}
+        with self._lock:
+            for query in queries:
+                bindings = {**self._namespaces, **namespaces, **(query.namespaces or {})}
+                try:
+                    self._register(Query(query.id, query.text, bindings or None))
+                    accepted += 1
+                except PathcastError as error:
+                    rejected[query.id] = error
+        return RegisterReport(accepted, rejected)
+
+    def _register(self, query: Query) -> None:
+        if query.id in self._numbers:
+            raise DuplicateQueryError("query.duplicate", id=query.id)
+        normal = normalise(query.text, query.namespaces)
+        text = canonical_text(normal)
+        plan = self._plans.get(text)
+        if plan is None:
+            plan = self._plans[text] = QueryPlan(normal)
+            self._yfilter.insert(plan)
+        number = len(self._ids)
+        plan.numbers.append(number)
+        self._texts.append(text)
+        self._queries.append(query)
+        self._ids.append(query.id)
+        self._numbers[query.id] = number
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Takes queries out, lazily; see `pathcast.engine.backend.IndexBackend`."""
+        with self._lock:
+            for query_id in ids:
+                if query_id not in self._numbers:
+                    raise UnknownQueryError("query.unknown", id=query_id)
+            for query_id in dict.fromkeys(ids):
+                self._removed.add(self._numbers.pop(query_id))
+
+    def compact(self) -> None:
+        """Takes removed queries out of the automaton and numbers the others anew."""
+        with self._lock:
+            if not self._removed:
+                return
+            kept = [number for number in range(len(self._ids)) if number not in self._removed]
+            for plan in self._plans.values():
+                plan.numbers = []
+            # New lists: those handed out before must not change.
+            self._ids = [self._ids[number] for number in kept]
+            self._queries = [self._queries[number] for number in kept]
+            self._texts = [self._texts[number] for number in kept]
+            self._numbers = {query_id: number for number, query_id in enumerate(self._ids)}
+            self._removed = set()
+            for number, text in enumerate(self._texts):
+                self._plans[text].numbers.append(number)
+            for text in [text for text, plan in self._plans.items() if not plan.numbers]:
+                self._yfilter.delete(self._plans.pop(text))
+
+    def freeze(self) -> ReferenceSnapshot:
+        """The queries as they are now, in the order they were registered."""
+        with self._lock:
+            return ReferenceSnapshot(
+                [self._queries[number] for number in sorted(self._numbers.values())],
+                selection=self._selection,
+            )
+
+    def matcher(self, options: MatcherOptions) -> ReferenceMatcher:
+        """A matcher that sees every change from its next batch on."""
+        return ReferenceMatcher(self, options.limits)
+
+    def match(self, trees: Sequence[MessageTree]) -> tuple[list[list[int]], Sequence[str]]:
+        """Numbers of the satisfied queries of each message, ascending, and what they stand for."""
+        with self._lock:
+            return [self._match(tree) for tree in trees], self._ids
+
+    def _match(self, tree: MessageTree) -> list[int]:
+        return sorted(
+            number
+            for plan in self._yfilter.match(tree)
+            for number in plan.numbers
+            if number not in self._removed
+        )
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._numbers

@@ -1,0 +1,117 @@
+"""The snapshot of the reference engine: queries that do not change, numbered in their order.
+
+Example:
+    >>> snapshot = ReferenceSnapshot([Query("q1", "/a/b")])
+    >>> list(snapshot.query_ids), snapshot.query("q1").text
+    (['q1'], '/a/b')
+
+It builds its automaton from the queries; the file holds no automaton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pathcast.errors import QuerySyntaxError, SnapshotFormatError, UnknownQueryError
+from pathcast.message import MessageTree
+from pathcast.model import MatcherOptions, Query
+from pathcast.query import canonical_text, normalise
+from pathcast.reference.matcher import ReferenceMatcher
+from pathcast.reference.query_plan import QueryPlan
+from pathcast.reference.snapshot_file import (
+    SnapshotContent,
+    read_snapshot,
+    version_of,
+    write_snapshot,
+)
+from pathcast.reference.yfilter import Selection, YFilter
+
+
+class ReferenceSnapshot:
+    """Immutable standing queries in a YFilter.
+
+    Args:
+        queries: The queries in the order of their numbers, each with all namespaces it may use.
+        version: Digest of the content; computed when empty.
+        selection: How value-based predicates are tried.
+
+    Raises:
+        QuerySyntaxError: A query cannot be read.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        *,
+        version: str = "",
+        selection: Selection = Selection.POSTPONED,
+    ) -> None:
+        self._queries = tuple(queries)
+        self._ids = tuple(query.id for query in queries)
+        self._numbers = {query_id: number for number, query_id in enumerate(self._ids)}
+        self._version = version or version_of(self._queries)
+        # Not changed after this loop, so threads may run it at the same time.
+        self._yfilter = YFilter(selection)
+        plans: dict[str, QueryPlan] = {}
+        for number, query in enumerate(self._queries):
+            normal = normalise(query.text, query.namespaces)
+            text = canonical_text(normal)
+            if text not in plans:
+                plans[text] = QueryPlan(normal)
+                self._yfilter.insert(plans[text])
+            plans[text].numbers.append(number)
+
+    @classmethod
+    def open(cls, path: Path) -> ReferenceSnapshot:
+        """Opens a snapshot file.
+
+        Raises:
+            SnapshotFormatError: The file is foreign, of another version or damaged.
+        """
+        content = read_snapshot(path)
+        try:
+            return cls(content.queries, version=content.version)
+        except QuerySyntaxError as error:
+            raise SnapshotFormatError(
+                "snapshot.damaged", path=str(path), reason=f"a query cannot be read: {error}"
+            ) from error
+
+    @property
+    def query_ids(self) -> Sequence[str]:
+        """Number of a query -> its id."""
+        return self._ids
+
+    @property
+    def version(self) -> str:
+        """Hexadecimal digest of the content."""
+        return self._version
+
+    def query(self, query_id: str) -> Query:
+        """The query of an id.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+        """
+        number = self._numbers.get(query_id)
+        if number is None:
+            raise UnknownQueryError("query.unknown", id=query_id)
+        return self._queries[number]
+
+    def save(self, path: Path) -> None:
+        """Writes the snapshot file."""
+        write_snapshot(path, SnapshotContent(self._queries, self._version))
+
+    def matcher(self, options: MatcherOptions) -> ReferenceMatcher:
+        """A matcher over this snapshot."""
+        return ReferenceMatcher(self, options.limits)
+
+    def match(self, trees: Sequence[MessageTree]) -> tuple[list[list[int]], Sequence[str]]:
+        """Numbers of the satisfied queries of each message, ascending, and what they stand for."""
+        satisfied = [self._yfilter.match(tree) for tree in trees]
+        return [
+            sorted(number for plan in plans for number in plan.numbers) for plans in satisfied
+        ], self._ids
+
+    def __len__(self) -> int:
+        return len(self._queries)

@@ -1,0 +1,107 @@
+"""YFilter: all distinct queries in one automaton, one message at a time.
+
+Example:
+    >>> from pathcast.limits import Limits
+    >>> from pathcast.query import normalise
+    >>> from pathcast.reference import parse
+    >>> yfilter = YFilter()
+    >>> plans = [QueryPlan(normalise(text)) for text in ("/a/b[@x=1]", "//c", "/a[b]//c")]
+    >>> for plan in plans:
+    ...     yfilter.insert(plan)
+    >>> satisfied = yfilter.match(parse(b'<a><b x="1"/></a>', Limits()))
+    >>> [plan in satisfied for plan in plans]
+    [True, False, False]
+
+It knows distinct queries, not who registered them.
+
+Source: Diao et al., TODS 2003, sections 3.2, 4.6, 5 and 6.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pathcast.message import MessageTree
+from pathcast.reference.execution import Execution, StackEntry
+from pathcast.reference.inline import Inline, delete_predicates, store_predicates
+from pathcast.reference.nested_path_filter import NestedPathFilter
+from pathcast.reference.nfa import CombinedNFA, State
+from pathcast.reference.predicate import ElementTests
+from pathcast.reference.query_plan import QueryPlan
+from pathcast.reference.selection_postponed import SelectionPostponed
+
+
+class Selection(Enum):
+    """When value-based predicates of queries without nested paths are tried."""
+
+    INLINE = "inline"
+    POSTPONED = "postponed"
+
+
+class YFilter:
+    """The filter.
+
+    Args:
+        selection: How value-based predicates are tried. Queries with nested paths always have
+            their selections postponed, since NP-Filter works on path matches.
+
+    Attributes:
+        nfa: The combined NFA.
+    """
+
+    def __init__(self, selection: Selection = Selection.POSTPONED) -> None:
+        self.nfa = CombinedNFA()
+        self._selection = selection
+        self._nested_path_filters: dict[QueryPlan, NestedPathFilter] = {}
+
+    def insert(self, plan: QueryPlan) -> None:
+        """Merges the paths of a query into the automaton (section 3.2.2)."""
+        accepting = self.nfa.insert(plan.steps)
+        if not plan.nested_paths:
+            accepting.queries.append(plan)
+            if self._selection is Selection.INLINE:
+                store_predicates(self.nfa, plan)
+            return
+        nested = [self.nfa.insert(path.steps) for path in plan.nested_paths]
+        for state in (accepting, *nested):
+            state.store_users += 1
+        self._nested_path_filters[plan] = NestedPathFilter(plan, accepting, nested)
+
+    def delete(self, plan: QueryPlan) -> None:
+        """Takes a query out, and the states that nothing else needs (section 4.6)."""
+        nested_path_filter = self._nested_path_filters.pop(plan, None)
+        if nested_path_filter is None:
+            accepting = self.nfa.states_on(plan.steps)[-1]
+            accepting.queries.remove(plan)
+            if self._selection is Selection.INLINE:
+                delete_predicates(self.nfa, plan)
+            self.nfa.prune(accepting)
+            return
+        states = (nested_path_filter.main_store, *nested_path_filter.nested_stores)
+        for state in states:
+            state.store_users -= 1
+        for state in dict.fromkeys(states):
+            self.nfa.prune(state)
+
+    def match(self, tree: MessageTree) -> set[QueryPlan]:
+        """The queries that a message satisfies."""
+        tests = ElementTests(tree)
+        selection: Inline | SelectionPostponed = (
+            Inline(tests) if self._selection is Selection.INLINE else SelectionPostponed(tests)
+        )
+        execution = Execution(self.nfa)
+        stores: dict[State, list[StackEntry]] = {}
+        for element in range(len(tree)):
+            while len(execution.stack) - 1 > tree.depth[element]:
+                execution.end_element()
+                selection.end_element()
+            targets = execution.start_element(element, *tree.name[element])
+            selection.start_element(targets)
+            for entry in targets:
+                if entry.state.store_users:
+                    stores.setdefault(entry.state, []).append(entry)
+        satisfied = selection.satisfied
+        for plan, nested_path_filter in self._nested_path_filters.items():
+            if nested_path_filter.is_satisfied(stores, tests):
+                satisfied.add(plan)
+        return satisfied
