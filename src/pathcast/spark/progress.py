@@ -1,0 +1,117 @@
+"""What a run says while it runs: a bar on a terminal, one line a micro-batch elsewhere.
+
+All of it goes to standard error: standard output belongs to the summary, which may be piped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+if TYPE_CHECKING:
+    from pathcast.spark.ledger import Commit
+
+
+class ProgressReport(Protocol):
+    """Whoever wants to know how a run goes."""
+
+    def begin(self, text: str, messages: int | None) -> None:
+        """The first micro-batch is about to run.
+
+        Args:
+            text: What runs.
+            messages: How many messages there are; None when that is not known.
+        """
+
+    def batch(self, commit: Commit) -> None:
+        """A micro-batch is complete."""
+
+    def note(self, text: str) -> None:
+        """Something that the user should know, such as rejected queries."""
+
+    def end(self) -> None:
+        """Nothing more comes."""
+
+
+class LineProgress:
+    """One line a micro-batch."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def begin(self, text: str, messages: int | None) -> None:
+        """See `ProgressReport`."""
+        self.note(text if messages is None else f"{text}, {messages:,} messages")
+
+    def batch(self, commit: Commit) -> None:
+        """See `ProgressReport`."""
+        self.note(describe(commit))
+
+    def note(self, text: str) -> None:
+        """See `ProgressReport`."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def end(self) -> None:
+        """See `ProgressReport`."""
+
+
+class BarProgress:
+    """A bar that fills, or a spinner while the number of messages is not known."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[last]}"),
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    def begin(self, text: str, messages: int | None) -> None:
+        """See `ProgressReport`."""
+        self._progress.start()
+        self._task = self._progress.add_task(text, total=messages, last="")
+
+    def batch(self, commit: Commit) -> None:
+        """See `ProgressReport`."""
+        if self._task is not None:
+            rate = f"{commit.messages / commit.seconds:,.0f} messages/s" if commit.seconds else ""
+            self._progress.update(self._task, advance=commit.messages, last=rate)
+
+    def note(self, text: str) -> None:
+        """See `ProgressReport`."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+    def end(self) -> None:
+        """See `ProgressReport`."""
+        self._progress.stop()
+
+
+def progress_on(console: Console | None = None) -> ProgressReport:
+    """The bar on a terminal, lines elsewhere; on standard error unless a console is given."""
+    console = console or Console(stderr=True)
+    return BarProgress(console) if console.is_terminal else LineProgress(console)
+
+
+def describe(commit: Commit) -> str:
+    """A micro-batch in one line."""
+    refused = sum(commit.refused.values())
+    rate = commit.bytes / 1e6 / commit.seconds if commit.seconds else 0.0
+    return (
+        f"batch {commit.batch_id}: {commit.messages:,} messages, {commit.matches:,} matches, "
+        f"{refused:,} refused, {commit.seconds:.2f} s, {rate:.1f} MB/s, "
+        f"snapshot {commit.snapshot_version[:12]}"
+    )

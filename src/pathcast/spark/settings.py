@@ -1,0 +1,373 @@
+"""The settings of a pipeline: what `PIPELINE.toml` may say, with a description of every key.
+
+Where a key is given more than once, the later of these counts: default, file, environment
+(`PATHCAST__SECTION__KEY`), `--set section.key=value`. Relative paths are relative to the directory
+of the file, wherever they were given. Unknown keys are refused.
+
+Example:
+    >>> settings = load_settings("examples/pipeline.toml", ["mode.kind=batch"])  # doctest: +SKIP
+
+This module reads settings; it starts nothing and does not import pyspark.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from pathcast.errors import ConfigError
+from pathcast.limits import Limits
+from pathcast.model import EngineName
+
+ENVIRONMENT_PREFIX = "PATHCAST__"
+
+_FROZEN = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+
+def _as_spark_writes(value: object) -> object:
+    """TOML's `true` as Spark writes it; other values are left to pydantic."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+SparkValue = Annotated[str, BeforeValidator(_as_spark_writes)]
+
+
+class SourceSettings(BaseModel):
+    """Where messages come from."""
+
+    model_config = _FROZEN
+
+    kind: Literal["directory", "parquet"] = Field(
+        default="directory",
+        description='"directory": each file is a message and its path inside the directory the id; '
+        '"parquet": each row is a message.',
+    )
+    path: Path = Field(
+        description="Directory of the messages; for Parquet, the directory of its files."
+    )
+    pattern: str | None = Field(
+        default=None,
+        description="Glob that the name of a file has to match, at any depth of folders; *.xml or "
+        "*.parquet when not given. Names that begin with a dot or an underscore never count.",
+    )
+    message_column: str = Field(
+        default="message", description="Parquet: column with the message, binary or string."
+    )
+    id_column: str = Field(
+        default="message_id",
+        description="Parquet: column with the id of the message, which has to be unique.",
+    )
+
+
+class SubscriptionSettings(BaseModel):
+    """Who wants what."""
+
+    model_config = _FROZEN
+
+    path: Path = Field(
+        description="File with the columns subscriber, query_id and query: tab-separated with a "
+        "header line (.tsv) or Parquet (.parquet). A stream looks at it before each micro-batch "
+        "and takes up what changed."
+    )
+    namespaces: dict[str, str] = Field(
+        default_factory=dict,
+        description='Prefix -> namespace URI for all queries; the prefix "" is the default '
+        "namespace of elements.",
+    )
+
+
+class ModeSettings(BaseModel):
+    """Once, or for as long as messages come."""
+
+    model_config = _FROZEN
+
+    kind: Literal["batch", "stream"] = Field(
+        default="batch",
+        description='"batch" ends when what was there at the start is done; "stream" watches the '
+        "source until it is stopped. Both go in micro-batches, and both go on where an earlier run "
+        "ended or was killed.",
+    )
+    checkpoint: Path | None = Field(
+        default=None,
+        description="Directory that remembers which messages were handed on; _checkpoint in the "
+        "output directory when not given. It belongs to the output: delete both or neither.",
+    )
+    files_per_batch_max: int = Field(
+        default=10_000, ge=1, description="Files of the source in one micro-batch."
+    )
+    bytes_per_batch_max: int = Field(
+        default=256 * 1024 * 1024,
+        ge=1,
+        description="Bytes of messages in one micro-batch of a directory, a single larger file "
+        "excepted.",
+    )
+    seconds_between_batches: float = Field(
+        default=1.0, ge=0, description="Stream: how often the source is looked at, at most."
+    )
+
+
+class OutputSettings(BaseModel):
+    """Where results go, and what they look like."""
+
+    model_config = _FROZEN
+
+    path: Path = Field(
+        description="Directory for matches, dead_letters, inboxes and rejected_queries, on a file "
+        "system that all workers see and where a rename is atomic."
+    )
+    format: Literal["parquet", "jsonl"] = Field(
+        default="parquet", description="Format of all outputs."
+    )
+    inbox_buckets: int = Field(
+        default=16,
+        ge=1,
+        le=4096,
+        description="Buckets that the inboxes are spread over by the hash of the subscriber.",
+    )
+    ids: Literal["ids", "numbers"] = Field(
+        default="ids",
+        description="Whether matches name queries by id, or by number in the snapshot of the row, "
+        "which takes a quarter of the space.",
+    )
+
+
+class EngineSettings(BaseModel):
+    """How messages are matched."""
+
+    model_config = _FROZEN
+
+    engine: EngineName | None = Field(
+        default=None,
+        description='"kernel", "nfa" or "reference"; the environment variable PATHCAST_ENGINE, or '
+        "the kernel, when not given.",
+    )
+    threads: int = Field(
+        default=1,
+        ge=1,
+        description="Threads in each Spark task. Spark runs a task a core: 1 is right as a rule.",
+    )
+    cache_bytes_max: int | None = Field(
+        default=None, ge=1, description="Memory of one worker for compiled label paths."
+    )
+    limits: dict[str, int | str] = Field(
+        default_factory=dict,
+        description="Bounds on one message, by the names of pathcast.Limits, such as "
+        "message_bytes_max, depth_max or dtd.",
+    )
+
+    @field_validator("limits")
+    @classmethod
+    def _check_limits(cls, limits: dict[str, int | str]) -> dict[str, int | str]:
+        known = [field.name for field in fields(Limits)]
+        for name in limits:
+            if name not in known:
+                raise ValueError(f"{name} is not a limit{_did_you_mean(name, known)}")
+        Limits(**limits)  # type: ignore[arg-type]
+        return limits
+
+    def message_limits(self) -> Limits:
+        """The bounds as the engine takes them."""
+        return Limits(**self.limits)  # type: ignore[arg-type]
+
+
+class SparkSettings(BaseModel):
+    """The Spark session that the pipeline starts."""
+
+    model_config = _FROZEN
+
+    master: str = Field(
+        default="local[*]", description="Master URL; local[2] uses two cores of this machine."
+    )
+    conf: dict[str, SparkValue] = Field(
+        default_factory=dict, description="Further settings of Spark, over those of Pathcast."
+    )
+
+
+class PipelineSettings(BaseSettings):
+    """Everything that `pathcast run` can be told."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        env_prefix=ENVIRONMENT_PREFIX,
+        env_nested_delimiter="__",
+    )
+
+    source: SourceSettings = Field(description="Where messages come from.")
+    subscriptions: SubscriptionSettings = Field(description="Who wants what.")
+    mode: ModeSettings = Field(
+        default=ModeSettings(), description="Once, or for as long as messages come."
+    )
+    output: OutputSettings = Field(description="Where results go.")
+    engine: EngineSettings = Field(
+        default=EngineSettings(), description="How messages are matched."
+    )
+    spark: SparkSettings = Field(
+        default=SparkSettings(), description="The session that is started."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed in: `load_settings` has merged file, environment and overrides."""
+        return (init_settings,)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint directory."""
+        return self.mode.checkpoint or self.output.path / "_checkpoint"
+
+
+class SettingDescription(NamedTuple):
+    """One key of the pipeline file.
+
+    Attributes:
+        key: Section and key, such as "mode.kind".
+        type: What it takes.
+        default: Its default as TOML would write it, or "required".
+        description: What it means.
+    """
+
+    key: str
+    type: str
+    default: str
+    description: str
+
+
+def describe_settings() -> list[SettingDescription]:
+    """Every key of the pipeline file, for documentation and help."""
+    found = []
+    for section, model in _sections():
+        for name, field in model.model_fields.items():
+            kind = str(field.annotation).replace("typing.", "").replace("pathlib.", "")
+            if isinstance(field.annotation, type):
+                kind = field.annotation.__name__
+            default = "required"
+            if not field.is_required():
+                value = field.get_default(call_default_factory=True, validated_data={})
+                default = "not set" if value is None else repr(value).replace("'", '"')
+            found.append(
+                SettingDescription(f"{section}.{name}", kind, default, field.description or "")
+            )
+    return found
+
+
+def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PipelineSettings:
+    """Read a pipeline file.
+
+    Args:
+        path: The TOML file.
+        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
+
+    Returns:
+        The settings, all paths absolute.
+
+    Raises:
+        ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
+            cannot be used. The message names the key.
+    """
+    file = Path(path)
+    try:
+        merged: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _invalid(str(file), str(error)) from error
+    _merge(merged, EnvSettingsSource(PipelineSettings)())
+    for override in overrides:
+        _merge(merged, _parse_override(override))
+    _resolve_paths(merged, file.absolute().parent)
+    try:
+        return PipelineSettings(**merged)
+    except ValidationError as error:
+        raise _config_error(error) from error
+
+
+def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
+    for section, field in PipelineSettings.model_fields.items():
+        assert isinstance(field.annotation, type)
+        yield section, field.annotation
+
+
+def _merge(into: dict[str, Any], over: Mapping[str, Any]) -> None:
+    for key, value in over.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _parse_override(override: str) -> dict[str, Any]:
+    key, equals, text = override.partition("=")
+    # At most three parts: the keys of spark.conf have dots of their own.
+    parts = [part.strip() for part in key.split(".", 2)]
+    if not equals or len(parts) < 2 or not all(parts):
+        raise _invalid(override, "not of the form section.key=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    for part in reversed(parts):
+        value = {part: value}
+    found: dict[str, Any] = value
+    return found
+
+
+def _resolve_paths(merged: dict[str, Any], base: Path) -> None:
+    for section, model in _sections():
+        values = merged.get(section)
+        if not isinstance(values, dict):
+            continue
+        for name, field in model.model_fields.items():
+            if _is_path(field) and isinstance(values.get(name), str):
+                values[name] = os.path.normpath(base / Path(values[name]).expanduser())
+
+
+def _is_path(field: FieldInfo) -> bool:
+    return field.annotation is Path or field.annotation == (Path | None)
+
+
+def _config_error(error: ValidationError) -> ConfigError:
+    """The first problem as key and reason, and the others after it."""
+    found = [_problem(detail) for detail in error.errors()]
+    (key, reason), others = found[0], found[1:]
+    return _invalid(key, "; ".join([reason, *(f"{key}: {reason}" for key, reason in others)]))
+
+
+def _problem(detail: Mapping[str, Any]) -> tuple[str, str]:
+    place = [str(part) for part in detail["loc"]]
+    key = ".".join(place) or "settings"
+    if detail["type"] == "missing":
+        return key, "is missing"
+    if detail["type"] != "extra_forbidden":
+        return key, f"{detail['msg'].removeprefix('Value error, ')} (given: {detail['input']!r})"
+    model = dict(_sections()).get(place[0]) if len(place) > 1 else PipelineSettings
+    known = list(model.model_fields) if model else []
+    return key, f"is not a setting{_did_you_mean(place[-1], known)}"
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
+
+
+def _invalid(key: str, reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key=key, reason=reason)

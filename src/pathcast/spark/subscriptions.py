@@ -1,0 +1,280 @@
+"""Subscriptions as a file, and the snapshots that are made of them.
+
+A file has the columns subscriber, query_id and query. A query that several subscribers want is
+registered once; the same id with another text is rejected, since a delivery names the query by its
+id.
+
+Each state of the file gives a *generation*: a snapshot of the queries, and beside it the table of
+who wants which of them. Both lie in `_snapshots`, named after their content, and stay there as long
+as output refers to them. A micro-batch is pinned to one generation.
+
+It does not match and knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from pathcast.engine import QueryIndex, Snapshot
+from pathcast.errors import ConfigError, DuplicateQueryError, PathcastError
+from pathcast.model import EngineName, Query
+from pathcast.spark.ledger import sync_directory, write_atomically
+
+SNAPSHOTS = "_snapshots"
+COLUMNS = ("subscriber", "query_id", "query")
+
+TABLE_SCHEMA = pa.schema(
+    [
+        pa.field("subscriber", pa.string(), nullable=False),
+        pa.field("query_id", pa.string(), nullable=False),
+        pa.field("query_number", pa.int32(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedSubscription:
+    """A line of the file that nothing is delivered for.
+
+    Attributes:
+        subscriber: As in the file.
+        query_id: As in the file.
+        query: As in the file.
+        code: Code of the error.
+        reason: What is wrong, and where.
+    """
+
+    subscriber: str
+    query_id: str
+    query: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A state of the subscriptions that messages can be matched with.
+
+    Attributes:
+        snapshot_version: Version of the snapshot.
+        digest: Digest of the table of subscriptions.
+        snapshot: File of the snapshot.
+        table: Parquet file of the subscriptions, schema `TABLE_SCHEMA`.
+        queries: Number of queries.
+        subscriptions: Number of pairs of subscriber and query.
+        rejected: What was not taken up.
+    """
+
+    snapshot_version: str
+    digest: str
+    snapshot: Path
+    table: Path
+    queries: int = 0
+    subscriptions: int = 0
+    rejected: Sequence[RejectedSubscription] = field(default=(), repr=False)
+
+
+class SubscriptionBook:
+    """The subscriptions of a pipeline, taken up anew when their file changes.
+
+    Args:
+        path: The file.
+        store: Directory of snapshots.
+        engine: Which engine compiles the queries.
+        namespaces: Prefixes for all queries.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        store: Path,
+        *,
+        engine: EngineName | None = None,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> None:
+        self._path = path
+        self._store = store
+        self._engine = engine
+        self._namespaces = dict(namespaces or {})
+        self._signature: tuple[int, int, int] | None = None
+        self._current: Generation | None = None
+
+    def current(self) -> Generation:
+        """The generation of the file as it is now.
+
+        Raises:
+            ConfigError: The file cannot be read, or is no table of subscriptions.
+
+        Cost:
+            A `stat` when nothing changed; else the queries are all registered anew.
+        """
+        signature = self._stat()
+        if self._current is None or signature != self._signature:
+            self._current = self._build()
+            # Only now: a file that could not be read is looked at again, not taken for known.
+            self._signature = signature
+        return self._current
+
+    def pinned(self, snapshot_version: str, digest: str) -> Generation:
+        """An earlier generation, from its files."""
+        current = self._current
+        if current and (current.snapshot_version, current.digest) == (snapshot_version, digest):
+            return current
+        return Generation(snapshot_version, digest, *self._files(snapshot_version, digest))
+
+    def _stat(self) -> tuple[int, int, int]:
+        try:
+            status = self._path.stat()
+        except OSError as error:
+            raise _unusable(self._path, error.strerror or str(error)) from error
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _files(self, version: str, digest: str) -> tuple[Path, Path]:
+        return self._store / f"{version}.snapshot", self._store / f"{digest}.subscriptions.parquet"
+
+    def _build(self) -> Generation:
+        rows, rejected = read_subscriptions(self._path)
+        index = QueryIndex(engine=self._engine, namespaces=self._namespaces)
+        texts: dict[str, str] = {}
+        for _, query_id, text in rows:
+            texts.setdefault(query_id, text)
+        report = index.register([Query(query_id, text) for query_id, text in texts.items()])
+        accepted: set[tuple[str, str]] = set()
+        for subscriber, query_id, text in rows:
+            error = report.rejected.get(query_id)
+            if error is None and texts[query_id] != text:
+                error = DuplicateQueryError("query.duplicate", id=query_id)
+            if error is None:
+                accepted.add((subscriber, query_id))
+            else:
+                rejected.append(_rejected(subscriber, query_id, text, error))
+        return self._save(index.freeze(), sorted(accepted), rejected)
+
+    def _save(
+        self,
+        snapshot: Snapshot,
+        accepted: Sequence[tuple[str, str]],
+        rejected: Sequence[RejectedSubscription],
+    ) -> Generation:
+        numbers = {query_id: number for number, query_id in enumerate(snapshot.query_ids)}
+        table = pa.table(
+            [
+                [subscriber for subscriber, _ in accepted],
+                [query_id for _, query_id in accepted],
+                [numbers[query_id] for _, query_id in accepted],
+            ],
+            schema=TABLE_SCHEMA,
+        )
+        digest = _digest(accepted, snapshot.version)
+        snapshot_file, table_file = self._files(snapshot.version, digest)
+        self._store.mkdir(parents=True, exist_ok=True)
+        if not snapshot_file.exists():
+            # A file of this name has this content: readers may have it mapped.
+            temporary = snapshot_file.with_name(f".{snapshot_file.name}.{os.getpid()}")
+            snapshot.save(temporary)
+            temporary.replace(snapshot_file)
+            sync_directory(self._store)
+        if not table_file.exists():
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            write_atomically(table_file, sink.getvalue().to_pybytes())
+        return Generation(
+            snapshot_version=snapshot.version,
+            digest=digest,
+            snapshot=snapshot_file,
+            table=table_file,
+            queries=len(snapshot),
+            subscriptions=len(accepted),
+            rejected=tuple(rejected),
+        )
+
+
+def read_subscriptions(
+    path: Path,
+) -> tuple[list[tuple[str, str, str]], list[RejectedSubscription]]:
+    """The rows of a file of subscriptions, and the lines that are none.
+
+    Raises:
+        ConfigError: The file cannot be read or lacks a column.
+    """
+    malformed: list[RejectedSubscription] = []
+    try:
+        table = pq.read_table(path) if path.suffix == ".parquet" else _read_tsv(path, malformed)
+    except (OSError, pa.ArrowException) as error:
+        raise _unusable(path, str(error)) from error
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if missing:
+        raise _unusable(
+            path,
+            f"no column {', '.join(missing)}; it needs the columns {', '.join(COLUMNS)}, and has "
+            f"{', '.join(table.column_names)}",
+        )
+    columns = [table.column(name).cast(pa.string()).to_pylist() for name in COLUMNS]
+    rows: list[tuple[str, str, str]] = []
+    for subscriber, query_id, text in zip(*columns, strict=True):
+        if subscriber and query_id and text:
+            rows.append((subscriber, query_id, text))
+        else:
+            malformed.append(
+                _malformed(subscriber, query_id, text, "subscriber, query_id or query is empty")
+            )
+    return rows, malformed
+
+
+def _read_tsv(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
+    def reject(row: pyarrow.csv.InvalidRow) -> str:
+        reason = f"{row.actual_columns} columns, {row.expected_columns} expected"
+        malformed.append(_malformed("", "", row.text, reason))
+        return "skip"
+
+    return pyarrow.csv.read_csv(
+        path,
+        # One thread, so that rejected lines are reported in the order of the file.
+        read_options=pyarrow.csv.ReadOptions(use_threads=False),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter="\t", quote_char=False, invalid_row_handler=reject
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types={name: pa.string() for name in COLUMNS}, strings_can_be_null=False
+        ),
+    )
+
+
+def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: str) -> pa.Table:
+    """Rejected subscriptions as rows, with the version that they are missing from."""
+    names = RejectedSubscription.__slots__
+    columns = {name: pa.array([getattr(r, name) for r in rejected], pa.string()) for name in names}
+    columns["snapshot_version"] = pa.array([snapshot_version] * len(rejected), pa.string())
+    return pa.table(columns)
+
+
+def _digest(accepted: Sequence[tuple[str, str]], version: str) -> str:
+    digest = hashlib.sha256(version.encode())
+    for subscriber, query_id in accepted:
+        digest.update(f"{len(subscriber)}:{subscriber}{len(query_id)}:{query_id}".encode())
+    return digest.hexdigest()[:32]
+
+
+def _rejected(
+    subscriber: str, query_id: str, text: str, error: PathcastError
+) -> RejectedSubscription:
+    return RejectedSubscription(subscriber, query_id, text, error.code, str(error))
+
+
+def _malformed(
+    subscriber: str | None, query_id: str | None, text: str | None, reason: str
+) -> RejectedSubscription:
+    error = ConfigError("config.invalid", key="subscription", reason=reason)
+    return _rejected(subscriber or "", query_id or "", text or "", error)
+
+
+def _unusable(path: Path, reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key="subscriptions.path", reason=f"{path}: {reason}")

@@ -1,0 +1,151 @@
+"""What a run of the pipeline did, in numbers.
+
+The numbers come from the commits of the micro-batches, which are written once for each, so they are
+exact however often Spark had to repeat a task.
+
+Example:
+    >>> summary = Summary(output="out", messages=2, bytes=4_000_000, matches=3, seconds=2.0)
+    >>> summary.megabytes_per_second
+    2.0
+    >>> print(summary.to_text().splitlines()[0])
+    2 messages (4.0 MB) in 2.0 s: 2.0 MB/s, 1 messages/s
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pathcast.spark.ledger import Commit
+
+TOP_SUBSCRIBERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run did.
+
+    Attributes:
+        output: Output directory.
+        batches: Micro-batches.
+        messages: Messages that arrived.
+        bytes: Bytes of these.
+        matches: Pairs of message and query.
+        deliveries: Rows of the inboxes.
+        refused: Error code -> number of messages refused for it.
+        queries: Standing queries at the end.
+        subscriptions: Pairs of subscriber and query at the end.
+        rejected_queries: Error code -> number of subscriptions that were not taken up.
+        top_subscribers: Subscriber and number of deliveries, most first.
+        seconds: Wall-clock time from the first micro-batch to the last.
+        start_seconds: Wall-clock time before that: Spark, subscriptions.
+        earlier_messages: Messages that earlier runs with this output had done already.
+        was_stopped: Whether the run ended because it was told to.
+    """
+
+    output: str
+    batches: int = 0
+    messages: int = 0
+    bytes: int = 0
+    matches: int = 0
+    deliveries: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+    queries: int = 0
+    subscriptions: int = 0
+    rejected_queries: Mapping[str, int] = field(default_factory=dict)
+    top_subscribers: Sequence[tuple[str, int]] = ()
+    seconds: float = 0.0
+    start_seconds: float = 0.0
+    earlier_messages: int = 0
+    was_stopped: bool = False
+
+    def with_commit(self, commit: Commit) -> Summary:
+        """This and one more micro-batch."""
+        refused = dict(self.refused)
+        for code, count in commit.refused.items():
+            refused[code] = refused.get(code, 0) + count
+        return replace(
+            self,
+            batches=self.batches + 1,
+            messages=self.messages + commit.messages,
+            bytes=self.bytes + commit.bytes,
+            matches=self.matches + commit.matches,
+            deliveries=self.deliveries + commit.deliveries,
+            refused=dict(sorted(refused.items())),
+        )
+
+    @property
+    def megabytes_per_second(self) -> float:
+        """Bytes of messages over the time of the micro-batches, in 10^6 bytes a second."""
+        return self.bytes / 1e6 / self.seconds if self.seconds else 0.0
+
+    @property
+    def messages_per_second(self) -> float:
+        """Messages over the time of the micro-batches."""
+        return self.messages / self.seconds if self.seconds else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers, for JSON."""
+        rates = {
+            "megabytes_per_second": round(self.megabytes_per_second, 3),
+            "messages_per_second": round(self.messages_per_second, 1),
+        }
+        return {**asdict(self), **rates}
+
+    def to_json(self) -> str:
+        """All numbers on one line."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The summary in plain lines."""
+        lines = [self._headline()]
+        lines += [f"{label + ':':<18}{value}" for label, value in self._rows()]
+        return "\n".join(lines)
+
+    def __rich__(self) -> Table:
+        from rich.table import Table
+
+        table = Table(title=self._headline(), title_justify="left", show_header=False)
+        table.add_column(style="bold")
+        table.add_column()
+        for label, value in self._rows():
+            table.add_row(label, value)
+        return table
+
+    def _headline(self) -> str:
+        return (
+            f"{self.messages:,} messages ({self.bytes / 1e6:,.1f} MB) in {self.seconds:,.1f} s: "
+            f"{self.megabytes_per_second:,.1f} MB/s, {self.messages_per_second:,.0f} messages/s"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        refused = sum(self.refused.values())
+        rejected = sum(self.rejected_queries.values())
+        rows = [
+            ("standing queries", f"{self.queries:,} for {self.subscriptions:,} subscriptions"),
+            ("matches", f"{self.matches:,}"),
+            ("deliveries", f"{self.deliveries:,}"),
+            ("refused messages", _with_reasons(refused, self.refused)),
+            ("rejected queries", _with_reasons(rejected, self.rejected_queries)),
+            ("micro-batches", f"{self.batches:,}"),
+        ]
+        if self.top_subscribers:
+            top = ", ".join(f"{name} ({count:,})" for name, count in self.top_subscribers)
+            rows.append(("top subscribers", top))
+        if self.earlier_messages:
+            rows.append(("done before", f"{self.earlier_messages:,} messages by earlier runs"))
+        if self.was_stopped:
+            rows.append(("stopped", "yes; the next run goes on from here"))
+        rows.append(("output", self.output))
+        return rows
+
+
+def _with_reasons(total: int, reasons: Mapping[str, int]) -> str:
+    told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    listed = ", ".join(f"{code} {count:,}" for code, count in told)
+    return f"{total:,} ({listed})" if listed else f"{total:,}"
