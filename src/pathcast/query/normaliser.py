@@ -388,15 +388,14 @@ class _Normaliser:
     # Predicates.
 
     def stages(self, predicates: tuple[Predicate, ...]) -> tuple[normal.Stage, ...]:
-        stages: list[normal.Stage] = []
+        drafts: list[tuple[list[normal.Position], list[normal.Condition]]] = []
         for predicate in predicates:
             positions, found = self.predicate(predicate.expr)
-            if positions or (found and not stages):
-                stages.append(conditions.stage(positions, found))
+            if positions or (found and not drafts):
+                drafts.append((positions, found))
             elif found:
-                last = stages[-1]
-                stages[-1] = conditions.stage(last.positions, [*last.conditions, *found])
-        return tuple(stages)
+                drafts[-1][1].extend(found)
+        return tuple(conditions.stage(positions, found) for positions, found in drafts)
 
     def predicate(self, expr: Expr) -> tuple[list[normal.Position], list[normal.Condition]]:
         number = self.constant(expr)
@@ -431,7 +430,8 @@ class _Normaliser:
         steps, end, is_pending = self.walk(path.steps)
         condition: normal.Condition | None = end
         if compare is not None:
-            if end is None and is_pending:
+            is_or_self = bool(steps) and steps[-1].axis is normal.Axis.DESCENDANT_OR_SELF
+            if end is None and (is_pending or is_or_self):
                 raise self.unsupported("comparison of //.", path.steps[-1].offset)
             condition = conditions.compared(end, compare)
         if not steps and not is_pending:

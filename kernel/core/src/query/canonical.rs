@@ -1,0 +1,147 @@
+//! Normal form to canonical text.
+//!
+//! Equal normal forms have equal canonical texts; `pathcast.query.canonical` writes the same text.
+
+use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use std::fmt::Write;
+
+/// Appends the canonical text of a main path.
+pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
+    for step in steps {
+        push_step(step, out);
+    }
+}
+
+/// Appends a condition as it stands between the brackets; conditions are sorted by it.
+pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
+    match condition {
+        Condition::Attribute { test, compare } => {
+            out.push('@');
+            push_name_test(test, out);
+            push_comparison(compare.as_ref(), out);
+        }
+        Condition::Text(compare) => {
+            out.push_str("text()");
+            push_comparison(compare.as_ref(), out);
+        }
+        Condition::Value(operator, constant) => {
+            out.push('.');
+            out.push_str(operator_text(*operator));
+            push_constant(constant, out);
+        }
+        Condition::Nested(steps) => push_nested(steps, out),
+    }
+}
+
+/// Appends a position as it stands between the brackets; positions are sorted by it.
+pub(super) fn position_text(&(operator, number): &(Operator, f64), out: &mut String) {
+    out.push_str("position()");
+    out.push_str(operator_text(operator));
+    push_number(number, out);
+}
+
+fn push_nested(steps: &[Step<'_>], out: &mut String) {
+    let Some((first, others)) = steps.split_first() else { return };
+    if first.axis == Axis::Child {
+        push_from_test(first, out);
+    } else {
+        out.push('.');
+        push_step(first, out);
+    }
+    for step in others {
+        push_step(step, out);
+    }
+}
+
+fn push_step(step: &Step<'_>, out: &mut String) {
+    out.push_str(if step.axis == Axis::Child { "/" } else { "//" });
+    push_from_test(step, out);
+}
+
+fn push_from_test(step: &Step<'_>, out: &mut String) {
+    if step.axis == Axis::DescendantOrSelf {
+        out.push('.');
+    } else {
+        push_name_test(&step.test, out);
+    }
+    for stage in &step.stages {
+        push_stage(stage, out);
+    }
+}
+
+fn push_stage(stage: &Stage<'_>, out: &mut String) {
+    for (index, position) in stage.positions.iter().enumerate() {
+        out.push_str(if index == 0 { "[" } else { " and " });
+        position_text(position, out);
+    }
+    if !stage.positions.is_empty() {
+        out.push(']');
+    }
+    for condition in &stage.conditions {
+        out.push('[');
+        condition_text(condition, out);
+        out.push(']');
+    }
+}
+
+fn push_name_test(test: &NameTest<'_>, out: &mut String) {
+    match test {
+        NameTest::Any => out.push('*'),
+        NameTest::Name { uri, local } => {
+            if !uri.is_empty() {
+                push_uri(uri, out);
+            }
+            out.push_str(local);
+        }
+        NameTest::AnyIn { uri } => {
+            push_uri(uri, out);
+            out.push('*');
+        }
+        NameTest::AnyNamespace { local } => {
+            out.push_str("*:");
+            out.push_str(local);
+        }
+    }
+}
+
+fn push_uri(uri: &str, out: &mut String) {
+    out.push_str("Q{");
+    out.push_str(uri);
+    out.push('}');
+}
+
+fn push_comparison(compare: Option<&(Operator, Constant<'_>)>, out: &mut String) {
+    if let Some((operator, constant)) = compare {
+        out.push_str(operator_text(*operator));
+        push_constant(constant, out);
+    }
+}
+
+fn push_constant(constant: &Constant<'_>, out: &mut String) {
+    match constant {
+        Constant::Number(number) => push_number(*number, out),
+        Constant::String(text) => {
+            let quote = if text.contains('\'') { '"' } else { '\'' };
+            out.push(quote);
+            out.push_str(text);
+            out.push(quote);
+        }
+    }
+}
+
+fn push_number(number: f64, out: &mut String) {
+    // Display writes the shortest decimal that reads back, without an exponent.
+    let written = write!(out, "{number}");
+    debug_assert!(written.is_ok(), "writing to a String does not fail");
+}
+
+fn operator_text(operator: Operator) -> &'static str {
+    match operator {
+        Operator::Eq => "=",
+        Operator::Ne => "!=",
+        Operator::Lt => "<",
+        Operator::Le => "<=",
+        Operator::Gt => ">",
+        Operator::Ge => ">=",
+    }
+}

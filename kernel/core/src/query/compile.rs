@@ -1,0 +1,517 @@
+//! The fast way from query text to normal form.
+//!
+//! One pass over the bytes, for the evaluated language in its usual notation: abbreviated steps,
+//! attributes, `text()`, comparisons either way round, positions, `and`, nested paths, and the
+//! papers' `$msg/`, `document("...")/` and `/[`. It takes every canonical text. Everything else
+//! (other notations, and everything that is wrong) is [`Declined`]: the Python package then gives
+//! either the canonical text or the error.
+//!
+//! It never accepts what the Python package refuses, and never gives another normal form.
+
+use super::arrange::{add_predicate, arrange, comparison, flipped, or_self};
+use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use super::canonical::canonical_text;
+use super::namespaces::Namespaces;
+use super::scan::Scanner;
+use std::borrow::Cow;
+
+/// Bytes of a query, as written and in canonical form.
+pub const TEXT_BYTES_MAX: usize = 8 * 1024;
+
+/// How deep brackets may nest, as written and in canonical form.
+pub const DEPTH_MAX: usize = 64;
+
+/// Canonical text is at most this many times as long as the query, namespace URIs aside: the
+/// worst is `[1]`, which becomes `[position()=1]`.
+const GROWTH_MAX: usize = 5;
+
+/// The query is not in a notation that is read here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declined;
+
+/// A main path in normal form; one step or more.
+pub type NormalPath<'q> = Vec<Step<'q>>;
+
+/// The normal form of a query.
+///
+/// # Errors
+/// [`Declined`] when the query is not in a notation that is read here; it may still be good.
+///
+/// ```
+/// use pathcast_core::query::{Namespaces, canonical_text, compile};
+/// let steps = compile("a//*/b[ 3 < @c ]/text()", Namespaces::NONE).unwrap();
+/// let mut text = String::new();
+/// canonical_text(&steps, &mut text);
+/// assert_eq!(text, "/a/*//b[@c>3][text()]");
+/// ```
+pub fn compile<'q>(text: &'q str, namespaces: &'q Namespaces) -> Result<NormalPath<'q>, Declined> {
+    let mut compiler = Compiler::default();
+    compiler.compile(text, namespaces)?;
+    Ok(compiler.steps)
+}
+
+/// Compiles one query after the other into the same memory.
+#[derive(Debug, Default)]
+pub struct Compiler<'q> {
+    steps: Vec<Step<'q>>,
+}
+
+impl<'q> Compiler<'q> {
+    /// The normal form of a query, as [`compile`] gives it; valid until the next call.
+    ///
+    /// # Errors
+    /// As [`compile`].
+    pub fn compile(
+        &mut self,
+        text: &'q str,
+        namespaces: &'q Namespaces,
+    ) -> Result<&[Step<'q>], Declined> {
+        self.steps.clear();
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Declined);
+        }
+        let mut parser = Parser { scanner: Scanner::new(text), namespaces, uri_bytes: 0 };
+        parser.query(&mut self.steps)?;
+        let bound = text.len() * GROWTH_MAX + parser.uri_bytes;
+        if bound > TEXT_BYTES_MAX && !is_canonical_short(&self.steps) {
+            return Err(Declined);
+        }
+        Ok(&self.steps)
+    }
+
+    /// The same memory for queries that live elsewhere.
+    pub fn recycle<'r>(mut self) -> Compiler<'r> {
+        self.steps.clear();
+        // Collecting an empty iterator over a vector reuses the vector's memory.
+        Compiler { steps: self.steps.into_iter().map(|_| unreachable!()).collect() }
+    }
+}
+
+#[cold]
+fn is_canonical_short(steps: &[Step<'_>]) -> bool {
+    let mut text = String::new();
+    canonical_text(steps, &mut text);
+    text.len() <= TEXT_BYTES_MAX
+}
+
+/// What a path ends in.
+enum End<'q> {
+    Element,
+    Attribute(NameTest<'q>),
+    Text,
+}
+
+impl<'q> End<'q> {
+    /// The condition on the element at the end; none when there is nothing to ask of it.
+    fn condition(self, compare: Option<(Operator, Constant<'q>)>) -> Option<Condition<'q>> {
+        match self {
+            End::Attribute(test) => Some(Condition::Attribute { test, compare }),
+            End::Text => Some(Condition::Text(compare)),
+            End::Element => compare.map(|(operator, constant)| Condition::Value(operator, constant)),
+        }
+    }
+}
+
+struct Parser<'q> {
+    scanner: Scanner<'q>,
+    namespaces: &'q Namespaces,
+    /// Bytes that namespace URIs add to the canonical text.
+    uri_bytes: usize,
+}
+
+impl<'q> Parser<'q> {
+    fn query(&mut self, steps: &mut Vec<Step<'q>>) -> Result<(), Declined> {
+        self.scanner.blanks();
+        if matches!(self.scanner.peek(), b'$' | b'd') {
+            self.document()?;
+        }
+        let mut is_pending = false;
+        if self.scanner.take(b'/') {
+            is_pending = self.scanner.take(b'/');
+        }
+        let end = self.path(steps, &mut is_pending, 0)?;
+        let is_element = matches!(end, End::Element);
+        if !self.scanner.is_at_end() || (steps.is_empty() && (is_element || !is_pending)) {
+            return Err(Declined);
+        }
+        finish(steps, end.condition(None), is_pending && !is_element, true);
+        Ok(())
+    }
+
+    /// A paper's way to say "the message": `$msg`, `doc("...")`, `document("...")`.
+    fn document(&mut self) -> Result<(), Declined> {
+        if self.scanner.take(b'$') {
+            // A prefixed variable is another one, and so is a longer name.
+            if !self.scanner.word("msg") {
+                return Err(Declined);
+            }
+        } else if !self.document_call()? {
+            return Ok(());
+        }
+        self.scanner.blanks();
+        if self.scanner.peek() == b'/' { Ok(()) } else { Err(Declined) }
+    }
+
+    fn document_call(&mut self) -> Result<bool, Declined> {
+        let start = self.scanner.mark();
+        if self.scanner.word("doc") || self.scanner.word("document") {
+            self.scanner.blanks();
+            if self.scanner.take(b'(') {
+                self.scanner.blanks();
+                self.scanner.literal().ok_or(Declined)?;
+                self.scanner.blanks();
+                return if self.scanner.take(b')') { Ok(true) } else { Err(Declined) };
+            }
+        }
+        self.scanner.reset(start);
+        Ok(false)
+    }
+
+    /// The steps of a path after its first slashes; sets whether a `//` waits for a step.
+    fn path(
+        &mut self,
+        steps: &mut Vec<Step<'q>>,
+        is_pending: &mut bool,
+        depth: usize,
+    ) -> Result<End<'q>, Declined> {
+        loop {
+            self.scanner.blanks();
+            let mut is_element = false;
+            match self.scanner.peek() {
+                b'.' => {
+                    if self.self_step(steps, is_pending, depth)? {
+                        return Ok(End::Element);
+                    }
+                }
+                b'@' => {
+                    self.scanner.skip(1);
+                    self.scanner.blanks();
+                    let test = self.name_test(false)?;
+                    self.scanner.blanks();
+                    return self.last(End::Attribute(test));
+                }
+                _ => {
+                    let Some(test) = self.element_test()? else { return self.last(End::Text) };
+                    let axis = if *is_pending { Axis::Descendant } else { Axis::Child };
+                    let stages = self.predicates(Vec::new(), depth)?;
+                    steps.push(Step { axis, test, stages });
+                    *is_pending = false;
+                    is_element = true;
+                }
+            }
+            if !self.separator(steps, is_pending, is_element, depth)? {
+                return Ok(End::Element);
+            }
+        }
+    }
+
+    /// `.`, and whether it ended the path with predicates: `//.[@a]`.
+    fn self_step(
+        &mut self,
+        steps: &mut Vec<Step<'q>>,
+        is_pending: &mut bool,
+        depth: usize,
+    ) -> Result<bool, Declined> {
+        if matches!(self.scanner.peek_at(1), b'.' | b'0'..=b'9') {
+            return Err(Declined);
+        }
+        self.scanner.skip(1);
+        self.scanner.blanks();
+        if self.scanner.peek() != b'[' {
+            return Ok(false);
+        }
+        let stages = self.predicates(Vec::new(), depth)?;
+        let [stage] = &stages[..] else { return Err(Declined) };
+        // A text node or comment, too, has a value: only these two ask for an element.
+        let is_plain = stage.positions.is_empty()
+            && stage.conditions.iter().all(|condition| {
+                matches!(condition, Condition::Attribute { .. } | Condition::Text(_))
+            });
+        if !*is_pending || !is_plain || self.scanner.peek() == b'/' {
+            return Err(Declined);
+        }
+        steps.push(or_self(stages));
+        *is_pending = false;
+        Ok(true)
+    }
+
+    /// The slashes before the next step; whether there is a next step.
+    fn separator(
+        &mut self,
+        steps: &mut [Step<'q>],
+        is_pending: &mut bool,
+        is_element: bool,
+        depth: usize,
+    ) -> Result<bool, Declined> {
+        self.scanner.blanks();
+        while self.scanner.take(b'/') {
+            if self.scanner.take(b'/') {
+                *is_pending = true;
+                return Ok(true);
+            }
+            self.scanner.blanks();
+            if self.scanner.peek() != b'[' {
+                return Ok(true);
+            }
+            // A predicate after a slash belongs to the step before.
+            match steps.last_mut() {
+                Some(step) if is_element => {
+                    step.stages = self.predicates(std::mem::take(&mut step.stages), depth)?;
+                }
+                _ => return Err(Declined),
+            }
+        }
+        Ok(false)
+    }
+
+    /// An end after which nothing of the path may follow.
+    fn last(&self, end: End<'q>) -> Result<End<'q>, Declined> {
+        if matches!(self.scanner.peek(), b'[' | b'/') { Err(Declined) } else { Ok(end) }
+    }
+
+    /// A name test, or none for `text()`; blanks after it are skipped.
+    #[inline]
+    fn element_test(&mut self) -> Result<Option<NameTest<'q>>, Declined> {
+        let test = self.name_test(true)?;
+        self.scanner.blanks();
+        match self.scanner.peek() {
+            b'(' => match test {
+                NameTest::Name { local, .. } if local == "text" => {
+                    if !self.scanner.parentheses() {
+                        return Err(Declined);
+                    }
+                    self.scanner.blanks();
+                    Ok(None)
+                }
+                _ => Err(Declined),
+            },
+            b':' => Err(Declined),
+            _ => Ok(Some(test)),
+        }
+    }
+
+    #[inline]
+    fn name_test(&mut self, is_element: bool) -> Result<NameTest<'q>, Declined> {
+        if self.scanner.peek() == b'*' {
+            return self.star();
+        }
+        if self.scanner.peek() == b'Q' && self.scanner.peek_at(1) == b'{' {
+            let uri = self.scanner.braced_uri().ok_or(Declined)?;
+            return self.local_in(uri);
+        }
+        let name = self.scanner.ncname().ok_or(Declined)?;
+        if self.scanner.peek() == b':' && self.scanner.peek_at(1) != b':' {
+            self.scanner.skip(1);
+            let uri = self.namespaces.uri(name).ok_or(Declined)?;
+            self.count(uri)?;
+            return self.local_in(uri);
+        }
+        let uri = if is_element { self.namespaces.default_uri() } else { "" };
+        if !uri.is_empty() {
+            self.count(uri)?;
+        }
+        Ok(NameTest::Name { uri: Cow::Borrowed(uri), local: Cow::Borrowed(name) })
+    }
+
+    /// `*` or `*:name`.
+    fn star(&mut self) -> Result<NameTest<'q>, Declined> {
+        self.scanner.skip(1);
+        if !self.scanner.take(b':') {
+            return Ok(NameTest::Any);
+        }
+        let local = Cow::Borrowed(self.scanner.ncname().ok_or(Declined)?);
+        Ok(NameTest::AnyNamespace { local })
+    }
+
+    /// The rest of a name whose namespace is given.
+    fn local_in(&mut self, uri: &'q str) -> Result<NameTest<'q>, Declined> {
+        let uri = Cow::Borrowed(uri);
+        if self.scanner.take(b'*') {
+            return Ok(NameTest::AnyIn { uri });
+        }
+        let local = Cow::Borrowed(self.scanner.ncname().ok_or(Declined)?);
+        self.scanner.blanks();
+        // `p:text()` is a call of a function, not a node test.
+        if self.scanner.peek() == b'(' { Err(Declined) } else { Ok(NameTest::Name { uri, local }) }
+    }
+
+    /// Notes the length of a bound URI; one with braces cannot be written canonically.
+    fn count(&mut self, uri: &str) -> Result<(), Declined> {
+        self.uri_bytes += uri.len() + "Q{}".len();
+        if memchr::memchr2(b'{', b'}', uri.as_bytes()).is_some() { Err(Declined) } else { Ok(()) }
+    }
+
+    /// Predicates in brackets, added to those before; blanks after them are skipped.
+    #[inline]
+    fn predicates(
+        &mut self,
+        mut stages: Vec<Stage<'q>>,
+        depth: usize,
+    ) -> Result<Vec<Stage<'q>>, Declined> {
+        while self.scanner.peek() == b'[' {
+            self.predicate(&mut stages, depth + 1)?;
+            self.scanner.blanks();
+        }
+        Ok(stages)
+    }
+
+    fn predicate(&mut self, stages: &mut Vec<Stage<'q>>, depth: usize) -> Result<(), Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        self.scanner.skip(1);
+        let (mut positions, mut conditions) = (Vec::new(), Vec::new());
+        let mut is_first = true;
+        loop {
+            self.scanner.blanks();
+            if let Some(constant) = self.constant()? {
+                self.scanner.blanks();
+                if let (b']', true, Constant::Number(number)) =
+                    (self.scanner.peek(), is_first, &constant)
+                {
+                    positions.push((Operator::Eq, *number));
+                } else {
+                    let operator = flipped(self.operator().ok_or(Declined)?);
+                    self.scanner.blanks();
+                    self.flipped_comparison(operator, constant, &mut positions, &mut conditions, depth)?;
+                }
+            } else {
+                self.conjunct(&mut positions, &mut conditions, depth)?;
+            }
+            self.scanner.blanks();
+            if self.scanner.take(b']') {
+                add_predicate(stages, positions, conditions);
+                return Ok(());
+            }
+            if !self.scanner.word("and") {
+                return Err(Declined);
+            }
+            is_first = false;
+        }
+    }
+
+    /// What stands after `constant op`.
+    fn flipped_comparison(
+        &mut self,
+        operator: Operator,
+        constant: Constant<'q>,
+        positions: &mut Vec<(Operator, f64)>,
+        conditions: &mut Vec<Condition<'q>>,
+        depth: usize,
+    ) -> Result<(), Declined> {
+        if self.scanner.call("position") {
+            let Constant::Number(number) = constant else { return Err(Declined) };
+            positions.push((operator, number));
+            return Ok(());
+        }
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        let compare = Some(comparison(operator, constant));
+        conditions.extend(nested(steps, end, is_pending, compare, depth)?);
+        Ok(())
+    }
+
+    /// A condition that does not begin with a constant.
+    fn conjunct(
+        &mut self,
+        positions: &mut Vec<(Operator, f64)>,
+        conditions: &mut Vec<Condition<'q>>,
+        depth: usize,
+    ) -> Result<(), Declined> {
+        if self.scanner.call("position") {
+            self.scanner.blanks();
+            let operator = self.operator().ok_or(Declined)?;
+            self.scanner.blanks();
+            positions.push((operator, self.scanner.number().ok_or(Declined)?));
+            return Ok(());
+        }
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        self.scanner.blanks();
+        let mut compare = None;
+        if let Some(operator) = self.operator() {
+            self.scanner.blanks();
+            let constant = self.constant()?.ok_or(Declined)?;
+            compare = Some(comparison(operator, constant));
+        }
+        conditions.extend(nested(steps, end, is_pending, compare, depth)?);
+        Ok(())
+    }
+
+    fn operator(&mut self) -> Option<Operator> {
+        let (operator, length) = match (self.scanner.peek(), self.scanner.peek_at(1)) {
+            (b'=', _) => (Operator::Eq, 1),
+            (b'!', b'=') | (b'<', b'>') => (Operator::Ne, 2),
+            (b'<', b'=') => (Operator::Le, 2),
+            (b'<', _) => (Operator::Lt, 1),
+            (b'>', b'=') => (Operator::Ge, 2),
+            (b'>', _) => (Operator::Gt, 1),
+            _ => return None,
+        };
+        self.scanner.skip(length);
+        Some(operator)
+    }
+
+    /// A constant, if one begins here.
+    fn constant(&mut self) -> Result<Option<Constant<'q>>, Declined> {
+        if matches!(self.scanner.peek(), b'\'' | b'"') {
+            let text = self.scanner.literal().ok_or(Declined)?;
+            return Ok(Some(Constant::String(Cow::Borrowed(text))));
+        }
+        if !self.scanner.is_number() {
+            return Ok(None);
+        }
+        Ok(Some(Constant::Number(self.scanner.number().ok_or(Declined)?)))
+    }
+}
+
+/// The condition that a path in a predicate is; none when it is always true, as `.` is.
+fn nested<'q>(
+    mut steps: Vec<Step<'q>>,
+    end: End<'q>,
+    is_pending: bool,
+    compare: Option<(Operator, Constant<'q>)>,
+    depth: usize,
+) -> Result<Option<Condition<'q>>, Declined> {
+    let is_element = matches!(end, End::Element);
+    if is_element && is_pending && compare.is_some() {
+        return Err(Declined);
+    }
+    // `//.[@a]` takes its conditions as predicates; a comparison of it is for the slow way.
+    let is_or_self = steps.last().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
+    if is_or_self && compare.is_some() {
+        return Err(Declined);
+    }
+    let condition = end.condition(compare);
+    if steps.is_empty() && !is_pending {
+        return Ok(condition);
+    }
+    if condition.is_some() && depth == DEPTH_MAX {
+        return Err(Declined);
+    }
+    finish(&mut steps, condition, is_pending && !is_element, false);
+    Ok((!steps.is_empty()).then_some(Condition::Nested(steps)))
+}
+
+/// Puts the condition of a path's end where it belongs, and the path in order.
+fn finish<'q>(
+    steps: &mut Vec<Step<'q>>,
+    condition: Option<Condition<'q>>,
+    is_pending: bool,
+    is_main: bool,
+) {
+    if let Some(condition) = condition {
+        match steps.last_mut() {
+            Some(last) if !is_pending => {
+                add_predicate(&mut last.stages, Vec::new(), vec![condition]);
+            }
+            _ => {
+                let stage = Stage { positions: Vec::new(), conditions: vec![condition] };
+                steps.push(or_self(vec![stage]));
+            }
+        }
+    }
+    arrange(steps, is_main);
+}

@@ -1,0 +1,244 @@
+//! Reading tokens of a query: blanks, names, numbers, string literals.
+//!
+//! A [`Scanner`] moves over the text by bytes; it decodes characters only in names beyond ASCII.
+
+const NAME_START: u8 = 1;
+const NAME_CHAR: u8 = 2;
+const BLANK: u8 = 4;
+
+/// What each byte can be; bytes beyond ASCII are decoded before they count.
+static CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let letter = (byte as u8).is_ascii_alphabetic() || byte as u8 == b'_';
+        let other = (byte as u8).is_ascii_digit() || byte as u8 == b'-' || byte as u8 == b'.';
+        if letter {
+            table[byte] = NAME_START | NAME_CHAR;
+        } else if other {
+            table[byte] = NAME_CHAR;
+        }
+        byte += 1;
+    }
+    table[b' ' as usize] = BLANK;
+    table[b'\t' as usize] = BLANK;
+    table[b'\r' as usize] = BLANK;
+    table[b'\n' as usize] = BLANK;
+    table
+}
+
+/// Production 4 of XML 1.0 (fifth edition), without the colon.
+fn is_name_start(c: char) -> bool {
+    matches!(c,
+        'A'..='Z' | '_' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}'
+        | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}'
+        | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}' | '\u{2C00}'..='\u{2FEF}'
+        | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
+        | '\u{10000}'..='\u{EFFFF}')
+}
+
+/// Production 4a, without the colon.
+fn is_name_char(c: char) -> bool {
+    is_name_start(c)
+        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+}
+
+/// A place in a query.
+pub(super) struct Scanner<'q> {
+    text: &'q str,
+    at: usize,
+}
+
+impl<'q> Scanner<'q> {
+    pub(super) fn new(text: &'q str) -> Self {
+        Scanner { text, at: 0 }
+    }
+
+    /// The byte here; 0 at the end (no token begins with it).
+    #[inline]
+    pub(super) fn peek(&self) -> u8 {
+        self.peek_at(0)
+    }
+
+    /// The byte some places on; 0 beyond the end.
+    #[inline]
+    pub(super) fn peek_at(&self, ahead: usize) -> u8 {
+        self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    /// Moves on over bytes that have been looked at.
+    #[inline]
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// This place, to come back to.
+    pub(super) fn mark(&self) -> usize {
+        self.at
+    }
+
+    /// Goes back to a place.
+    pub(super) fn reset(&mut self, mark: usize) {
+        self.at = mark;
+    }
+
+    /// Whether all of the text has been read.
+    #[inline]
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at == self.text.len()
+    }
+
+    #[inline]
+    pub(super) fn blanks(&mut self) {
+        while CLASSES[self.peek() as usize] & BLANK != 0 {
+            self.at += 1;
+        }
+    }
+
+    /// Moves over a byte if it is here.
+    #[inline]
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let is_here = self.peek() == byte;
+        self.at += usize::from(is_here);
+        is_here
+    }
+
+    /// Moves over a name that is exactly this word.
+    pub(super) fn word(&mut self, word: &str) -> bool {
+        let start = self.at;
+        if self.ncname() == Some(word) {
+            return true;
+        }
+        self.at = start;
+        false
+    }
+
+    /// Moves over `name()`, blanks allowed before and between the parentheses.
+    pub(super) fn call(&mut self, name: &str) -> bool {
+        let start = self.at;
+        if self.word(name) && self.parentheses() {
+            return true;
+        }
+        self.at = start;
+        false
+    }
+
+    /// Moves over `()`, blanks allowed before and in between.
+    pub(super) fn parentheses(&mut self) -> bool {
+        self.blanks();
+        if !self.take(b'(') {
+            return false;
+        }
+        self.blanks();
+        self.take(b')')
+    }
+
+    /// A name without a colon.
+    #[inline]
+    pub(super) fn ncname(&mut self) -> Option<&'q str> {
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        let first = *bytes.get(start)?;
+        if CLASSES[first as usize] & NAME_START == 0 && first < 128 {
+            return None;
+        }
+        let mut end = start;
+        while end < bytes.len() && CLASSES[bytes[end] as usize] & NAME_CHAR != 0 {
+            end += 1;
+        }
+        if end < bytes.len() && bytes[end] >= 128 {
+            end = self.name_beyond_ascii(start, end)?;
+        }
+        self.at = end;
+        Some(&self.text[start..end])
+    }
+
+    /// The end of a name whose ASCII part ends at `end`.
+    #[cold]
+    fn name_beyond_ascii(&self, start: usize, end: usize) -> Option<usize> {
+        let rest = &self.text[end..];
+        if start == end && !rest.starts_with(is_name_start) {
+            return None;
+        }
+        let length = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
+        Some(end + length)
+    }
+
+    /// What stands between `Q{` and `}`; the place is at `Q{`.
+    pub(super) fn braced_uri(&mut self) -> Option<&'q str> {
+        let rest = &self.text[self.at + 2..];
+        let length = rest.find(['{', '}'])?;
+        if rest.as_bytes()[length] == b'{' {
+            return None;
+        }
+        self.at += length + 3;
+        Some(&rest[..length])
+    }
+
+    /// A string literal.
+    pub(super) fn literal(&mut self) -> Option<&'q str> {
+        let quote = self.peek();
+        if quote != b'\'' && quote != b'"' {
+            return None;
+        }
+        let rest = &self.text[self.at + 1..];
+        let length = memchr::memchr(quote, rest.as_bytes())?;
+        self.at += length + 2;
+        Some(&rest[..length])
+    }
+
+    /// Whether a number begins here, its sign included.
+    pub(super) fn is_number(&self) -> bool {
+        match self.peek() {
+            b'0'..=b'9' | b'-' => true,
+            b'.' => self.peek_at(1).is_ascii_digit(),
+            _ => false,
+        }
+    }
+
+    /// A finite number with one minus or none.
+    pub(super) fn number(&mut self) -> Option<f64> {
+        let is_negative = self.take(b'-');
+        if is_negative {
+            self.blanks();
+        }
+        let start = self.at;
+        self.digits();
+        if self.at > start {
+            if self.take(b'.') {
+                self.digits();
+            }
+        } else if self.take(b'.') {
+            let point = self.at;
+            self.digits();
+            if self.at == point {
+                return None;
+            }
+        } else {
+            return None;
+        }
+        let value: f64 = self.text[start..self.at].parse().ok()?;
+        let signed = if is_negative { -value } else { value };
+        // Adding zero makes a negative zero positive.
+        value.is_finite().then_some(signed + 0.0)
+    }
+
+    fn digits(&mut self) {
+        while self.peek().is_ascii_digit() {
+            self.at += 1;
+        }
+    }
+}
+
+/// The number that a string is (XPath 1.0, 4.4), if it is a finite one.
+pub(super) fn number_of(text: &str) -> Option<f64> {
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    if text.starts_with('-') && !text[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let mut scanner = Scanner::new(text);
+    let number = scanner.number()?;
+    scanner.is_at_end().then_some(number)
+}
