@@ -1,10 +1,25 @@
 //! The Pathcast engine without Python.
 //!
-//! Reading order: [`tree`] (what a message becomes), [`door`] (bytes to tree or refusal),
-//! [`query`] (query text to canonical form).
+//! Reading order: [`tree`] (what a message becomes), [`door`] (bytes to tree or refusal), [`query`]
+//! (text to normal form), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways of running
+//! it), [`conditions`] (predicates and nested paths), [`collect`] (query numbers), [`index`] and
+//! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the
+//! whole way of a message, of many).
 
+#[cfg(target_endian = "big")]
+compile_error!("snapshots are little-endian arrays that are used where they lie");
+
+pub mod batch;
+pub mod collect;
 pub mod conditions;
+pub mod dfa;
 pub mod door;
+pub mod index;
+pub mod matcher;
 pub mod names;
+pub mod nfa;
+pub mod plain;
 pub mod query;
+pub mod snapshot;
+pub mod symbols;
 pub mod tree;

@@ -1,0 +1,350 @@
+//! The shared NFA run through a lazily built DFA.
+//!
+//! A DFA state is what is active after one label path. Reading it off the NFA state by state would
+//! make the first sight of a label path cost what all its NFA states cost, though nearly all of
+//! that has been seen before: a run that began at some `//` goes on the same way whatever stands above.
+//! So the active states are kept in *blocks*: a block is a set of NFA states that became active
+//! together, and a DFA state is a set of blocks. The step of a block over a name is computed once,
+//! whatever DFA states it stands in, and what a block accepts is kept once, as words of query numbers.
+//! A DFA state that has not been seen costs a look-up per block of its parent, about a dozen.
+//!
+//! Blocks may overlap where one state is reached by two routes; when a DFA state would gather more than
+//! [`BLOCKS_MAX`] blocks they are merged into one, which is the plain subset construction.
+//!
+//! Everything here is a cache: the caller drops it when [`LazyDfa::memory`] passes its bound.
+//!
+//! Source: paper 003, section 3.2.4 for what is active; Green et al. 2003 for lazy construction.
+
+use crate::collect::Words;
+use crate::names::{NameId, NameTable};
+use crate::nfa::{Nfa, PlanId, QueryNumber, StateId};
+use crate::symbols::Class;
+use crate::tree::{MessageTree, NONE};
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+
+/// Number of a DFA state in one [`LazyDfa`].
+pub type DfaState = u32;
+type BlockId = u32;
+type ClassId = u32;
+
+/// Blocks of one kind that a DFA state may hold before they are merged.
+const BLOCKS_MAX: usize = 8;
+/// The block without states.
+const EMPTY: BlockId = 0;
+const UNKNOWN: u32 = u32::MAX;
+/// The DFA state of the document node.
+const INITIAL: DfaState = 0;
+
+/// NFA states that became active together.
+#[derive(Debug)]
+pub struct Block {
+    states: Box<[StateId]>,
+    /// Queries accepted without conditions.
+    pub words: Words,
+    /// Plans whose main path ends at one of the states.
+    pub plans: Box<[PlanId]>,
+    /// The `//`-child states of the states; [`UNKNOWN`] until asked for.
+    below: BlockId,
+}
+
+/// What is active after a label path.
+#[derive(Debug)]
+struct Active {
+    /// Blocks of states that the last element led to.
+    reached: Box<[BlockId]>,
+    /// Blocks of `//`-child states, which stay active below.
+    looping: Box<[BlockId]>,
+    /// Those of both that accept something without conditions.
+    accepting: Box<[BlockId]>,
+    /// Those of both that have plans.
+    planned: Box<[BlockId]>,
+}
+
+/// A cache of what the NFA does; see the module's text.
+#[derive(Debug, Default)]
+pub struct LazyDfa {
+    classes: Vec<Class>,
+    class_index: FxHashMap<Class, ClassId>,
+    class_of_name: Vec<ClassId>,
+    names_generation: u64,
+    blocks: Vec<Block>,
+    block_index: HashTable<BlockId>,
+    block_steps: FxHashMap<(BlockId, ClassId), BlockId>,
+    states: Vec<Active>,
+    state_index: HashTable<DfaState>,
+    transitions: FxHashMap<(DfaState, ClassId), DfaState>,
+    memory: usize,
+    /// Added to every query number in [`Block::words`].
+    offset: QueryNumber,
+    buffer: String,
+}
+
+impl LazyDfa {
+    /// An empty cache whose words count query numbers from `offset`.
+    pub fn new(offset: QueryNumber) -> Self {
+        LazyDfa {
+            offset,
+            ..LazyDfa::default()
+        }
+    }
+
+    /// Bytes held, as counted when entries were made.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Number of DFA states.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether nothing has been compiled.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// Runs a message: the DFA state of each element, in document order.
+    ///
+    /// Returns the number of misses (elements whose DFA state or transition had to be made), or none
+    /// when `memory_max` was passed on the way; the caller then drops the cache.
+    pub fn run<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        names: &NameTable,
+        tree: &MessageTree,
+        reached: &mut Vec<DfaState>,
+        memory_max: usize,
+    ) -> Option<u64> {
+        if self.states.is_empty() {
+            self.begin(nfa);
+        }
+        self.classify_names(nfa, names);
+        reached.clear();
+        reached.reserve(tree.len());
+        let mut misses = 0;
+        for (&name, &parent) in tree.name.iter().zip(&tree.parent) {
+            let from = if parent == NONE {
+                INITIAL
+            } else {
+                reached[parent as usize]
+            };
+            let class = self.class_of_name[name as usize];
+            let to = match self.transitions.get(&(from, class)) {
+                Some(&to) => to,
+                None => {
+                    misses += 1;
+                    let to = self.make_transition(nfa, from, class);
+                    if self.memory > memory_max {
+                        return None;
+                    }
+                    to
+                }
+            };
+            reached.push(to);
+        }
+        Some(misses)
+    }
+
+    /// The blocks of a DFA state that accept queries without conditions.
+    pub fn accepting(&self, state: DfaState) -> impl Iterator<Item = (u32, &Block)> {
+        let blocks = &self.states[state as usize].accepting;
+        blocks.iter().map(|&b| (b, &self.blocks[b as usize]))
+    }
+
+    /// The blocks of a DFA state that have plans.
+    pub fn planned(&self, state: DfaState) -> impl Iterator<Item = &Block> {
+        let blocks = &self.states[state as usize].planned;
+        blocks.iter().map(|&b| &self.blocks[b as usize])
+    }
+
+    /// Number of blocks; block numbers are below it.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn begin<N: Nfa>(&mut self, nfa: &N) {
+        let empty = self.intern_block(nfa, Vec::new());
+        debug_assert_eq!(empty, EMPTY);
+        let root = self.intern_block(nfa, vec![0]);
+        let below = self.below(nfa, root);
+        let looping = if below == EMPTY { vec![] } else { vec![below] };
+        let initial = self.intern_state(vec![root], looping);
+        debug_assert_eq!(initial, INITIAL);
+    }
+
+    fn classify_names<N: Nfa>(&mut self, nfa: &N, names: &NameTable) {
+        if self.names_generation != names.generation() {
+            self.class_of_name.clear();
+            self.names_generation = names.generation();
+        }
+        for name in self.class_of_name.len()..names.len() {
+            let name = name as NameId;
+            let class = nfa
+                .symbols()
+                .class(names.uri(name), names.local(name), &mut self.buffer);
+            let next = self.classes.len() as ClassId;
+            let id = *self.class_index.entry(class).or_insert(next);
+            if id == next {
+                self.classes.push(class);
+            }
+            self.class_of_name.push(id);
+        }
+    }
+
+    fn make_transition<N: Nfa>(&mut self, nfa: &N, from: DfaState, class: ClassId) -> DfaState {
+        let active = &self.states[from as usize];
+        let sources: Vec<BlockId> = active
+            .reached
+            .iter()
+            .chain(&active.looping)
+            .copied()
+            .collect();
+        let mut looping = active.looping.to_vec();
+        let mut reached = Vec::new();
+        for block in sources {
+            let target = self.block_step(nfa, block, class);
+            if target != EMPTY {
+                reached.push(target);
+            }
+        }
+        normalise(&mut reached);
+        if reached.len() > BLOCKS_MAX {
+            reached = vec![self.merge(nfa, &reached)];
+        }
+        for &block in &reached {
+            let below = self.below(nfa, block);
+            if below != EMPTY {
+                looping.push(below);
+            }
+        }
+        normalise(&mut looping);
+        if looping.len() > BLOCKS_MAX {
+            looping = vec![self.merge(nfa, &looping)];
+        }
+        let to = self.intern_state(reached, looping);
+        self.transitions.insert((from, class), to);
+        self.memory += TRANSITION_BYTES;
+        to
+    }
+
+    fn block_step<N: Nfa>(&mut self, nfa: &N, block: BlockId, class: ClassId) -> BlockId {
+        if let Some(&target) = self.block_steps.get(&(block, class)) {
+            return target;
+        }
+        let mut targets = Vec::new();
+        let names = self.classes[class as usize];
+        for &state in &self.blocks[block as usize].states {
+            nfa.step(state, &names, &mut targets);
+        }
+        let target = self.intern_block(nfa, targets);
+        self.block_steps.insert((block, class), target);
+        self.memory += TRANSITION_BYTES;
+        target
+    }
+
+    fn below<N: Nfa>(&mut self, nfa: &N, block: BlockId) -> BlockId {
+        let known = self.blocks[block as usize].below;
+        if known != UNKNOWN {
+            return known;
+        }
+        let states = &self.blocks[block as usize].states;
+        let children = states.iter().filter_map(|&s| nfa.epsilon(s)).collect();
+        let below = self.intern_block(nfa, children);
+        self.blocks[block as usize].below = below;
+        below
+    }
+
+    fn merge<N: Nfa>(&mut self, nfa: &N, blocks: &[BlockId]) -> BlockId {
+        let states = blocks
+            .iter()
+            .flat_map(|&b| self.blocks[b as usize].states.iter().copied());
+        let states = states.collect();
+        self.intern_block(nfa, states)
+    }
+
+    fn intern_block<N: Nfa>(&mut self, nfa: &N, mut states: Vec<StateId>) -> BlockId {
+        normalise(&mut states);
+        let key = hash_ids(&[&states]);
+        if let Some(&known) = self
+            .block_index
+            .find(key, |&b| *self.blocks[b as usize].states == *states)
+        {
+            return known;
+        }
+        let (mut ranges, mut plans) = (Vec::new(), Vec::new());
+        for &state in &states {
+            nfa.accepted(state, &mut ranges);
+            nfa.plans(state, &mut plans);
+        }
+        let words = Words::of(&mut ranges, self.offset);
+        self.memory += states.len() * 4 + words.memory() + plans.len() * 4 + BLOCK_BYTES;
+        let id = self.blocks.len() as BlockId;
+        self.blocks.push(Block {
+            states: states.into(),
+            words,
+            plans: plans.into(),
+            below: UNKNOWN,
+        });
+        let blocks = &self.blocks;
+        self.block_index
+            .insert_unique(key, id, |&b| hash_ids(&[&blocks[b as usize].states]));
+        id
+    }
+
+    fn intern_state(&mut self, reached: Vec<BlockId>, looping: Vec<BlockId>) -> DfaState {
+        let key = hash_ids(&[&reached, &looping]);
+        let known = self.state_index.find(key, |&s| {
+            let active = &self.states[s as usize];
+            *active.reached == *reached && *active.looping == *looping
+        });
+        if let Some(&known) = known {
+            return known;
+        }
+        let with = |is: fn(&Block) -> bool| -> Box<[BlockId]> {
+            let mut blocks: Vec<BlockId> = reached
+                .iter()
+                .chain(&looping)
+                .copied()
+                .filter(|&b| is(&self.blocks[b as usize]))
+                .collect();
+            normalise(&mut blocks);
+            blocks.into()
+        };
+        let active = Active {
+            accepting: with(|b| !b.words.is_empty()),
+            planned: with(|b| !b.plans.is_empty()),
+            reached: reached.into(),
+            looping: looping.into(),
+        };
+        self.memory += 4 * 2 * (active.reached.len() + active.looping.len()) + STATE_BYTES;
+        let id = self.states.len() as DfaState;
+        self.states.push(active);
+        let states = &self.states;
+        self.state_index.insert_unique(key, id, |&s| {
+            let active = &states[s as usize];
+            hash_ids(&[&active.reached, &active.looping])
+        });
+        id
+    }
+}
+
+// What the maps hold for one entry, load factor and allocator included; measured, rounded up.
+const TRANSITION_BYTES: usize = 24;
+const BLOCK_BYTES: usize = 120;
+const STATE_BYTES: usize = 120;
+
+fn normalise(ids: &mut Vec<u32>) {
+    ids.sort_unstable();
+    ids.dedup();
+}
+
+fn hash_ids(lists: &[&[u32]]) -> u64 {
+    let mut hasher = FxHasher::default();
+    for list in lists {
+        hasher.write(bytemuck::cast_slice(list));
+        hasher.write_usize(list.len());
+    }
+    hasher.finish()
+}

@@ -1,0 +1,445 @@
+//! The index that takes queries in and out while messages flow.
+//!
+//! It is a snapshot (the base) and what came since (the delta): a [`GrowingNfa`] for new queries, a
+//! bitmap of tombstones for removed ones. [`Index::freeze`] merges the two into a new base. Query numbers
+//! count the base first, then the delta in order of arrival; they change when the base does.
+//!
+//! Locks: a batch holds `renumbering` shared for its whole length, so that all its numbers mean the same;
+//! a message holds `state` shared, so that a query counts from the next message on.
+
+use crate::conditions::Plan;
+use crate::nfa::growing::{GrowingNfa, Terminal};
+use crate::nfa::{Nfa, QueryNumber};
+use crate::query::ast::Step;
+use crate::snapshot::build::{LiveQuery, freeze};
+use crate::snapshot::format::SnapshotFile;
+use crate::snapshot::{NamespaceMap, QueryRecord, Snapshot};
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+/// A delta larger than this, and than half the base, is merged before the next batch.
+const DELTA_MAX: usize = 1 << 14;
+
+/// Strings in one buffer.
+#[derive(Debug, Default, Clone)]
+pub struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Appends a string.
+    pub fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+    }
+
+    /// A string.
+    pub fn get(&self, at: usize) -> &str {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.text[start..self.ends[at]]
+    }
+
+    fn memory(&self) -> usize {
+        self.text.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+}
+
+/// The ids behind query numbers; valid for the numbers of the batch it was taken for, however the index
+/// has changed since.
+#[derive(Debug, Clone)]
+pub struct IdTable {
+    base: Option<Arc<Snapshot>>,
+    delta: Arc<RwLock<Texts>>,
+}
+
+impl IdTable {
+    /// The ids of a snapshot.
+    pub fn of_snapshot(snapshot: Arc<Snapshot>) -> IdTable {
+        IdTable {
+            base: Some(snapshot),
+            delta: Arc::default(),
+        }
+    }
+
+    /// Number of query numbers, removed ones counted.
+    pub fn len(&self) -> usize {
+        self.base.as_ref().map_or(0, |b| b.len()) + read(&self.delta).len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `f` with the id of each number.
+    pub fn for_each(&self, numbers: impl Iterator<Item = QueryNumber>, mut f: impl FnMut(&str)) {
+        let delta = read(&self.delta);
+        let base_len = self.base.as_ref().map_or(0, |b| b.len());
+        for number in numbers {
+            match &self.base {
+                Some(base) if (number as usize) < base_len => f(base.id(number)),
+                _ => f(delta.get(number as usize - base_len)),
+            }
+        }
+    }
+}
+
+/// What may change.
+#[derive(Debug, Default)]
+pub struct IndexState {
+    base: Option<Arc<Snapshot>>,
+    delta: GrowingNfa,
+    delta_ids: Arc<RwLock<Texts>>,
+    delta_texts: Texts,
+    delta_namespaces: Vec<u32>,
+    /// Numbers of the delta (counted within it) by id.
+    by_id: HashTable<u32>,
+    namespaces: Vec<NamespaceMap>,
+    removed: Vec<u64>,
+    removed_count: usize,
+    /// Changes when the base does.
+    pub generation: u64,
+    /// Changes when the delta does.
+    pub revision: u64,
+}
+
+/// An index shared by threads.
+#[derive(Debug, Default)]
+pub struct Index {
+    renumbering: RwLock<()>,
+    state: RwLock<IndexState>,
+}
+
+/// The id is taken.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Duplicate;
+
+/// No query has the id at this place of the list.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unknown(pub usize);
+
+impl Index {
+    /// An index that goes on from a snapshot.
+    pub fn from_snapshot(snapshot: Arc<Snapshot>) -> Index {
+        let index = Index::default();
+        write(&index.state).rebase(snapshot);
+        index
+    }
+
+    /// Keeps query numbers as they are while the guard lives.
+    pub fn pin_numbers(&self) -> RwLockReadGuard<'_, ()> {
+        read(&self.renumbering)
+    }
+
+    /// The state, for one message or one look.
+    pub fn state(&self) -> RwLockReadGuard<'_, IndexState> {
+        read(&self.state)
+    }
+
+    /// Registers many queries under one lock. `f` calls [`IndexState::register`].
+    pub fn change<T>(&self, f: impl FnOnce(&mut IndexState) -> T) -> T {
+        f(&mut write(&self.state))
+    }
+
+    /// Merges base and delta into a new base without the removed queries, and returns it.
+    /// Waits for batches under way. Cost: about 1.5 µs a query.
+    pub fn freeze(&self) -> Arc<Snapshot> {
+        let _renumbering = self
+            .renumbering
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        write(&self.state).merge()
+    }
+
+    /// Merges the delta if it has outgrown the base; called before a batch.
+    pub fn settle(&self) {
+        let state = self.state();
+        let base = state.base.as_ref().map_or(0, |b| b.len());
+        let is_large = state.delta.len() > DELTA_MAX.max(base / 2);
+        drop(state);
+        if is_large {
+            self.freeze();
+        }
+    }
+}
+
+impl IndexState {
+    /// Number of queries.
+    pub fn len(&self) -> usize {
+        self.number_count() - self.removed_count
+    }
+
+    /// Whether there is no query.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of query numbers, removed ones counted.
+    pub fn number_count(&self) -> usize {
+        self.base_len() + self.delta.len()
+    }
+
+    /// The snapshot below the delta.
+    pub fn base(&self) -> Option<&Arc<Snapshot>> {
+        self.base.as_ref()
+    }
+
+    /// The queries that came since.
+    pub fn delta(&self) -> &GrowingNfa {
+        &self.delta
+    }
+
+    /// Bitmap of the removed numbers; none when there are none.
+    pub fn removed(&self) -> Option<&[u64]> {
+        (self.removed_count > 0).then_some(&self.removed)
+    }
+
+    /// The ids of the numbers of now.
+    pub fn ids(&self) -> IdTable {
+        IdTable {
+            base: self.base.clone(),
+            delta: Arc::clone(&self.delta_ids),
+        }
+    }
+
+    /// Bytes held by the delta.
+    pub fn memory(&self) -> usize {
+        self.delta.memory()
+            + read(&self.delta_ids).memory()
+            + self.delta_texts.memory()
+            + self.delta_namespaces.capacity() * 4
+            + self.by_id.capacity() * 5
+            + self.removed.capacity() * 8
+    }
+
+    /// The number of a namespace map, for [`IndexState::register`].
+    pub fn namespace_number(&mut self, namespaces: &NamespaceMap) -> u32 {
+        let known = self.namespaces.iter().position(|n| n == namespaces);
+        known.unwrap_or_else(|| {
+            self.namespaces.push(namespaces.clone());
+            self.namespaces.len() - 1
+        }) as u32
+    }
+
+    /// The namespace map of a number.
+    pub fn namespaces(&self, number: u32) -> &NamespaceMap {
+        &self.namespaces[number as usize]
+    }
+
+    /// Inserts a query in normal form.
+    pub fn register(
+        &mut self,
+        record: QueryRecord<'_>,
+        steps: &[Step<'_>],
+    ) -> Result<(), Duplicate> {
+        if self.number_of(record.id).is_some() {
+            return Err(Duplicate);
+        }
+        let number = self.delta.insert(steps);
+        let mut ids = self
+            .delta_ids
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        ids.push(record.id);
+        let hash = hash(record.id);
+        self.by_id
+            .insert_unique(hash, number, |&n| self::hash(ids.get(n as usize)));
+        drop(ids);
+        self.delta_texts.push(record.text);
+        self.delta_namespaces.push(record.namespaces);
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// Removes queries, all or none. Cost: a bit each; what they used goes with the next merge.
+    pub fn remove<'i>(&mut self, ids: impl Iterator<Item = &'i str>) -> Result<(), Unknown> {
+        let mut numbers = Vec::new();
+        for (at, id) in ids.enumerate() {
+            numbers.push(self.number_of(id).ok_or(Unknown(at))?);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        self.removed.resize(self.number_count().div_ceil(64), 0);
+        for number in numbers {
+            self.removed[number as usize / 64] |= 1 << (number % 64);
+            self.removed_count += 1;
+        }
+        Ok(())
+    }
+
+    /// The query of an id.
+    pub fn find<T>(
+        &self,
+        id: &str,
+        f: impl FnOnce(QueryRecord<'_>, &NamespaceMap) -> T,
+    ) -> Option<T> {
+        let number = self.number_of(id)?;
+        let ids = read(&self.delta_ids);
+        let record = self.record(number, &ids);
+        Some(f(record, &self.namespaces[record.namespaces as usize]))
+    }
+
+    fn base_len(&self) -> usize {
+        self.base.as_ref().map_or(0, |b| b.len())
+    }
+
+    fn is_removed(&self, number: QueryNumber) -> bool {
+        let word = self.removed.get(number as usize / 64).copied().unwrap_or(0);
+        word >> (number % 64) & 1 == 1
+    }
+
+    /// The number of a query that is not removed.
+    fn number_of(&self, id: &str) -> Option<QueryNumber> {
+        let base_len = self.base_len() as u32;
+        let is_live = |number: &QueryNumber| !self.is_removed(*number);
+        let ids = read(&self.delta_ids);
+        let in_delta = self.by_id.find(hash(id), |&n| {
+            ids.get(n as usize) == id && !self.is_removed(base_len + n)
+        });
+        in_delta
+            .map(|&n| base_len + n)
+            .or_else(|| self.base.as_ref()?.number_of(id).filter(is_live))
+    }
+
+    fn record<'s>(&'s self, number: QueryNumber, ids: &'s Texts) -> QueryRecord<'s> {
+        let base_len = self.base_len();
+        match &self.base {
+            Some(base) if (number as usize) < base_len => base.query(number),
+            _ => {
+                let at = number as usize - base_len;
+                QueryRecord {
+                    id: ids.get(at),
+                    text: self.delta_texts.get(at),
+                    namespaces: self.delta_namespaces[at],
+                }
+            }
+        }
+    }
+
+    fn merge(&mut self) -> Arc<Snapshot> {
+        if let Some(base) = &self.base
+            && self.delta.is_empty()
+            && self.removed_count == 0
+        {
+            return Arc::clone(base);
+        }
+        let base_terminals = match self.base.clone() {
+            Some(base) => import(&base, &mut self.delta),
+            None => vec![],
+        };
+        let (namespaces, namespace_of) = self.sorted_namespaces();
+        let ids = read(&self.delta_ids);
+        let base_len = self.base_len();
+        let mut queries: Vec<LiveQuery<'_>> = (0..self.number_count() as u32)
+            .filter(|&number| !self.is_removed(number))
+            .map(|number| {
+                let mut record = self.record(number, &ids);
+                record.namespaces = namespace_of[record.namespaces as usize];
+                let terminal = match (number as usize).checked_sub(base_len) {
+                    Some(at) => self.delta.terminal(at as u32),
+                    None => base_terminals[number as usize],
+                };
+                LiveQuery { terminal, record }
+            })
+            .collect();
+        let file: SnapshotFile = freeze(&self.delta, &mut queries, &namespaces);
+        drop(ids);
+        let snapshot = Snapshot::from_file(file).expect("what freeze has built is sound");
+        let snapshot = Arc::new(snapshot);
+        self.rebase(Arc::clone(&snapshot));
+        snapshot
+    }
+
+    /// The namespace maps sorted, and old number -> new number. All are kept: there are few.
+    fn sorted_namespaces(&self) -> (Vec<NamespaceMap>, Vec<u32>) {
+        let mut sorted = self.namespaces.clone();
+        sorted.sort();
+        let number = |map| sorted.binary_search(map).expect("it is among them") as u32;
+        let numbers = self.namespaces.iter().map(number).collect();
+        (sorted, numbers)
+    }
+
+    fn rebase(&mut self, snapshot: Arc<Snapshot>) {
+        *self = IndexState {
+            namespaces: snapshot.namespaces().to_vec(),
+            base: Some(snapshot),
+            generation: self.generation + 1,
+            revision: self.revision + 1,
+            ..IndexState::default()
+        };
+    }
+}
+
+/// Adds the states and plans of a snapshot to an NFA and says where its queries end there.
+fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Vec<Terminal> {
+    let from = base.nfa();
+    let arrays = from.arrays;
+    let names = base.symbols();
+    let symbol_of: Vec<u32> = (0..names.len() as u32)
+        .map(|symbol| match symbol {
+            0..crate::symbols::FIRST_NAME => symbol,
+            _ => nfa.symbols_mut().intern(names.notation(symbol)),
+        })
+        .collect();
+    let mut state_of = vec![0; arrays.symbol.len()];
+    let mut terminals = vec![Terminal::State(0); base.len()];
+    let mut ranges = Vec::new();
+    for state in 0..arrays.symbol.len() {
+        let here = state_of[state];
+        for child in arrays.first_child[state]..arrays.first_child[state + 1] {
+            let symbol = symbol_of[arrays.symbol[child as usize] as usize];
+            state_of[child as usize] = nfa.child(here, symbol);
+        }
+        let mut set = |ranges: &mut Vec<std::ops::Range<u32>>, terminal| {
+            for range in ranges.drain(..) {
+                terminals[range.start as usize..range.end as usize].fill(terminal);
+            }
+        };
+        from.accepted(state as u32, &mut ranges);
+        set(&mut ranges, Terminal::State(here));
+        let mut plans = Vec::new();
+        from.plans(state as u32, &mut plans);
+        for plan in plans {
+            let terminal = Terminal::Plan(nfa.intern_plan(here, base.plan_text(plan)));
+            from.plan_numbers(plan, &mut ranges);
+            set(&mut ranges, terminal);
+        }
+    }
+    terminals
+}
+
+fn hash(id: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(id.as_bytes());
+    hasher.finish()
+}
+
+/// A panic elsewhere leaves the data whole (every change is complete before the next can fail), so a
+/// poisoned lock is taken as it is.
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Plans are shared by threads.
+const _: fn() = || {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Plan>();
+    is_shared::<Index>();
+};

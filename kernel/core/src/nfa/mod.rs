@@ -1,0 +1,63 @@
+//! The shared NFA of YFilter: a trie over location steps.
+//!
+//! State 0 is the initial state. A `/`-step leads from a state to a child state over its symbol; a
+//! `//`-step first takes the epsilon-transition to the state's `//`-child, which has a self-loop on
+//! every name, and goes on from there. Source: paper 003, sections 3.2.2 and 3.2.3.
+//!
+//! Two forms hold it: [`growing::GrowingNfa`] takes queries in and out while messages flow,
+//! [`frozen::FrozenNfa`] reads the arrays of a snapshot. Both answer the questions of [`Nfa`], and
+//! everything that runs an automaton is written against those.
+//!
+//! Differs from the paper: a `//`-child state may accept (`//.`, from `//@name`), which means the
+//! element itself or any descendant; accepting states give ranges of query numbers, and queries
+//! with predicates form plans that are checked after the structure has matched (Selection Postponed).
+
+pub mod frozen;
+pub mod growing;
+
+use crate::conditions::Plan;
+use crate::query::{Namespaces, compile};
+use crate::symbols::{Class, SymbolTable};
+use std::ops::Range;
+
+/// Number of a state; 0 is the initial state.
+pub type StateId = u32;
+/// Number of a plan: a distinct query with predicates at one accepting state.
+pub type PlanId = u32;
+/// Number of a query in one index or snapshot.
+pub type QueryNumber = u32;
+
+/// What running the automaton asks of it.
+pub trait Nfa {
+    /// The alphabet.
+    fn symbols(&self) -> &SymbolTable;
+
+    /// Adds the states reached from `state` by an element of the class, self-loop not counted.
+    fn step(&self, state: StateId, class: &Class, targets: &mut Vec<StateId>);
+
+    /// The `//`-child state.
+    fn epsilon(&self, state: StateId) -> Option<StateId>;
+
+    /// Adds the query numbers accepted here without further conditions.
+    fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>);
+
+    /// Adds the plans whose main path ends here.
+    fn plans(&self, state: StateId, plans: &mut Vec<PlanId>);
+
+    /// The conditions of a plan, compiled when first asked for.
+    fn plan(&self, plan: PlanId) -> &Plan;
+
+    /// Adds the numbers of the queries that share a plan.
+    fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>);
+
+    /// Number of plans; plan ids are below it.
+    fn plan_count(&self) -> usize;
+}
+
+/// The plan of a query in canonical text.
+///
+/// Panics if the text is not one: it was when the query was registered.
+pub(crate) fn plan_of(text: &str) -> Plan {
+    let steps = compile(text, Namespaces::NONE).expect("plans are kept in canonical text");
+    Plan::compile(&steps)
+}

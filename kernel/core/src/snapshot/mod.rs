@@ -1,0 +1,290 @@
+//! An immutable index: queries and automaton in one file that is opened by memory map.
+//!
+//! Every thread and process that opens the file shares one copy. What is compiled on top of it at run
+//! time (the lazy DFA) belongs to the matcher.
+
+pub mod build;
+pub mod format;
+
+use crate::conditions::Plan;
+use crate::nfa::frozen::{AcceptRecord, FrozenNfa, PlanRecord};
+use crate::nfa::{Nfa, PlanId, QueryNumber, StateId, plan_of};
+use crate::symbols::{Class, SymbolTable};
+use format::{FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Prefix -> namespace URI; "" is the default element namespace.
+pub type NamespaceMap = BTreeMap<String, String>;
+
+/// A query as it was registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryRecord<'s> {
+    /// Chosen by the caller.
+    pub id: &'s str,
+    /// Query text.
+    pub text: &'s str,
+    /// Which of the namespace maps it was registered with.
+    pub namespaces: u32,
+}
+
+/// An open snapshot.
+#[derive(Debug)]
+pub struct Snapshot {
+    file: SnapshotFile,
+    symbols: SymbolTable,
+    namespaces: Vec<NamespaceMap>,
+    /// Plans that have been needed so far.
+    plans: OnceLock<Box<[OnceLock<Box<Plan>>]>>,
+}
+
+impl Snapshot {
+    /// Opens a snapshot that holds an automaton. Cost: the checksum, and one pass over the offsets.
+    pub fn open(path: &Path) -> Result<Snapshot, FormatError> {
+        Self::from_file(SnapshotFile::open(path)?)
+    }
+
+    /// Reads a checked file of kind automaton.
+    pub fn from_file(file: SnapshotFile) -> Result<Snapshot, FormatError> {
+        if file.kind() != KIND_AUTOMATON {
+            return Err(FormatError::Foreign("it holds queries only"));
+        }
+        let fault = check_queries(&file).or_else(|| check_automaton(&file));
+        if let Some(fault) = fault {
+            return Err(FormatError::Damaged(fault));
+        }
+        let namespaces = serde_json::from_slice(file.bytes(Tag::Namespaces))
+            .map_err(|_| FormatError::Damaged("the namespaces are not JSON"))?;
+        let mut symbols = SymbolTable::default();
+        let offsets = file.array::<u32>(Tag::SymbolOffsets);
+        for at in offsets.windows(2) {
+            let notation = &file.bytes(Tag::Symbols)[at[0] as usize..at[1] as usize];
+            symbols.intern(str::from_utf8(notation).expect("checked as a whole"));
+        }
+        if symbols.len() != crate::symbols::FIRST_NAME as usize + offsets.len() - 1 {
+            return Err(FormatError::Damaged("a symbol occurs twice"));
+        }
+        Ok(Snapshot {
+            file,
+            symbols,
+            namespaces,
+            plans: OnceLock::new(),
+        })
+    }
+
+    /// Number of queries.
+    pub fn len(&self) -> usize {
+        self.file.array::<u32>(Tag::NamespaceOf).len()
+    }
+
+    /// Whether it holds no query.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of states of the NFA.
+    pub fn state_count(&self) -> usize {
+        self.file.array::<u32>(Tag::StateSymbol).len()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &SnapshotFile {
+        &self.file
+    }
+
+    /// A query.
+    pub fn query(&self, number: QueryNumber) -> QueryRecord<'_> {
+        QueryRecord {
+            id: self.id(number),
+            text: text_at(&self.file, Tag::TextOffsets, Tag::Texts, number),
+            namespaces: self.file.array::<u32>(Tag::NamespaceOf)[number as usize],
+        }
+    }
+
+    /// The id of a query.
+    pub fn id(&self, number: QueryNumber) -> &str {
+        text_at(&self.file, Tag::IdOffsets, Tag::Ids, number)
+    }
+
+    /// The number of a query. Cost: a binary search.
+    pub fn number_of(&self, id: &str) -> Option<QueryNumber> {
+        let order = self.file.array::<u32>(Tag::IdOrder);
+        let found = order.binary_search_by(|&number| self.id(number).as_bytes().cmp(id.as_bytes()));
+        found.ok().map(|at| order[at])
+    }
+
+    /// The namespace maps that [`QueryRecord::namespaces`] counts.
+    pub fn namespaces(&self) -> &[NamespaceMap] {
+        &self.namespaces
+    }
+
+    /// The alphabet.
+    pub fn symbols(&self) -> &SymbolTable {
+        &self.symbols
+    }
+
+    /// The automaton, for one run.
+    pub fn nfa(&self) -> SnapshotNfa<'_> {
+        SnapshotNfa {
+            arrays: frozen(&self.file),
+            snapshot: self,
+        }
+    }
+
+    /// Canonical text of a plan.
+    pub fn plan_text(&self, plan: PlanId) -> &str {
+        text_at(&self.file, Tag::PlanOffsets, Tag::PlanTexts, plan)
+    }
+}
+
+/// The automaton of a snapshot with its arrays at hand.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotNfa<'s> {
+    /// The arrays.
+    pub arrays: FrozenNfa<'s>,
+    snapshot: &'s Snapshot,
+}
+
+impl Nfa for SnapshotNfa<'_> {
+    fn symbols(&self) -> &SymbolTable {
+        &self.snapshot.symbols
+    }
+
+    #[inline]
+    fn step(&self, state: StateId, class: &Class, targets: &mut Vec<StateId>) {
+        self.arrays.step(state, class, targets);
+    }
+
+    #[inline]
+    fn epsilon(&self, state: StateId) -> Option<StateId> {
+        self.arrays.epsilon(state)
+    }
+
+    fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>) {
+        if let Some(accept) = self.arrays.accept_record(state)
+            && accept.query_count > 0
+        {
+            ranges.push(accept.first_query..accept.first_query + accept.query_count);
+        }
+    }
+
+    fn plans(&self, state: StateId, plans: &mut Vec<PlanId>) {
+        if let Some(accept) = self.arrays.accept_record(state) {
+            plans.extend(accept.first_plan..accept.first_plan + accept.plan_count);
+        }
+    }
+
+    fn plan(&self, plan: PlanId) -> &Plan {
+        let slots = self
+            .snapshot
+            .plans
+            .get_or_init(|| (0..self.plan_count()).map(|_| OnceLock::new()).collect());
+        slots[plan as usize].get_or_init(|| Box::new(plan_of(self.snapshot.plan_text(plan))))
+    }
+
+    fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
+        let plan = self.arrays.plans[plan as usize];
+        ranges.push(plan.first_query..plan.first_query + plan.query_count);
+    }
+
+    fn plan_count(&self) -> usize {
+        self.arrays.plans.len()
+    }
+}
+
+/// The queries of any checked file, of either kind, in the order of the file.
+pub fn queries_of(
+    file: &SnapshotFile,
+) -> Result<(Vec<QueryRecord<'_>>, Vec<NamespaceMap>), FormatError> {
+    if let Some(fault) = check_queries(file) {
+        return Err(FormatError::Damaged(fault));
+    }
+    let namespaces = serde_json::from_slice(file.bytes(Tag::Namespaces))
+        .map_err(|_| FormatError::Damaged("the namespaces are not JSON"))?;
+    let of = file.array::<u32>(Tag::NamespaceOf);
+    let records = (0..of.len() as u32).map(|number| QueryRecord {
+        id: text_at(file, Tag::IdOffsets, Tag::Ids, number),
+        text: text_at(file, Tag::TextOffsets, Tag::Texts, number),
+        namespaces: of[number as usize],
+    });
+    Ok((records.collect(), namespaces))
+}
+
+fn text_at(file: &SnapshotFile, offsets: Tag, texts: Tag, number: u32) -> &str {
+    let offsets = file.array::<u64>(offsets);
+    let (start, end) = (offsets[number as usize], offsets[number as usize + 1]);
+    str::from_utf8(&file.bytes(texts)[start as usize..end as usize]).expect("checked when opened")
+}
+
+fn frozen(file: &SnapshotFile) -> FrozenNfa<'_> {
+    FrozenNfa {
+        symbol: file.array(Tag::StateSymbol),
+        first_child: file.array(Tag::FirstChild),
+        accept: file.array(Tag::Accept),
+        accepts: file.array::<AcceptRecord>(Tag::AcceptRecords),
+        plans: file.array::<PlanRecord>(Tag::PlanRecords),
+    }
+}
+
+fn check_queries(file: &SnapshotFile) -> Option<&'static str> {
+    let queries = file.array::<u32>(Tag::NamespaceOf);
+    let namespaces: Vec<NamespaceMap> =
+        serde_json::from_slice(file.bytes(Tag::Namespaces)).unwrap_or_default();
+    if queries.iter().any(|&n| n as usize >= namespaces.len()) {
+        return Some("a query has unknown namespaces");
+    }
+    let texts_ok = check_texts(file, Tag::IdOffsets, Tag::Ids, queries.len())
+        && check_texts(file, Tag::TextOffsets, Tag::Texts, queries.len());
+    (!texts_ok).then_some("the ids or texts of the queries do not fit their offsets")
+}
+
+fn check_automaton(file: &SnapshotFile) -> Option<&'static str> {
+    let queries = file.array::<u32>(Tag::NamespaceOf).len();
+    let order = file.array::<u32>(Tag::IdOrder);
+    if order.len() != queries || order.iter().any(|&number| number as usize >= queries) {
+        return Some("the order of the ids is not one of all queries");
+    }
+    let symbols = file.array::<u32>(Tag::SymbolOffsets);
+    let symbols_ok = is_offsets(
+        symbols.iter().map(|&o| u64::from(o)),
+        file.bytes(Tag::Symbols),
+    );
+    if !symbols_ok {
+        return Some("the symbols do not fit their offsets");
+    }
+    let nfa = frozen(file);
+    if !check_texts(file, Tag::PlanOffsets, Tag::PlanTexts, nfa.plans.len()) {
+        return Some("the plans do not fit their offsets");
+    }
+    nfa.fault(
+        crate::symbols::FIRST_NAME as usize + symbols.len() - 1,
+        queries,
+    )
+}
+
+fn check_texts(file: &SnapshotFile, offsets: Tag, texts: Tag, count: usize) -> bool {
+    let offsets = file.array::<u64>(offsets);
+    offsets.len() == count + 1 && is_offsets(offsets.iter().copied(), file.bytes(texts))
+}
+
+/// Whether the offsets cut UTF-8 text into consecutive strings.
+fn is_offsets(mut offsets: impl Iterator<Item = u64>, text: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(text) else {
+        return false;
+    };
+    let Some(mut last) = offsets.next() else {
+        return false;
+    };
+    if last != 0 {
+        return false;
+    }
+    for offset in offsets {
+        if offset < last || !text.is_char_boundary(offset as usize) {
+            return false;
+        }
+        last = offset;
+    }
+    last == text.len() as u64
+}
