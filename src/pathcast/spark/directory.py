@@ -57,9 +57,9 @@ PATTERN = "*.xml"
 
 _ARROW_SCHEMA = pa.schema(
     [
-        ("message_id", pa.string()),
+        pa.field("message_id", pa.string(), nullable=False),
         ("message", pa.binary()),
-        ("bytes", pa.int64()),
+        pa.field("bytes", pa.int64(), nullable=False),
         ("code", pa.string()),
         ("reason", pa.string()),
     ]

@@ -141,7 +141,8 @@ class Pipeline:
         started = time.monotonic()
         query = self._start(spark)
         while query.isActive and not self._stop.is_set():
-            query.awaitTermination(POLL_SECONDS)
+            # Not awaitTermination: it raises Spark's account of a failure rather than the failure.
+            self._stop.wait(POLL_SECONDS)
         if self._stop.is_set():
             with self._busy:
                 pass
