@@ -19,11 +19,15 @@
 //!
 //! What it does not do: validate, keep comments and instructions, resolve relative references.
 
+mod attlist;
 mod attributes;
 mod chars;
 mod declaration;
+mod doctype;
 mod dtd;
+mod element_declarations;
 mod encoding;
+mod entity_declarations;
 mod limits;
 mod namespaces;
 mod prolog;
@@ -31,6 +35,7 @@ mod qnames;
 mod references;
 mod refusal;
 mod scan;
+mod value;
 
 pub use limits::{DtdPolicy, Limits};
 pub use refusal::{Code, Param, Refusal};

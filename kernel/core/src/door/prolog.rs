@@ -4,6 +4,7 @@
 use super::Door;
 use super::chars::{Survey, first_illegal, name_end, name_fault, skip_space};
 use super::declaration::Declaration;
+use super::doctype::read_doctype;
 use super::dtd::Dtd;
 use super::encoding::{Detected, check_declared};
 use super::limits::DtdPolicy;
@@ -54,16 +55,21 @@ impl Door {
             at = declaration.end;
             is_standalone = declaration.is_standalone;
         }
-        let _ = is_standalone;
-        let dtd = Dtd::default();
+        let mut dtd = Dtd::default();
+        let mut expansion = Expansion::new(message_bytes as u64);
         at = skip_misc(text, at)?;
         if text.as_bytes()[at..].starts_with(b"<!DOCTYPE") {
             if self.limits.dtd == DtdPolicy::Refuse {
                 return Err(Fault::new(Code::DtdRefused, at));
             }
-            return Err(Fault::new(Code::Doctype, at));
+            (dtd, expansion, at) =
+                read_doctype(text, at, &self.limits, is_standalone, message_bytes)?;
+            dtd.place_defaults(&mut self.tree.scratch);
+            at = skip_misc(text, at)?;
         }
         check_root(text, at)?;
+        self.memory.specified.clear();
+        self.memory.specified.resize(dtd.definitions() as usize, 0);
         self.memory.clock += 1;
         let message_clock = self.memory.clock;
         let mut scanner = Scanner {
@@ -75,11 +81,12 @@ impl Door {
             document: text,
             has_return: survey.has_return,
             pending: Pending::Nothing,
+            list: None,
             context: 0,
             entity_place: None,
             message_clock,
             names_seen: 0,
-            expansion: Expansion::new(message_bytes as u64, 0, 0),
+            expansion,
         };
         at = scanner.root(at)?;
         self.tree
@@ -125,6 +132,9 @@ fn check_root(text: &str, at: usize) -> Step<()> {
         )),
         [b'<', b'!', ..] if b"<!DOCTYPE".starts_with(rest) || b"<!--".starts_with(rest) => {
             Err(Fault::end("markup", text.len()))
+        }
+        [b'<', b'!', ..] if rest.starts_with(b"<!DOCTYPE") => {
+            Err(Fault::new(Code::DoctypePlace, at))
         }
         [b'<', b'!', ..] => Err(Fault::new(Code::Markup, at)),
         [b'<', b'/', ..] => Err(Fault::new(Code::Tag, at).text("expected", "the root element")),

@@ -94,11 +94,11 @@ pub(super) struct Expansion {
 
 impl Expansion {
     /// Begins a message.
-    pub fn new(message_bytes: u64, bytes: u64, entities: usize) -> Self {
+    pub fn new(message_bytes: u64) -> Self {
         Expansion {
             message_bytes,
-            bytes,
-            open: vec![false; entities],
+            bytes: 0,
+            open: Vec::new(),
         }
     }
 
@@ -111,6 +111,9 @@ impl Expansion {
         limits: &Limits,
         at: usize,
     ) -> Step<()> {
+        if entity >= self.open.len() {
+            self.open.resize(entity + 16, false);
+        }
         if self.open[entity] {
             return Err(Fault::new(Code::EntityRecursive, at).text("name", name));
         }

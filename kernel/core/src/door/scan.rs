@@ -6,7 +6,7 @@
 //! explicit stacks; nothing recurses.
 
 use super::chars::{NAME, SPACE, TEXT_STOP, is, name_end, name_fault, skip_space};
-use super::dtd::{Dtd, Entity};
+use super::dtd::{AttributeList, Dtd, Entity};
 use super::limits::Limits;
 use super::namespaces::Namespaces;
 use super::qnames::QNames;
@@ -53,15 +53,25 @@ pub(super) struct Memory {
     pub clock: u64,
     /// Attributes of the element at hand whose prefix is not resolved yet.
     pub prefixed: Vec<Prefixed>,
-    pub value: String,
+    /// Per definition of the message's declarations, the clock of the last element with the
+    /// attribute.
+    pub specified: Vec<u64>,
 }
 
-/// An attribute with a prefix: its index and its name as written.
+/// An attribute with a prefix: its index and where its name is written.
 #[derive(Clone, Copy)]
 pub(super) struct Prefixed {
     pub attribute: u32,
-    pub start: u32,
-    pub end: u32,
+    pub name: Written,
+}
+
+/// A name as written.
+#[derive(Clone, Copy)]
+pub(super) enum Written {
+    /// In the text being read.
+    Here { start: u32, end: u32 },
+    /// In the declaration of this number for the element at hand.
+    Declared { definition: u32 },
 }
 
 impl Memory {
@@ -73,7 +83,7 @@ impl Memory {
             seen: Vec::new(),
             clock: 0,
             prefixed: Vec::new(),
-            value: String::new(),
+            specified: Vec::new(),
         }
     }
 }
@@ -90,6 +100,8 @@ pub(super) struct Scanner<'a> {
     /// The document has carriage returns.
     pub has_return: bool,
     pub pending: Pending,
+    /// What is declared for the element at hand.
+    pub list: Option<&'a AttributeList>,
     /// Scope of the element at hand.
     pub context: u32,
     /// Where the outermost entity being read is referred to; `None` in the document itself.
