@@ -5,6 +5,7 @@
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::{condition_text, position_text};
 use super::scan::number_of;
+use std::cmp::Ordering;
 
 /// The operator when the two sides change places.
 pub(super) fn flipped(operator: Operator) -> Operator {
@@ -41,7 +42,12 @@ pub(super) fn add_predicate<'q>(
     match stages.last_mut() {
         Some(last) if positions.is_empty() => last.conditions.append(&mut conditions),
         _ if positions.is_empty() && conditions.is_empty() => {}
-        _ => stages.push(Stage { positions, conditions }),
+        _ => {
+            if stages.is_empty() {
+                stages.reserve_exact(1);
+            }
+            stages.push(Stage { positions, conditions });
+        }
     }
 }
 
@@ -56,8 +62,8 @@ pub(super) fn arrange(steps: &mut Vec<Step<'_>>, is_main: bool) {
     for step in steps.iter_mut() {
         has_bare |= is_bare(step);
         for stage in &mut step.stages {
-            sort_by_text(&mut stage.positions, position_text);
-            sort_by_text(&mut stage.conditions, condition_text);
+            sort_by_text(&mut stage.positions, position_text, |_, _| None);
+            sort_by_text(&mut stage.conditions, condition_text, attribute_order);
         }
     }
     end_or_self(steps, is_main);
@@ -66,21 +72,43 @@ pub(super) fn arrange(steps: &mut Vec<Step<'_>>, is_main: bool) {
     }
 }
 
-fn sort_by_text<T>(items: &mut Vec<T>, text_of: impl Fn(&T, &mut String)) {
+/// Sorts by canonical text and drops duplicates.
+fn sort_by_text<T>(
+    items: &mut Vec<T>,
+    text_of: impl Fn(&T, &mut String),
+    known_order: impl Fn(&T, &T) -> Option<Ordering>,
+) {
     if items.len() < 2 {
         return;
     }
-    let mut keyed: Vec<(String, T)> = items
-        .drain(..)
-        .map(|item| {
-            let mut text = String::new();
-            text_of(&item, &mut text);
-            (text, item)
+    let mut texts = (String::new(), String::new());
+    let mut order = |a: &T, b: &T| {
+        known_order(a, b).unwrap_or_else(|| {
+            texts.0.clear();
+            texts.1.clear();
+            text_of(a, &mut texts.0);
+            text_of(b, &mut texts.1);
+            texts.0.cmp(&texts.1)
         })
-        .collect();
-    keyed.sort_by(|a, b| a.0.cmp(&b.0));
-    keyed.dedup_by(|a, b| a.0 == b.0);
-    items.extend(keyed.into_iter().map(|(_, item)| item));
+    };
+    items.sort_by(&mut order);
+    items.dedup_by(|later, earlier| order(later, earlier).is_eq());
+}
+
+/// The order of two attribute conditions when their names alone tell, which is most often.
+fn attribute_order(a: &Condition<'_>, b: &Condition<'_>) -> Option<Ordering> {
+    let (a, b) = (plain_attribute(a)?.as_bytes(), plain_attribute(b)?.as_bytes());
+    let shared = a.len().min(b.len());
+    Some(a[..shared].cmp(&b[..shared])).filter(|order| order.is_ne())
+}
+
+fn plain_attribute<'a>(condition: &'a Condition<'_>) -> Option<&'a str> {
+    match condition {
+        Condition::Attribute { test: NameTest::Name { uri, local }, .. } if uri.is_empty() => {
+            Some(local)
+        }
+        _ => None,
+    }
 }
 
 fn is_bare(step: &Step<'_>) -> bool {

@@ -107,7 +107,9 @@ impl<'q> End<'q> {
         match self {
             End::Attribute(test) => Some(Condition::Attribute { test, compare }),
             End::Text => Some(Condition::Text(compare)),
-            End::Element => compare.map(|(operator, constant)| Condition::Value(operator, constant)),
+            End::Element => {
+                compare.map(|(operator, constant)| Condition::Value(operator, constant))
+            }
         }
     }
 }
@@ -128,6 +130,9 @@ impl<'q> Parser<'q> {
         let mut is_pending = false;
         if self.scanner.take(b'/') {
             is_pending = self.scanner.take(b'/');
+        }
+        if self.bare_steps(steps, &mut is_pending) {
+            return Ok(());
         }
         let end = self.path(steps, &mut is_pending, 0)?;
         let is_element = matches!(end, End::Element);
@@ -165,6 +170,37 @@ impl<'q> Parser<'q> {
         }
         self.scanner.reset(start);
         Ok(false)
+    }
+
+    /// Steps that are no more than a name or `*`, up to the first other one; true at the end of the
+    /// query. Most queries of a large workload consist of nothing else.
+    #[inline]
+    fn bare_steps(&mut self, steps: &mut Vec<Step<'q>>, is_pending: &mut bool) -> bool {
+        let uri = self.namespaces.default_uri();
+        let mut has_wildcard = false;
+        while uri.is_empty() {
+            let (local, slashes) = match self.scanner.bare_step() {
+                Some(found) => found,
+                None => return false,
+            };
+            let axis = if *is_pending { Axis::Descendant } else { Axis::Child };
+            let test = match local {
+                "*" => {
+                    has_wildcard = true;
+                    NameTest::Any
+                }
+                _ => NameTest::Name { uri: Cow::Borrowed(""), local: Cow::Borrowed(local) },
+            };
+            steps.push(Step { axis, test, stages: Vec::new() });
+            *is_pending = slashes == 2;
+            if slashes == 0 {
+                if has_wildcard {
+                    arrange(steps, true);
+                }
+                return true;
+            }
+        }
+        false
     }
 
     /// The steps of a path after its first slashes; sets whether a `//` waits for a step.
@@ -373,7 +409,13 @@ impl<'q> Parser<'q> {
                 } else {
                     let operator = flipped(self.operator().ok_or(Declined)?);
                     self.scanner.blanks();
-                    self.flipped_comparison(operator, constant, &mut positions, &mut conditions, depth)?;
+                    self.flipped_comparison(
+                        operator,
+                        constant,
+                        &mut positions,
+                        &mut conditions,
+                        depth,
+                    )?;
                 }
             } else {
                 self.conjunct(&mut positions, &mut conditions, depth)?;
@@ -408,7 +450,7 @@ impl<'q> Parser<'q> {
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
         let compare = Some(comparison(operator, constant));
-        conditions.extend(nested(steps, end, is_pending, compare, depth)?);
+        push(conditions, nested(steps, end, is_pending, compare, depth)?);
         Ok(())
     }
 
@@ -436,7 +478,7 @@ impl<'q> Parser<'q> {
             let constant = self.constant()?.ok_or(Declined)?;
             compare = Some(comparison(operator, constant));
         }
-        conditions.extend(nested(steps, end, is_pending, compare, depth)?);
+        push(conditions, nested(steps, end, is_pending, compare, depth)?);
         Ok(())
     }
 
@@ -464,6 +506,16 @@ impl<'q> Parser<'q> {
             return Ok(None);
         }
         Ok(Some(Constant::Number(self.scanner.number().ok_or(Declined)?)))
+    }
+}
+
+/// Adds a condition, if there is one; most steps have no more than one.
+fn push<'q>(conditions: &mut Vec<Condition<'q>>, condition: Option<Condition<'q>>) {
+    if let Some(condition) = condition {
+        if conditions.is_empty() {
+            conditions.reserve_exact(1);
+        }
+        conditions.push(condition);
     }
 }
 

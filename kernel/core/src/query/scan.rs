@@ -166,6 +166,32 @@ impl<'q> Scanner<'q> {
         Some(end + length)
     }
 
+    /// `*` or an ASCII name directly before a slash or the end, and the number of slashes taken.
+    #[inline(always)]
+    pub(super) fn bare_step(&mut self) -> Option<(&'q str, usize)> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let first = *rest.first()?;
+        let mut length = 1;
+        if CLASSES[first as usize] & NAME_START != 0 {
+            while length < rest.len() && CLASSES[rest[length] as usize] & NAME_CHAR != 0 {
+                length += 1;
+            }
+        } else if first != b'*' {
+            return None;
+        }
+        let slashes = match (rest.get(length), rest.get(length + 1)) {
+            (None, _) => 0,
+            (Some(b'/'), Some(b'/')) => 2,
+            // A predicate after a slash would belong to this step.
+            (Some(b'/'), Some(b'[' | b' ' | b'\t' | b'\r' | b'\n')) => return None,
+            (Some(b'/'), _) => 1,
+            _ => return None,
+        };
+        let step = &self.text[self.at..self.at + length];
+        self.at += length + slashes;
+        Some((step, slashes))
+    }
+
     /// What stands between `Q{` and `}`; the place is at `Q{`.
     pub(super) fn braced_uri(&mut self) -> Option<&'q str> {
         let rest = &self.text[self.at + 2..];
