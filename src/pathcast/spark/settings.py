@@ -18,7 +18,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -259,17 +260,33 @@ def describe_settings() -> list[SettingDescription]:
     found = []
     for section, model in _sections():
         for name, field in model.model_fields.items():
-            kind = str(field.annotation).replace("typing.", "").replace("pathlib.", "")
-            if isinstance(field.annotation, type):
-                kind = field.annotation.__name__
             default = "required"
             if not field.is_required():
                 value = field.get_default(call_default_factory=True, validated_data={})
                 default = "not set" if value is None else repr(value).replace("'", '"')
             found.append(
-                SettingDescription(f"{section}.{name}", kind, default, field.description or "")
+                SettingDescription(
+                    f"{section}.{name}",
+                    _type_name(field.annotation),
+                    default,
+                    field.description or "",
+                )
             )
     return found
+
+
+def _type_name(annotation: Any) -> str:
+    """A type in the words of TOML."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type_name(inner[0])
+    if origin is Literal:
+        return " | ".join(f'"{value}"' for value in inner)
+    if origin in (Union, UnionType):
+        return " | ".join(_type_name(part) for part in inner if part is not NoneType)
+    if origin is dict:
+        return f"table of {_type_name(inner[1])}"
+    return {str: "text", int: "whole number", float: "number", Path: "path"}[annotation]
 
 
 def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PipelineSettings:

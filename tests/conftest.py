@@ -1,0 +1,34 @@
+"""Fixtures that are shared by test modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pathcast.errors import JavaMissingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local session for all Spark tests; they are skipped, with the reason, without Java."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
+    from pathcast.spark.java import find_java
+    from pathcast.spark.session import JVM_OPTIONS, local_session
+
+    try:
+        find_java()
+    except JavaMissingError as error:
+        pytest.skip(str(error))
+    session = local_session(
+        "local[2]",
+        conf={"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))},
+        # Tests are short: code that is compiled once, quickly, beats code that is compiled well.
+        jvm_options=(*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"),
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,140 @@
+"""Subscriptions: what a file may hold, what is rejected, and the generations made of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pathcast.engine import Snapshot
+from pathcast.errors import ConfigError
+from pathcast.spark.subscriptions import Generation, SubscriptionBook, read_subscriptions
+
+HEADER = "subscriber\tquery_id\tquery\n"
+
+
+def book(path: Path, **options: str) -> SubscriptionBook:
+    return SubscriptionBook(path, path.parent / "store", engine="reference", namespaces=options)
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text(HEADER + "".join(f"{line}\n" for line in lines))
+    return path
+
+
+def pairs(generation: Generation) -> list[tuple[str, str]]:
+    rows = pq.read_table(generation.table).to_pylist()
+    return [(row["subscriber"], row["query_id"]) for row in rows]
+
+
+def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//a", "bob\tq1\t//a", "bob\tq2\t//b", "ann\tq1\t//a")
+    generation = book(path).current()
+    assert (generation.queries, generation.subscriptions) == (2, 3)
+    assert pairs(generation) == [("ann", "q1"), ("bob", "q1"), ("bob", "q2")]
+    assert generation.rejected == ()
+
+
+def test_numbers_in_the_table_are_those_of_the_snapshot(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "ann\tz\t//a", "ann\ty\t//b", "ann\tx\t//c")
+    generation = book(path).current()
+    ids = Snapshot.open(generation.snapshot, engine="reference").query_ids
+    for row in pq.read_table(generation.table).to_pylist():
+        assert ids[row["query_number"]] == row["query_id"]
+
+
+def test_bad_rows_are_rejected_with_their_reason_and_cost_no_other(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.tsv",
+        "ann\tgood\t//a",
+        "ann\tbad\t//[",
+        "bob\tgood\t//b",  # the same id with another text
+        "no tabs",
+        "ann\t\t//c",
+        "a\tb\tc\td",
+    )
+    generation = book(path).current()
+    assert pairs(generation) == [("ann", "good")]
+    rejected = {(r.subscriber, r.query_id): r for r in generation.rejected}
+    assert rejected["ann", "bad"].code.startswith("XPST")
+    assert rejected["bob", "good"].code == "query.duplicate"
+    assert "empty" in rejected["ann", ""].reason
+    malformed = [r for r in generation.rejected if not r.subscriber]
+    assert [r.query for r in malformed] == ["no tabs", "a\tb\tc\td"]
+    assert "1 columns, 3 expected" in malformed[0].reason
+
+
+def test_quotes_in_a_query_are_text(tmp_path: Path) -> None:
+    # A CSV reader would take them for the marks of a quoted field and swallow lines.
+    rows, malformed = read_subscriptions(
+        write(tmp_path / "s.tsv", 'ann\tq1\t"x', "ann\tq2\t//a[@b='c']")
+    )
+    assert rows == [("ann", "q1", '"x'), ("ann", "q2", "//a[@b='c']")]
+    assert malformed == []
+
+
+def test_parquet_and_tsv_give_the_same_generation(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//a", "bob\tq2\t//b")
+    table = pa.table(
+        {"query": ["//a", "//b"], "subscriber": ["ann", "bob"], "query_id": ["q1", "q2"]}
+    )
+    pq.write_table(table, tmp_path / "s.parquet")
+    one, two = book(path).current(), book(tmp_path / "s.parquet").current()
+    assert (one.snapshot_version, one.digest) == (two.snapshot_version, two.digest)
+
+
+def test_a_change_of_the_file_is_seen_and_the_old_generation_stays(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//a")
+    subscriptions = book(path)
+    first = subscriptions.current()
+    assert subscriptions.current() is first, "an unchanged file is compiled again"
+    # One more subscriber: the queries, and so the snapshot, are the same; the table is not.
+    write(path, "ann\tq1\t//a", "bob\tq1\t//a")
+    second = subscriptions.current()
+    assert second.snapshot_version == first.snapshot_version
+    assert second.digest != first.digest
+    assert pairs(subscriptions.pinned(first.snapshot_version, first.digest)) == [("ann", "q1")]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "No such file"),
+        ("subscriber\tid\tquery\n", "no column query_id"),
+        ("", "Empty"),
+        ("subscriber\tquery_id\tquery\nann\tq\t\udcff\n", "UTF8"),
+    ],
+)
+def test_an_unusable_file_is_a_config_error(
+    tmp_path: Path, content: str | None, reason: str
+) -> None:
+    path = tmp_path / "s.tsv"
+    if content is not None:
+        path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(ConfigError) as caught:
+        book(path).current()
+    assert "subscriptions.path" in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_a_file_that_was_broken_for_a_while_is_looked_at_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//a")
+    subscriptions = book(path)
+    subscriptions.current()
+    good = path.read_bytes()
+    path.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(ConfigError):
+            subscriptions.current()
+    path.write_bytes(good)
+    os.utime(path, ns=(1, 1))
+    assert subscriptions.current().queries == 1
+
+
+def test_namespaces_of_the_pipeline_serve_all_queries(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//n:a")
+    assert book(path).current().queries == 0
+    assert book(path, n="urn:n").current().queries == 1
