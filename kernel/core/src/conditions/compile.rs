@@ -85,7 +85,7 @@ impl Compiler {
         }
         let key = self.keys.pop().unwrap_or(TextRange { start: 0, end: 0 });
         let mut hasher = FxHasher::default();
-        hasher.write(key.of(&self.arrays.text));
+        hasher.write(&self.arrays.text.as_bytes()[key.start as usize..key.end as usize]);
         let key_hash = hasher.finish();
 
         let mut checks = Vec::with_capacity(steps.len());

@@ -8,10 +8,10 @@
 use super::nested_sets::AnchorSet;
 use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNumber};
 use super::post_processor::PostProcessor;
-use super::value::{Compare, compare_numbers};
+use super::value::{Compare, compare_numbers, number};
 use crate::names::{NameId, NameTable};
 use crate::query::ast::Axis;
-use crate::tree::{Message, NONE};
+use crate::tree::{Message, NONE, Span};
 
 /// Ends up to which forced bindings are checked one by one: shared ancestors may be checked again,
 /// but the first end that holds is enough.
@@ -48,18 +48,24 @@ impl Plan {
         if !evaluation.resolve_names() {
             return false;
         }
-        if self.has_ordinals {
+        if self.has_ordinals() {
             evaluation.post.index.count_siblings(message.tree);
         }
-        let checks = self.main.of(&self.checks);
-        let is_at_end = checks.len() == 1 && checks[0].reach == Reach::Up(0);
-        if self.is_direct && (is_at_end || ends.len() <= FEW_ENDS) {
-            ends.iter().any(|&end| evaluation.end_passes(checks, end))
+        let first = self.check(self.main().start);
+        let is_at_end = self.main().len() == 1 && first.reach == Reach::Up(0);
+        if self.is_direct() && is_at_end {
+            ends.iter()
+                .any(|&end| evaluation.element_passes(&first, end))
+        } else if self.is_direct() && ends.len() <= FEW_ENDS {
+            ends.iter().any(|&end| evaluation.end_passes(end))
         } else {
-            evaluation.some_end_passes(checks, ends)
+            evaluation.some_end_passes(ends)
         }
     }
 }
+
+/// Stands for an id where a test is not about one name.
+const PATTERN: NameId = NameId::MAX;
 
 /// Which names pass a test.
 #[derive(Clone, Copy)]
@@ -83,12 +89,13 @@ impl Evaluation<'_> {
         let post = &mut *self.post;
         post.index.find_names(self.message.tree, self.names);
         post.resolved.clear();
-        for &(named, test) in &self.plan.tests {
+        for number in 0..self.plan.test_count() {
+            let (named, test) = self.plan.test(number);
             let Test::Name { hash, uri, local } = test else {
-                post.resolved.push(NameId::MAX);
+                post.resolved.push(PATTERN);
                 continue;
             };
-            let (uri, local) = (self.plan.text_of(uri), self.plan.text_of(local));
+            let (uri, local) = (self.plan.str(uri), self.plan.str(local));
             let occurs = self.names.find(hash, uri, local).filter(|&id| match named {
                 Named::Element => post.index.has_element(id),
                 Named::Attribute => post.index.has_attribute(id),
@@ -105,9 +112,9 @@ impl Evaluation<'_> {
         if test == ANY {
             return Wanted::Every;
         }
-        match self.plan.tests[test as usize].1 {
-            Test::Name { .. } => Wanted::One(self.post.resolved[test as usize]),
-            pattern => Wanted::Pattern(pattern),
+        match self.post.resolved[test as usize] {
+            PATTERN => Wanted::Pattern(self.plan.test(test).1),
+            id => Wanted::One(id),
         }
     }
 
@@ -115,18 +122,19 @@ impl Evaluation<'_> {
         match wanted {
             Wanted::Every => true,
             Wanted::One(id) => name == id,
-            Wanted::Pattern(Test::AnyIn { uri }) => self.names.uri(name) == self.plan.text_of(uri),
+            Wanted::Pattern(Test::AnyIn { uri }) => self.names.uri(name) == self.plan.str(uri),
             Wanted::Pattern(Test::AnyNamespace { local } | Test::Name { local, .. }) => {
-                self.names.local(name) == self.plan.text_of(local)
+                self.names.local(name) == self.plan.str(local)
             }
         }
     }
 
     /// One end of a direct plan.
-    fn end_passes(&mut self, checks: &[Check], end: u32) -> bool {
+    fn end_passes(&mut self, end: u32) -> bool {
         let tree = self.message.tree;
         let mut element = end;
-        for check in checks {
+        for number in self.plan.main().numbers() {
+            let check = self.plan.check(number);
             match check.reach {
                 Reach::Up(parents) => {
                     for _ in 0..parents {
@@ -140,24 +148,29 @@ impl Evaluation<'_> {
                 }
                 _ => unreachable!("a direct plan has forced bindings only"),
             }
-            let operations = check.operations.of(&self.plan.operations);
-            if !operations
-                .iter()
-                .all(|&operation| self.passes(operation, element))
-            {
+            if !self.element_passes(&check, element) {
                 return false;
             }
         }
         true
     }
 
+    /// All conditions of a check, each of which one element decides.
+    #[inline]
+    fn element_passes(&mut self, check: &Check, element: u32) -> bool {
+        let mut operations = check.operations.numbers();
+        operations.all(|number| self.passes(self.plan.operation(number), element))
+    }
+
     /// The main path by sets.
-    fn some_end_passes(&mut self, checks: &[Check], ends: &[u32]) -> bool {
+    fn some_end_passes(&mut self, ends: &[u32]) -> bool {
         self.post.work.clear();
         self.post.work.extend_from_slice(ends);
-        for (number, check) in checks.iter().enumerate() {
+        let checks = self.plan.main();
+        for number in checks.numbers() {
+            let check = self.plan.check(number);
             self.climb(0, check.reach, check.test);
-            self.filter(0, check, number + 1 == checks.len());
+            self.filter(0, &check, number + 1 == checks.end);
             if self.post.work.is_empty() {
                 return false;
             }
@@ -167,19 +180,20 @@ impl Evaluation<'_> {
 
     /// The elements at which a nested path holds.
     fn anchors(&mut self, number: u32) -> AnchorSet {
-        let path = self.plan.nested[number as usize];
-        let key = path.key.of(&self.plan.text);
+        let path = self.plan.nested(number);
+        let key = self.plan.text(path.key);
         if let Some(known) = self.post.sets.find(path.key_hash, key) {
             return known;
         }
         let base = self.post.work.len();
-        for check in path.checks.of(&self.plan.checks) {
+        for number in path.checks.numbers() {
+            let check = self.plan.check(number);
             if check.reach == Reach::Everywhere {
                 self.everywhere(check.test);
             } else {
                 self.climb(base, check.reach, check.test);
             }
-            self.filter(base, check, false);
+            self.filter(base, &check, false);
             if self.post.work.len() == base {
                 break;
             }
@@ -288,9 +302,9 @@ impl Evaluation<'_> {
         if check.by_siblings {
             return self.filter_by_siblings(base, check);
         }
-        let operations = check.operations.of(&self.plan.operations);
-        for (number, &operation) in operations.iter().enumerate() {
-            self.retain(base, operation, is_last && number + 1 == operations.len());
+        for number in check.operations.numbers() {
+            let is_one_enough = is_last && number + 1 == check.operations.end;
+            self.retain(base, self.plan.operation(number), is_one_enough);
             if self.post.work.len() == base {
                 return;
             }
@@ -319,8 +333,8 @@ impl Evaluation<'_> {
                 }
             }
         }
-        for &operation in check.operations.of(&self.plan.operations) {
-            match operation {
+        for number in check.operations.numbers() {
+            match self.plan.operation(number) {
                 Operation::Position(positions) => self.retain_positions(end, positions),
                 operation => self.retain(end, operation, false),
             }
@@ -387,10 +401,10 @@ impl Evaluation<'_> {
 
     fn position_passes(&self, positions: Slice, position: u32) -> bool {
         let position = f64::from(position);
-        positions
-            .of(&self.plan.positions)
-            .iter()
-            .all(|&(operator, constant)| compare_numbers(operator, position, constant))
+        positions.numbers().all(|number| {
+            let (operator, constant) = self.plan.position(number);
+            compare_numbers(operator, position, constant)
+        })
     }
 
     /// A condition that one element decides.
@@ -412,14 +426,26 @@ impl Evaluation<'_> {
         }
     }
 
+    /// One value. Cost: at most its length.
+    #[inline]
+    fn span_passes(&self, span: Span, compare: Compare) -> bool {
+        let value = self.message.bytes(span);
+        match compare {
+            Compare::Exists => true,
+            Compare::Is(literal) => value == self.plan.text(literal),
+            Compare::IsNot(literal) => value != self.plan.text(literal),
+            Compare::Number(operator, constant) => {
+                compare_numbers(operator, number(value), constant)
+            }
+        }
+    }
+
     #[inline]
     fn attribute_passes(&self, element: u32, test: TestNumber, compare: Compare) -> bool {
         let tree = self.message.tree;
-        let text = &*self.plan.text;
         let start = tree.attribute_start[element as usize] as usize;
         let end = tree.attribute_start[element as usize + 1] as usize;
-        let accepts =
-            |at: usize| compare.accepts(self.message.bytes(tree.attribute_value[at]), text);
+        let accepts = |at: usize| self.span_passes(tree.attribute_value[at], compare);
         match self.wanted(test) {
             // An expanded name occurs once in an element.
             Wanted::One(id) => tree.attribute_name[start..end]
@@ -435,11 +461,10 @@ impl Evaluation<'_> {
     /// is stepped over.
     fn text_passes(&self, element: u32, compare: Compare) -> bool {
         let tree = self.message.tree;
-        let text = &*self.plan.text;
         let accepts = |texts: std::ops::Range<u32>| {
             tree.text_value[texts.start as usize..texts.end as usize]
                 .iter()
-                .any(|&span| compare.accepts(self.message.bytes(span), text))
+                .any(|&span| self.span_passes(span, compare))
         };
         let mut from = tree.text_start[element as usize];
         let end = tree.text_end[element as usize];
@@ -460,8 +485,8 @@ impl Evaluation<'_> {
         let end = tree.text_end[element as usize];
         match compare {
             Compare::Exists => true,
-            Compare::Is(literal) => self.value_is(start, end, literal.of(&self.plan.text)),
-            Compare::IsNot(literal) => !self.value_is(start, end, literal.of(&self.plan.text)),
+            Compare::Is(literal) => self.value_is(start, end, self.plan.text(literal)),
+            Compare::IsNot(literal) => !self.value_is(start, end, self.plan.text(literal)),
             Compare::Number(operator, constant) => {
                 let value = self.post.numbers.of_texts(self.message, start, end);
                 compare_numbers(operator, value, constant)

@@ -60,6 +60,7 @@ mod nested_sets;
 mod plan;
 mod post_processor;
 mod value;
+mod words;
 
 pub use plan::Plan;
 pub use post_processor::PostProcessor;

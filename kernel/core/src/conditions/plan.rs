@@ -1,19 +1,21 @@
 //! The plan of a query: what is left to check once the automaton knows where its path ends.
 //!
 //! A plan owns its text and holds no reference, so it can be kept, shared between threads and
-//! dropped freely. It is a handful of flat arrays; what refers to another array does so by range.
+//! dropped freely. These are its parts as the evaluation sees them; how they lie in memory is in
+//! `words`.
 
 use super::value::{Compare, TextRange};
+use super::words::lay_out;
 use crate::names::hash_name;
 use crate::query::ast::{Axis, NameTest, Operator};
 
-/// Number of a name test in [`Plan::tests`].
+/// Number of a name test of a plan.
 pub(super) type TestNumber = u32;
 
 /// `*`: no test to make.
 pub(super) const ANY: TestNumber = u32::MAX;
 
-/// A half-open range of one of the plan's arrays.
+/// A half-open range of numbers of a plan's checks, operations or positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slice {
     pub start: u32,
@@ -21,14 +23,14 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// The part of an array.
-    pub fn of<T>(self, array: &[T]) -> &[T] {
-        &array[self.start as usize..self.end as usize]
+    /// The numbers.
+    pub fn numbers(self) -> std::ops::Range<u32> {
+        self.start..self.end
     }
 
-    /// Number of entries.
-    pub fn len(self) -> usize {
-        (self.end - self.start) as usize
+    /// How many.
+    pub fn len(self) -> u32 {
+        self.end - self.start
     }
 }
 
@@ -130,43 +132,21 @@ pub(super) struct NestedPath {
 
 /// A query's conditions, ready to be checked. Made by [`Plan::compile`].
 ///
-/// Size: about 250 bytes for a query with one attribute condition ([`Plan::bytes`]).
+/// Size: about 100 bytes for a query with one attribute condition ([`Plan::bytes`]), in one block.
 #[derive(Debug)]
 pub struct Plan {
-    pub(super) checks: Box<[Check]>,
-    pub(super) operations: Box<[Operation]>,
-    pub(super) tests: Box<[(Named, Test)]>,
-    pub(super) positions: Box<[(Operator, f64)]>,
-    pub(super) nested: Box<[NestedPath]>,
-    pub(super) text: Box<str>,
-    /// The checks of the main path, from its end towards the root.
-    pub(super) main: Slice,
-    /// Every condition is local and at a place that follows from the end: one element after the
-    /// other can be checked.
-    pub(super) is_direct: bool,
-    /// Some position is looked up in the ordinals of the message.
-    pub(super) has_ordinals: bool,
+    pub(super) words: Box<[u32]>,
 }
 
 impl Plan {
     /// Bytes that the plan occupies, itself included.
     pub fn bytes(&self) -> usize {
-        size_of::<Plan>()
-            + size_of_val(&*self.checks)
-            + size_of_val(&*self.operations)
-            + size_of_val(&*self.tests)
-            + size_of_val(&*self.positions)
-            + size_of_val(&*self.nested)
-            + self.text.len()
+        size_of::<Plan>() + size_of_val(&*self.words)
     }
 
     /// Whether the structure decides alone: [`Plan::holds`] is true wherever there is an end.
     pub fn is_unconditional(&self) -> bool {
-        self.main.len() == 0
-    }
-
-    pub(super) fn text_of(&self, range: TextRange) -> &str {
-        &self.text[range.start as usize..range.end as usize]
+        self.main().len() == 0
     }
 }
 
@@ -235,37 +215,18 @@ impl Arrays {
         }
     }
 
-    /// The finished plan; `main` are the checks of the main path.
+    /// The finished plan; the checks of the main path are the last ones, `main`.
     pub fn into_plan(self, main: Slice) -> Plan {
-        let is_direct = main.of(&self.checks).iter().all(|check| {
+        let is_local = |number: u32| self.operations[number as usize].is_local();
+        let is_direct = self.checks[main.start as usize..].iter().all(|check| {
             let is_forced = matches!(
                 check.reach,
                 Reach::Up(_) | Reach::ToDepth(_) | Reach::ToDepthOrSelf(_)
             );
-            is_forced
-                && !check.by_siblings
-                && check
-                    .operations
-                    .of(&self.operations)
-                    .iter()
-                    .all(|one| one.is_local())
-        });
-        let has_ordinals = self.operations.iter().any(|one| {
-            matches!(
-                one,
-                Operation::OrdinalOfName(_) | Operation::OrdinalOfAny(_)
-            )
+            is_forced && !check.by_siblings && check.operations.numbers().all(is_local)
         });
         Plan {
-            main,
-            is_direct,
-            has_ordinals,
-            checks: self.checks.into(),
-            operations: self.operations.into(),
-            tests: self.tests.into(),
-            positions: self.positions.into(),
-            nested: self.nested.into(),
-            text: self.text.into(),
+            words: lay_out(&self, main, is_direct),
         }
     }
 }
