@@ -1,0 +1,80 @@
+"""Generators, strategies, oracles and asserts for tests of Pathcast and of what is built on it.
+
+- `random_message`, `random_query`, `rewritten`, `random_history`, `random_split`: from a seed.
+- `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
+- `lxml_matches`: lxml's opinion (needs `lxml`). `oracle_matches`: the oracle's.
+- `assert_same_matches`: fails with what differs.
+- `ENGINES`, `missing_reason`: which engines can be tested here.
+
+Example:
+    >>> import random
+    >>> seed = random.Random(7)
+    >>> query, message = Query("q1", random_query(seed)), random_message(seed)
+    >>> oracle_matches(query, message) == lxml_matches(query, message)
+    True
+"""
+
+from __future__ import annotations
+
+from pathcast.limits import Limits
+from pathcast.model import Query
+from pathcast.query import normalise
+from pathcast.reference import parse
+from pathcast.reference.oracle import is_satisfied
+from pathcast.testing.alphabet import ALPHABET, ALPHABET_WITH_NAMESPACES, Alphabet
+from pathcast.testing.asserts import assert_same_matches
+from pathcast.testing.batches import random_split
+from pathcast.testing.engines import ENGINES, missing_reason
+from pathcast.testing.histories import (
+    UNREADABLE,
+    Compact,
+    Freeze,
+    HistoryStep,
+    Match,
+    Register,
+    Remove,
+    random_history,
+)
+from pathcast.testing.lxml_oracle import LxmlQuery, lxml_matches, lxml_tree, number_differs
+from pathcast.testing.message_text import MessageShape, random_message
+from pathcast.testing.query_text import LINEAR, VALUES, QueryShape, random_query, rewritten
+
+__all__ = [
+    "ALPHABET",
+    "ALPHABET_WITH_NAMESPACES",
+    "ENGINES",
+    "LINEAR",
+    "UNREADABLE",
+    "VALUES",
+    "Alphabet",
+    "Compact",
+    "Freeze",
+    "HistoryStep",
+    "LxmlQuery",
+    "Match",
+    "MessageShape",
+    "QueryShape",
+    "Register",
+    "Remove",
+    "assert_same_matches",
+    "lxml_matches",
+    "lxml_tree",
+    "missing_reason",
+    "number_differs",
+    "oracle_matches",
+    "random_history",
+    "random_message",
+    "random_query",
+    "random_split",
+    "rewritten",
+]
+
+
+def oracle_matches(query: Query, message: bytes) -> bool:
+    """Whether a message satisfies a query, by the oracle.
+
+    Raises:
+        QuerySyntaxError: The query cannot be read.
+        MessageError: The door refuses the message.
+    """
+    return is_satisfied(normalise(query.text, query.namespaces), parse(message, Limits()))

@@ -1,0 +1,140 @@
+"""Random messages: XML text with everything that a tree can come from.
+
+Recursion, attributes, mixed text, CDATA sections, comments and processing instructions between
+text, character references, an internal DTD subset with entities and attribute defaults, namespaces
+declared anywhere.
+
+Example:
+    >>> import random
+    >>> random_message(random.Random(3))[:2]
+    b'<b'
+
+Every random choice comes from the given generator, so a seed, or Hypothesis, replays it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from xml.sax.saxutils import escape, quoteattr
+
+from pathcast.testing.alphabet import ALPHABET, Alphabet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageShape:
+    """What a random message may look like.
+
+    Attributes:
+        depth_max: Levels below the root.
+        children_max: Children of an element, text not counted.
+        has_odd_values: Whether values occur that libxml2 and XPath 1.0 read differently.
+        has_dtd: Whether an internal subset with entities may occur.
+    """
+
+    depth_max: int = 5
+    children_max: int = 3
+    has_odd_values: bool = False
+    has_dtd: bool = True
+
+
+def random_message(
+    random: Random, alphabet: Alphabet = ALPHABET, shape: MessageShape | None = None
+) -> bytes:
+    """One well-formed message, UTF-8."""
+    return _Writer(random, alphabet, shape or MessageShape()).message().encode()
+
+
+class _Writer:
+    def __init__(self, random: Random, alphabet: Alphabet, shape: MessageShape) -> None:
+        self.random = random
+        self.alphabet = alphabet
+        self.shape = shape
+        self.has_entity = shape.has_dtd and random.randrange(8) == 0
+
+    def message(self) -> str:
+        random = self.random
+        root, body = self.element(self.shape.depth_max, is_root=True)
+        prolog = random.choice(("", "", '<?xml version="1.0"?>', "<!-- a -->\n", "<?p i?>"))
+        if self.has_entity:
+            prolog += f'<!DOCTYPE {root} [<!ENTITY e "{self.entity_text()}"><!ENTITY f "2">]>'
+        return prolog + body + random.choice(("", "\n", "<!-- z -->"))
+
+    def entity_text(self) -> str:
+        name = self.random.choice(self.alphabet.elements)
+        return self.random.choice(("1", "u", f"<{name}>2</{name}>", f"1<{name}/>u", ""))
+
+    def element(self, depth: int, *, is_root: bool = False) -> tuple[str, str]:
+        """Name and text of an element with all its content."""
+        random = self.random
+        declared, name = self.name(is_root)
+        start = name + declared + self.attributes()
+        if depth == 0 or random.randrange(4) == 0:
+            content = self.text() if random.randrange(2) else ""
+        else:
+            parts = []
+            for _ in range(random.randrange(self.shape.children_max + 1)):
+                if random.randrange(4) == 0:
+                    parts.append(self.text())
+                parts.append(self.element(depth - 1)[1])
+            if random.randrange(4) == 0:
+                parts.append(self.text())
+            content = "".join(parts)
+        if not content and random.randrange(2):
+            return name, f"<{start}/>"
+        return name, f"<{start}>{content}</{name}>"
+
+    def name(self, is_root: bool) -> tuple[str, str]:
+        """Namespace declarations and qualified name; prefixes are declared at the root."""
+        random, alphabet = self.random, self.alphabet
+        local = random.choice(alphabet.elements)
+        if not alphabet.namespaces:
+            return "", local
+        declared = ""
+        if is_root:
+            declared = "".join(f' xmlns:{p}="{uri}"' for p, uri in alphabet.namespaces.items())
+        if random.randrange(6) == 0:
+            uri = random.choice(("", *alphabet.namespaces.values()))
+            declared += f' xmlns="{uri}"'
+        prefix = random.choice(("", "", *alphabet.namespaces))
+        return declared, f"{prefix}:{local}" if prefix else local
+
+    def attributes(self) -> str:
+        random, alphabet = self.random, self.alphabet
+        text = ""
+        for name in alphabet.attributes:
+            if random.randrange(3) == 0:
+                text += f" {name}={self.quoted(self.value())}"
+            if alphabet.namespaces and random.randrange(6) == 0:
+                prefix = random.choice(tuple(alphabet.namespaces))
+                text += f" {prefix}:{name}={self.quoted(self.value())}"
+        return text
+
+    def quoted(self, value: str) -> str:
+        return quoteattr(value, {"\n": "&#10;", "é": self.random.choice(("é", "&#233;"))})
+
+    def value(self) -> str:
+        values = self.alphabet.values
+        if self.shape.has_odd_values and self.random.randrange(3) == 0:
+            values = self.alphabet.odd_values
+        return self.random.choice(values)
+
+    def text(self) -> str:
+        """Character data in some notation, perhaps with something between."""
+        random = self.random
+        value = self.value()
+        match random.randrange(8):
+            case 0:
+                return f"<![CDATA[{value}]]>"
+            case 1:
+                return f"{escape(value)}<!-- c -->{escape(self.value())}"
+            case 2:
+                return f"{escape(value)}<?p i?>"
+            case 3:
+                return f"<![CDATA[]]>{escape(value)}"
+            case 4:
+                return "".join(f"&#{ord(character)};" for character in value)
+            case 5 if self.has_entity:
+                return random.choice(("&e;", "&f;", f"{escape(value)}&e;&f;", "&f;&f;"))
+            case _:
+                return escape(value)

@@ -1,0 +1,279 @@
+"""Engines == oracle == lxml on generated queries and messages.
+
+If one of these fails, an engine delivers a message that nobody asked for, or loses one.
+Seeds are fixed, so a failure replays; PATHCAST_NIGHTLY=<examples> makes the nightly run longer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pathcast.engine import QueryIndex, Snapshot
+from pathcast.limits import Limits
+from pathcast.model import EngineName, Query
+from pathcast.query import canonical_form, normalise
+from pathcast.reference import ReferenceIndex, Selection, parse
+from pathcast.reference.oracle import is_satisfied
+from pathcast.testing import (
+    ALPHABET,
+    ALPHABET_WITH_NAMESPACES,
+    ENGINES,
+    LINEAR,
+    VALUES,
+    Alphabet,
+    LxmlQuery,
+    MessageShape,
+    QueryShape,
+    assert_same_matches,
+    lxml_tree,
+    missing_reason,
+    random_message,
+    random_query,
+    random_split,
+    rewritten,
+)
+from pathcast.testing.strategies import messages, notations, query_sets
+
+engines = pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(
+                missing_reason(name) is not None, reason=str(missing_reason(name))
+            ),
+        )
+        for name in ENGINES
+    ],
+)
+
+NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
+
+WORKLOADS: dict[str, tuple[Alphabet, QueryShape]] = {
+    "linear": (ALPHABET, LINEAR),
+    "values": (ALPHABET, VALUES),
+    "nested": (ALPHABET, QueryShape(nesting_max=3)),
+    "extended": (ALPHABET, QueryShape(has_extensions=True)),
+    "namespaces": (ALPHABET_WITH_NAMESPACES, QueryShape()),
+    "namespaces-extended": (ALPHABET_WITH_NAMESPACES, QueryShape(has_extensions=True)),
+}
+
+workloads = pytest.mark.parametrize("workload", sorted(WORKLOADS))
+
+
+class Case:
+    """Queries and messages from one seed."""
+
+    def __init__(self, workload: str, seed: int, *, has_odd_values: bool = False) -> None:
+        alphabet, shape = WORKLOADS[workload]
+        generator = random.Random(f"{workload} {seed}")
+        message_shape = MessageShape(has_odd_values=has_odd_values)
+        namespaces = dict(alphabet.namespaces)
+        texts = [random_query(generator, alphabet, shape) for _ in range(24)]
+        texts += [rewritten(generator, normalise(text, namespaces)) for text in texts[:6]]
+        texts += generator.sample(texts, 3)
+        self.queries = [
+            Query(f"q{number}", text, namespaces) for number, text in enumerate(texts)
+        ]
+        self.texts = {query.id: query.text for query in self.queries}
+        self.normal = {query.id: normalise(query.text, namespaces) for query in self.queries}
+        self.messages = [random_message(generator, alphabet, message_shape) for _ in range(5)]
+
+    def by_oracle(self, message: bytes) -> list[str]:
+        tree = parse(message, Limits())
+        return [query_id for query_id, query in self.normal.items() if is_satisfied(query, tree)]
+
+    def by_lxml(self, message: bytes) -> list[str]:
+        root = lxml_tree(message)
+        return [query.id for query in self.queries if LxmlQuery(query).matches(root)]
+
+    def check(self, engine: EngineName) -> int:
+        """Compares an engine with the oracle on every message; gives the number of matches."""
+        index = QueryIndex(engine=engine)
+        report = index.register(self.queries)
+        assert not report.rejected, {
+            self.texts[query_id]: str(error) for query_id, error in report.rejected.items()
+        }
+        results = index.matcher(threads=1).match_batch(self.messages)
+        for message, result in zip(self.messages, results, strict=True):
+            assert result.error is None
+            assert_same_matches(
+                result.query_ids, self.by_oracle(message), engine, "oracle", self.texts, message
+            )
+        return results.stats.matches
+
+
+@engines
+@workloads
+def test_engine_agrees_with_oracle(engine: EngineName, workload: str) -> None:
+    matches = sum(Case(workload, seed, has_odd_values=True).check(engine) for seed in range(25))
+    assert matches > 100, "the workload matches too little to prove anything"
+
+
+@workloads
+def test_oracle_agrees_with_lxml(workload: str) -> None:
+    pytest.importorskip("lxml")
+    matches = 0
+    for seed in range(1000, 1025):
+        case = Case(workload, seed)
+        for message in case.messages:
+            by_oracle = case.by_oracle(message)
+            assert_same_matches(
+                by_oracle, case.by_lxml(message), "oracle", "lxml", case.texts, message
+            )
+            matches += len(by_oracle)
+    assert matches > 100, "the workload matches too little to prove anything"
+
+
+@workloads
+def test_inline_agrees_with_selection_postponed(workload: str) -> None:
+    for seed in range(2000, 2025):
+        case = Case(workload, seed)
+        answers = []
+        for selection in Selection:
+            index = ReferenceIndex({}, selection=selection)
+            index.register(case.queries, {})
+            numbers, ids = index.match([parse(message, Limits()) for message in case.messages])
+            answers.append([[ids[number] for number in row] for row in numbers])
+        for message, inline, postponed in zip(case.messages, *answers, strict=True):
+            assert_same_matches(inline, postponed, "Inline", "SP", case.texts, message)
+
+
+@workloads
+def test_notations_of_a_query_share_one_canonical_text(workload: str) -> None:
+    """Equal queries that do not share a state cost memory; unequal ones that do are wrong."""
+    alphabet, shape = WORKLOADS[workload]
+    namespaces = dict(alphabet.namespaces)
+    for seed in range(300):
+        generator = random.Random(f"notation {seed}")
+        text = random_query(generator, alphabet, shape)
+        canonical = canonical_form(text, namespaces)
+        other = rewritten(generator, normalise(text, namespaces))
+        assert canonical_form(other) == canonical, (text, other)
+        assert canonical_form(canonical) == canonical
+
+
+@engines
+def test_batches_threads_and_order_of_registration_change_nothing(engine: EngineName) -> None:
+    case = Case("nested", 7)
+    generator = random.Random(11)
+    expected = [sorted(case.by_oracle(message)) for message in case.messages]
+    shuffled = generator.sample(case.queries, len(case.queries))
+    for queries in (case.queries, shuffled):
+        index = QueryIndex(engine=engine)
+        index.register(queries)
+        for threads in (1, 2, 3):
+            matcher = index.freeze().matcher(threads=threads)
+            for split in ([case.messages], *_splits(generator, case.messages)):
+                found = [
+                    list(result.query_ids) for batch in split for result in matcher.match_batch(batch)
+                ]
+                assert found == expected
+
+
+def _splits(
+    generator: random.Random, items: Sequence[bytes]
+) -> Iterator[list[list[bytes]]]:
+    for _ in range(4):
+        yield random_split(generator, items)
+
+
+@engines
+def test_a_query_never_depends_on_its_neighbours(engine: EngineName) -> None:
+    """Registered alone or among others, a query gives the same answer."""
+    case = Case("nested", 21)
+    for query in case.queries[:10]:
+        index = QueryIndex(engine=engine)
+        index.register([query])
+        results = index.matcher().match_batch(case.messages)
+        for message, result in zip(case.messages, results, strict=True):
+            wanted = [query.id] if query.id in case.by_oracle(message) else []
+            assert_same_matches(result.query_ids, wanted, engine, "oracle", case.texts, message)
+
+
+@engines
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(texts=query_sets(max_size=8), batch=st.lists(messages(), min_size=1, max_size=3))
+def test_generated_cases_that_shrink(
+    engine: EngineName, texts: list[str], batch: list[bytes]
+) -> None:
+    queries = [Query(f"q{number}", text) for number, text in enumerate(texts)]
+    index = QueryIndex(engine=engine)
+    report = index.register(queries)
+    assert not report.rejected
+    for message, result in zip(batch, index.matcher().match_batch(batch), strict=True):
+        tree = parse(message, Limits())
+        wanted = [query.id for query in queries if is_satisfied(normalise(query.text), tree)]
+        assert_same_matches(
+            result.query_ids, wanted, engine, "oracle", dict(query[:2] for query in queries), message
+        )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pair=notations(), message=messages())
+def test_notations_mean_the_same(pair: tuple[str, str], message: bytes) -> None:
+    tree = parse(message, Limits())
+    text, other = pair
+    assert is_satisfied(normalise(text), tree) == is_satisfied(normalise(other), tree)
+
+
+@pytest.mark.nightly
+@engines
+@workloads
+def test_engine_agrees_with_oracle_at_length(engine: EngineName, workload: str) -> None:
+    for seed in range(10_000, 10_000 + NIGHTLY_EXAMPLES // len(WORKLOADS)):
+        Case(workload, seed, has_odd_values=True).check(engine)
+
+
+@pytest.mark.nightly
+@workloads
+def test_oracle_agrees_with_lxml_at_length(workload: str) -> None:
+    pytest.importorskip("lxml")
+    for seed in range(50_000, 50_000 + NIGHTLY_EXAMPLES // len(WORKLOADS)):
+        case = Case(workload, seed)
+        for message in case.messages:
+            assert_same_matches(
+                case.by_oracle(message),
+                case.by_lxml(message),
+                "oracle",
+                "lxml",
+                case.texts,
+                message,
+            )
+
+
+@engines
+def test_snapshots_answer_alike_in_every_engine(
+    engine: EngineName, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A file that one engine wrote gives the same answers, numbers and version in all."""
+    case = Case("nested", 33)
+    index = QueryIndex(engine=engine)
+    index.register(case.queries)
+    index.remove(["q3", "q5"])
+    path = tmp_path_factory.mktemp("snapshots") / "queries.snapshot"
+    frozen = index.freeze()
+    frozen.save(path)
+    expected = frozen.matcher().match_batch(case.messages)
+    for other in ENGINES:
+        if missing_reason(other) is not None:
+            continue
+        opened = Snapshot.open(path, engine=other)
+        assert opened.version == frozen.version
+        assert list(opened.query_ids) == list(frozen.query_ids)
+        assert [opened.query(query_id) for query_id in opened.query_ids] == [
+            frozen.query(query_id) for query_id in frozen.query_ids
+        ]
+        found = opened.matcher().match_batch(case.messages)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert list(mine.query_numbers) == list(theirs.query_numbers)
+        opened.save(path.with_name(other))
+        again = Snapshot.open(path.with_name(other), engine=engine)
+        assert list(again.query_ids) == list(frozen.query_ids)
+        assert again.version == frozen.version
