@@ -293,8 +293,47 @@ CATALOGUE: dict[str, CatalogueEntry] = {
 }
 """Code of every error -> its family and sentence. Message errors are added below."""
 
-_ILL_FORMED: dict[str, str] = {}
-_ENCODING: dict[str, str] = {}
+_ILL_FORMED: dict[str, str] = {
+    "xml.end": "the message ends inside {construct}",
+    "xml.character": "{character} is no character of XML",
+    "xml.name": "{name!r} is no name",
+    "xml.declaration": "XML declaration: {reason}",
+    "xml.outside": "there is text outside the root element, or a second one",
+    "xml.tag": "tag: {expected} expected",
+    "xml.tag.mismatch": "the end tag {found!r} does not match the start tag {expected!r}",
+    "xml.attribute": "attribute: {expected} expected",
+    "xml.attribute.duplicate": "attribute {name!r} is there twice",
+    "xml.attribute.less": 'there is a "<" in an attribute value; write "&lt;"',
+    "xml.text.cdata_end": 'there is a "]]>" in text; write "]]&gt;"',
+    "xml.comment": 'there is a "--" in a comment',
+    "xml.instruction": "processing instruction: white space expected after the target",
+    "xml.instruction.target": "{name!r} is reserved; an XML declaration must come first of all",
+    "xml.markup": 'this "<!" begins neither a comment nor a CDATA section',
+    "xml.reference": 'this "&" begins no reference; write "&amp;"',
+    "xml.reference.character": "{reference} is no character of XML",
+    "xml.entity.undeclared": "entity {name!r} is not declared",
+    "xml.entity.recursive": "entity {name!r} refers to itself",
+    "xml.entity.unparsed": "entity {name!r} is unparsed and must not be referred to",
+    "xml.entity.external": "entity {name!r} is external and must not be in an attribute",
+    "xml.entity.unbalanced": "entity {name!r} is no whole piece of content",
+    "xml.doctype.place": "a document type declaration must stand before the root element, once",
+    "xml.dtd": "document type declaration: {expected} expected",
+    "xml.dtd.parameter": "a parameter entity must not be referred to inside a declaration",
+    "xml.dtd.conditional": "conditional sections are not allowed in the internal subset",
+    "xml.syntax": "not well-formed ({reason})",
+    "ns.name": "{name!r} is no qualified name",
+    "ns.colon": "{name!r} must not have a colon",
+    "ns.prefix.undeclared": "prefix {prefix!r} is not declared",
+    "ns.prefix.reserved": "prefix {prefix!r} is reserved",
+    "ns.prefix.empty": "prefix {prefix!r} must not be bound to nothing",
+    "ns.uri.reserved": "namespace name {uri!r} is reserved",
+    "ns.attribute.duplicate": "attribute {name!r} is there twice, under two prefixes",
+}
+_ENCODING: dict[str, str] = {
+    "encoding.unknown": "encoding {encoding!r} is not supported",
+    "encoding.mismatch": "the declaration says {declared!r}, but the message is in {found}",
+    "encoding.invalid": "these bytes are no text in {encoding}",
+}
 
 
 def _place(sentence: str) -> str:
@@ -302,7 +341,8 @@ def _place(sentence: str) -> str:
 
 
 CATALOGUE |= {
-    code: CatalogueEntry("IllFormedMessageError", _place(text)) for code, text in _ILL_FORMED.items()
+    code: CatalogueEntry("IllFormedMessageError", _place(text))
+    for code, text in _ILL_FORMED.items()
 }
 CATALOGUE |= {
     code: CatalogueEntry("EncodingError", _place(text)) for code, text in _ENCODING.items()

@@ -114,12 +114,6 @@ impl Namespaces {
         Ok(true)
     }
 
-    /// Whether the element numbered `element` has declared `prefix`.
-    pub fn has_declared(&self, prefix: &str, element: u64) -> bool {
-        let id = self.prefixes.get(prefix);
-        id.is_some_and(|&id| self.bindings[id as usize].element == element)
-    }
-
     /// The context inside an element whose declarations have all been given to `declare`.
     #[inline(always)]
     pub fn enter(&mut self, parent: u32) -> u32 {

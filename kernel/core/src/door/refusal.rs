@@ -58,7 +58,7 @@ codes! {
     EntityExternal = "xml.entity.external",
     EntityUnbalanced = "xml.entity.unbalanced",
     // Document type declaration.
-    Doctype = "xml.doctype",
+
     DoctypePlace = "xml.doctype.place",
     Dtd = "xml.dtd",
     DtdParameter = "xml.dtd.parameter",
