@@ -1,4 +1,4 @@
-"""The catalogue of errors: complete, readable, used, and the same after a trip between processes."""
+"""The catalogue of errors: complete, readable, used, the same after a trip between processes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_an_error_without_its_parameters_still_says_what_it_is(code: str) -> Non
 
 
 def test_every_family_exists_and_has_an_entry() -> None:
-    assert set(FAMILIES) == concrete_families(), "a class is missing from FAMILIES or from errors.py"
+    assert set(FAMILIES) == concrete_families(), (
+        "a class is missing from FAMILIES or from errors.py"
+    )
     used = {entry.family for entry in CATALOGUE.values()}
     assert used == set(FAMILIES), "a family without an entry can never be raised"
 

@@ -1,0 +1,111 @@
+"""Where commands print: data on standard output, everything else on standard error.
+
+It does not decide what is printed, and it never prints a traceback for an error of the catalogue.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from pathcast.cli.exits import ExitCode, exit_code_for
+from pathcast.errors import MissingDependencyError, PathcastError
+
+P = ParamSpec("P")
+
+
+def notices() -> Console:
+    """Standard error, for a person: wrapped by the terminal only, coloured only on one."""
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def answers() -> Console:
+    """Standard output for commands whose answer is text to read; plain when piped."""
+    return Console(highlight=False, markup=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """One notice to the person who called."""
+    notices().print(text)
+
+
+def say_error(error: Exception | str) -> None:
+    """An error as a sentence; carets under a query keep their place."""
+    notices().print(Text.assemble(("error: ", "bold red"), str(error)))
+
+
+def write_json_line(value: object) -> None:
+    """One value as one line of JSON (ASCII only, so that any pipe can carry it)."""
+    sys.stdout.write(json.dumps(value) + "\n")
+
+
+@contextmanager
+def extra(name: str, purpose: str) -> Iterator[None]:
+    """Turns a missing library into an error that names the extra to install.
+
+    Args:
+        name: The extra of the distribution that has the library.
+        purpose: What needs it, as the beginning of a sentence.
+
+    Raises:
+        MissingDependencyError: An import inside failed because a library is not installed.
+
+    Example:
+        >>> with extra("spark", "pathcast run"):
+        ...     import no_such_module
+        Traceback (most recent call last):
+        ...
+        pathcast.errors.MissingDependencyError: pathcast run needs no_such_module, which is not \
+installed: pip install 'pathcast[spark]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = error.name or "a library"
+        # A module of our own that is missing is a broken installation, not an extra.
+        if missing.split(".")[0] == "pathcast":
+            raise
+        raise MissingDependencyError(
+            "dependency.missing", purpose=purpose, module=missing, extra=name
+        ) from error
+
+
+def guarded(command: Callable[P, ExitCode]) -> Callable[P, Any]:
+    """A command whose errors become a sentence on standard error and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+            sys.stdout.flush()
+        except PathcastError as error:
+            say_error(error)
+            code = exit_code_for(error)
+        except KeyboardInterrupt:
+            say("interrupted")
+            code = ExitCode.INTERRUPTED
+        except BrokenPipeError:
+            _discard_output()
+            code = ExitCode.PIPE_CLOSED
+        except OSError as error:
+            say_error(f"{error.filename or 'input or output'}: {error.strerror or error}")
+            code = ExitCode.REFUSED
+        raise typer.Exit(int(code))
+
+    return run
+
+
+def _discard_output() -> None:
+    """Lets what is still buffered go nowhere, so that the interpreter's last flush succeeds."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

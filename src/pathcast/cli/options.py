@@ -1,0 +1,108 @@
+"""Options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from pathcast.errors import ConfigError
+from pathcast.limits import Limits
+from pathcast.model import EngineName
+
+
+class Engine(StrEnum):
+    """Choices of `--engine`."""
+
+    KERNEL = "kernel"
+    NFA = "nfa"
+    REFERENCE = "reference"
+
+
+EngineOption = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="Who answers: the kernel with its lazy DFA, the kernel's plain NFA, or plain Python. "
+        "[default: PATHCAST_ENGINE, else kernel]",
+        show_default=False,
+    ),
+]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", min=1, help="Threads that match. [default: one a core]", show_default=False
+    ),
+]
+NamespaceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespace",
+        metavar="PREFIX=URI",
+        help="Binds a prefix of the queries; =URI sets the default element namespace. Repeatable.",
+        show_default=False,
+    ),
+]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="Changes a limit on messages: " + ", ".join(f.name for f in fields(Limits)) + ". "
+        "Repeatable.",
+        show_default=False,
+    ),
+]
+
+
+def engine_name(engine: Engine | None) -> EngineName | None:
+    """The engine as the library names it."""
+    return None if engine is None else engine.value
+
+
+def read_namespaces(pairs: list[str] | None) -> dict[str, str]:
+    """Prefix -> URI.
+
+    Raises:
+        ConfigError: A pair has no "=" or no URI, or binds a prefix twice.
+
+    Example:
+        >>> read_namespaces(["soap=http://www.w3.org/2003/05/soap-envelope"])
+        {'soap': 'http://www.w3.org/2003/05/soap-envelope'}
+    """
+    bound: dict[str, str] = {}
+    for pair in pairs or []:
+        prefix, equals, uri = pair.partition("=")
+        if not equals or not uri:
+            raise _refused("--namespace", f"{pair!r} is not PREFIX=URI")
+        if prefix in bound:
+            raise _refused("--namespace", f"{prefix!r} is bound twice")
+        bound[prefix] = uri
+    return bound
+
+
+def read_limits(pairs: list[str] | None) -> Limits:
+    """The default limits with these changed.
+
+    Raises:
+        ConfigError: A limit does not exist or cannot have the value.
+
+    Example:
+        >>> read_limits(["depth_max=64", "dtd=refuse"]).depth_max
+        64
+    """
+    names = [field.name for field in fields(Limits)]
+    changed: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, _, value = pair.partition("=")
+        if name not in names:
+            known = ", ".join(names)
+            raise _refused("--limit", f"{name!r} is not a limit; there are {known}")
+        changed[name] = int(value) if value.isascii() and value.isdigit() else value
+    return Limits(**changed)
+
+
+def _refused(option: str, reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key=option, reason=reason)

@@ -1,0 +1,72 @@
+"""`pathcast run`: a pipeline that a TOML file describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pathcast.cli.console import answers, extra, write_json_line
+from pathcast.cli.exits import ExitCode
+from pathcast.errors import ConfigError
+
+
+def run(
+    pipeline: Annotated[
+        Path | None,
+        typer.Argument(metavar="PIPELINE.toml", exists=True, dir_okay=False, show_default=False),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SECTION.KEY=VALUE",
+            help="Overrides a key of the file. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as one line of JSON.")
+    ] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="List every key that the file may have, and exit.")
+    ] = False,
+) -> ExitCode:
+    """Run messages through Spark: matches, dead letters and an inbox per subscriber.
+
+    Refused messages are a result of a pipeline (its dead letters), so they do not change the exit
+    code. Ctrl-C stops after the current micro-batch; the next run goes on from there.
+    """
+    if describe:
+        _describe()
+        return ExitCode.OK
+    if pipeline is None:
+        raise ConfigError("config.invalid", key="PIPELINE.toml", reason="is missing")
+    with extra("spark", "pathcast run"):
+        from pathcast.spark.pipeline import run as run_pipeline
+        from pathcast.spark.progress import progress_on
+        from pathcast.spark.settings import load_settings
+    settings = load_settings(pipeline, overrides or [])
+    summary = run_pipeline(settings, progress=progress_on(Console(stderr=True)))
+    if as_json:
+        write_json_line(summary.to_dict())
+    else:
+        out = answers()
+        out.print(summary if out.is_terminal else summary.to_text())
+    return ExitCode.INTERRUPTED if summary.was_stopped else ExitCode.OK
+
+
+def _describe() -> None:
+    from pathcast.spark.settings import describe_settings
+
+    out = answers()
+    section = ""
+    for setting in describe_settings():
+        name, _, key = setting.key.partition(".")
+        if name != section:
+            out.print(f"[{name}]")
+            section = name
+        out.print(f"  {key}  ({setting.type}; default: {setting.default})")
+        out.print(f"      {setting.description}")

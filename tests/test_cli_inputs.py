@@ -1,0 +1,157 @@
+"""How the command line reads its inputs: query files, messages, options. No engine is started."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pathcast.cli import messages as inputs
+from pathcast.cli.messages import message_names, read_batches, read_message
+from pathcast.cli.options import read_limits, read_namespaces
+from pathcast.cli.query_file import query_lines, read_query_file, register_lines
+from pathcast.errors import (
+    ConfigError,
+    DuplicateQueryError,
+    LimitExceededError,
+    PathcastError,
+    QuerySyntaxError,
+    UnreadableMessageError,
+)
+from pathcast.limits import Limits
+from pathcast.model import Query, RegisterReport
+
+
+class TestQueryFile:
+    def test_ids_are_line_numbers_of_the_file_not_of_the_queries(self) -> None:
+        # The id is how a person finds the query again in an editor.
+        found = list(query_lines(["", "# comment", "/a", "   # indented comment", " /b "]))
+        assert [(q.line, q.query.id, q.query.text) for q in found] == [
+            (3, "3", "/a"),
+            (5, "5", "/b"),
+        ]
+
+    def test_an_id_may_be_given_before_a_tab(self) -> None:
+        [found] = query_lines(["news\t/a[@b = 'x\ty']"])
+        # Only the first tab separates; the literal keeps its own.
+        assert found.query == Query("news", "/a[@b = 'x\ty']")
+
+    def test_an_indented_query_has_no_empty_id(self) -> None:
+        [found] = query_lines(["\t/a"])
+        assert found.query == Query("1", "/a")
+
+    def test_a_hash_inside_a_query_is_no_comment(self) -> None:
+        [found] = query_lines(["/a[@b='#1']"])
+        assert found.query.text == "/a[@b='#1']"
+
+    def test_windows_files_with_byte_order_mark_are_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "queries.txt"
+        path.write_bytes("\ufeff/a\r\n/b\r\n".encode())
+        assert [q.query.text for q in read_query_file(path)] == ["/a", "/b"]
+
+    def test_a_file_that_is_not_utf8_says_where(self, tmp_path: Path) -> None:
+        path = tmp_path / "queries.txt"
+        path.write_bytes(b"/a\n/caf\xe9\n")
+        with pytest.raises(ConfigError, match="byte 7"):
+            read_query_file(path)
+
+
+class Registrar:
+    """Refuses texts that hold "!" and ids that are taken, as an index does."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def __call__(self, queries: Iterable[Query]) -> RegisterReport:
+        rejected: dict[str, PathcastError] = {}
+        for query in queries:
+            if "!" in query.text:
+                rejected[query.id] = QuerySyntaxError("XPST0003", reason="!")
+            elif query.id in self.taken:
+                rejected[query.id] = DuplicateQueryError("query.duplicate", id=query.id)
+            else:
+                self.taken.add(query.id)
+        return RegisterReport(len(self.taken), rejected)
+
+
+class TestRegisterLines:
+    def test_faults_come_in_the_order_of_lines(self) -> None:
+        faults = register_lines(Registrar(), query_lines(["z\t!", "/a", "b\t!"]))
+        assert [fault.line for fault in faults] == [1, 3]
+
+    def test_a_repeated_id_is_reported_at_its_second_line(self) -> None:
+        # A report names ids only; without care the fault would be shown at the first line.
+        faults = register_lines(Registrar(), query_lines(["a\t/x", "a\t/y", "a\t!"]))
+        assert [(fault.line, type(fault.error)) for fault in faults] == [
+            (2, DuplicateQueryError),
+            (3, QuerySyntaxError),
+        ]
+
+
+class TestMessages:
+    def test_a_directory_is_walked_in_sorted_order(self, tmp_path: Path) -> None:
+        for name in ("b.xml", "a.xml", "sub/c.XML", "notes.txt"):
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("<a/>")
+        names = [str(Path(name).relative_to(tmp_path)) for name in message_names([str(tmp_path)])]
+        # Order must not depend on the file system.
+        assert names == ["a.xml", "b.xml", str(Path("sub", "c.XML"))]
+
+    def test_a_missing_file_is_an_error_of_that_message_alone(self, tmp_path: Path) -> None:
+        there = tmp_path / "there.xml"
+        there.write_bytes(b"<a/>")
+        names = [str(tmp_path / "gone.xml"), str(there)]
+        [[gone, found]] = read_batches(names, bytes_max=100)
+        assert isinstance(gone.content, UnreadableMessageError)
+        assert found.content == b"<a/>"
+
+    def test_a_file_above_the_limit_is_not_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "big.xml"
+        path.write_bytes(b"x" * 11)
+        error = read_message(str(path), bytes_max=10).content
+        assert isinstance(error, LimitExceededError)
+        assert (error.params["given"], error.params["maximum"]) == (11, 10)
+        assert read_message(str(path), bytes_max=11).content == b"x" * 11
+
+    def test_standard_input_is_one_message(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        stream = io.TextIOWrapper(io.BytesIO(b"<a/>"))
+        monkeypatch.setattr("sys.stdin", stream)
+        assert read_message("-", bytes_max=10) == ("-", b"<a/>")
+
+    def test_batches_are_bounded_by_number_and_by_bytes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Otherwise a directory of millions of files would be held in memory.
+        path = tmp_path / "m.xml"
+        path.write_bytes(b"12345")
+        names = [str(path)] * 7
+        monkeypatch.setattr(inputs, "BATCH_MESSAGES_MAX", 3)
+        assert [len(batch) for batch in read_batches(names, bytes_max=10)] == [3, 3, 1]
+        monkeypatch.setattr(inputs, "BATCH_BYTES_MAX", 10)
+        assert [len(batch) for batch in read_batches(names, bytes_max=10)] == [2, 2, 2, 1]
+
+
+class TestOptions:
+    def test_namespaces_and_the_default_one(self) -> None:
+        assert read_namespaces(["a=urn:a", "=urn:b=c"]) == {"a": "urn:a", "": "urn:b=c"}
+        assert read_namespaces(None) == {}
+
+    @pytest.mark.parametrize("pairs", [["a"], ["a="], ["a=u", "a=v"]])
+    def test_a_binding_that_cannot_be_meant_is_refused(self, pairs: list[str]) -> None:
+        with pytest.raises(ConfigError, match="--namespace"):
+            read_namespaces(pairs)
+
+    def test_limits_start_from_the_defaults(self) -> None:
+        limits = read_limits(["depth_max=7", "dtd=refuse"])
+        assert limits == Limits(depth_max=7, dtd="refuse")
+
+    @pytest.mark.parametrize(
+        ("pair", "named"),
+        [("depht_max=7", "depth_max"), ("depth_max=many", "many"), ("depth_max", "depth_max")],
+    )
+    def test_a_limit_that_cannot_be_meant_is_refused(self, pair: str, named: str) -> None:
+        with pytest.raises(ConfigError, match=named):
+            read_limits([pair])
