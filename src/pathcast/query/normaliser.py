@@ -168,7 +168,8 @@ class _Normaliser:
             case PathExpr(start=start) if not isinstance(start, LocationPath):
                 return self.unsupported_expression(start)
             case LocationPath() | PathExpr():
-                construct = "an absolute path in a predicate"
+                hint = "a path in a predicate begins at its step: b/c, or .//c for any depth"
+                return self.unsupported("an absolute path in a predicate", offset, hint)
         return self.unsupported(construct, offset)
 
     def unsupported_operator(
@@ -239,6 +240,9 @@ class _Normaliser:
         if isinstance(expr, BinaryExpr):
             operator = expr.operators[0]
             if operator in _COMPARISONS:
+                for operand in expr.operands:
+                    if self.constant(operand) is None and self.path_of(operand) is None:
+                        return self.unsupported_expression(operand)
                 hint = self.with_brackets(expr) or "write the condition in brackets: /a[b > 3]"
                 return self.unsupported(
                     "a comparison outside a predicate", expr.operator_offset, hint
@@ -373,15 +377,15 @@ class _Normaliser:
         if uri is None:
             bound = sorted({"xml", *self.namespaces} - {""})
             meant = suggestions.nearest(prefix, bound)
+            anyhow = "*" if test.local == "*" else f"*:{test.local}"
+            hint = f'bind it: namespaces={{"{prefix}": "..."}}, or write {anyhow}'
             raise QuerySyntaxError(
                 "XPST0081",
                 query=self.text,
                 offset=test.offset,
                 prefix=prefix,
                 reason=f"prefix {prefix} is not bound",
-                suggestion=f"did you mean {meant}:?"
-                if meant
-                else f'bind it: namespaces={{"{prefix}": "..."}}, or write *:{test.local}',
+                suggestion=f"did you mean {meant}:?" if meant else hint,
             )
         return uri
 
@@ -452,13 +456,16 @@ class _Normaliser:
             is_position = isinstance(operand, FunctionCall) and operand.name == "position"
             if constant is None and not is_position and self.path_of(operand) is None:
                 raise self.unsupported_expression(operand)
-        if constants[0] is not None and constants[1] is not None:
-            raise self.unsupported("comparison of two constants", expr.operator_offset)
-        if constants[1] is not None:
-            return left, conditions.comparison(operator, constants[1])
-        if constants[0] is not None:
-            return right, conditions.comparison(normal.FLIPPED[operator], constants[0])
-        raise self.unsupported("comparison of two paths", expr.operator_offset)
+        left_constant, right_constant = constants
+        if right_constant is not None:
+            if left_constant is not None:
+                raise self.unsupported("comparison of two constants", expr.operator_offset)
+            return left, conditions.comparison(operator, right_constant)
+        if left_constant is not None:
+            return right, conditions.comparison(normal.FLIPPED[operator], left_constant)
+        has_call = any(isinstance(operand, FunctionCall) for operand in expr.operands)
+        what = "position() with a path" if has_call else "two paths"
+        raise self.unsupported(f"comparison of {what}", expr.operator_offset)
 
     def constant(self, expr: Expr) -> normal.Constant | None:
         """The constant that an expression is, if it is one."""

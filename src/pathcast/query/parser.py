@@ -11,12 +11,13 @@ up by `pathcast.query.normaliser`.
 Example:
     >>> parse("/nitf/head").steps[1].test.local
     'head'
-    >>> parse("/nitf/head[")
+    >>> parse("/nitf/head/")
     Traceback (most recent call last):
     ...
-    pathcast.errors.QuerySyntaxError: XPST0003: found the end where an expression is expected
-      /nitf/head[
+    pathcast.errors.QuerySyntaxError: XPST0003: found the end where a location step is expected
+      /nitf/head/
                  ^
+      leave out the / at the end, or write /* for any child element
 """
 
 from __future__ import annotations
@@ -164,10 +165,8 @@ class _Parser:
         self.brackets.pop()
 
     def unexpected_after_operand(self, expected: str) -> QuerySyntaxError:
-        in_predicate = bool(self.brackets) and self.brackets[-1] == "["
-        hint = suggestions.for_operator(self.text, self.token.offset, in_predicate=in_predicate)
-        if hint is None and self.is_next("["):
-            hint = "a predicate follows a step or a parenthesis"
+        bracket = self.brackets[-1] if self.brackets else ""
+        hint = suggestions.for_operator(self.text, self.token.offset, bracket=bracket)
         return self.unexpected(expected, hint)
 
     # Expressions.
@@ -341,10 +340,11 @@ class _Parser:
         return Step(axis, self.node_test(), self.predicates(), token.offset)
 
     def unexpected_step(self) -> QuerySyntaxError:
-        offset = self.token.offset
-        return self.unexpected(
-            "a location step is expected", suggestions.for_operand(self.text, offset)
-        )
+        token = self.token
+        hint = suggestions.for_operand(self.text, token.offset)
+        if token.kind is TokenKind.FUNCTION:
+            hint = suggestions.for_function_as_step(token.text)
+        return self.unexpected("a location step is expected", hint)
 
     def axis(self) -> Axis:
         token = self.advance()

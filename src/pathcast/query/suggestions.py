@@ -94,6 +94,8 @@ def for_operand(text: str, offset: int) -> str | None:
             return "leave out the // at the end, or write //* for any element"
         if before.endswith("/"):
             return "leave out the / at the end, or write /* for any child element"
+        if before.endswith("["):
+            return "write a condition and ] after it, or leave out the ["
         return None
     if before.endswith("="):
         if found[0] in "<>":
@@ -113,17 +115,33 @@ def for_operand(text: str, offset: int) -> str | None:
     return None
 
 
-def for_operator(text: str, offset: int, *, in_predicate: bool) -> str | None:
-    """For a place where an operator, a closing bracket or the end should stand and does not."""
+def for_operator(text: str, offset: int, *, bracket: str) -> str | None:
+    """For a place where an operator, a closing bracket or the end should stand and does not.
+
+    Args:
+        text: The query.
+        offset: The place.
+        bracket: The innermost bracket that is open there, or "".
+    """
     found = text[offset : offset + 1]
-    if not found:
-        return "close the predicate with ]" if in_predicate else "close the parenthesis with )"
+    if bracket == "[" and not found:
+        return "close the predicate with ]"
+    if bracket == "(" and found in ("", "]"):
+        return "close the parenthesis with )"
     if found == "@":
         return "join conditions with `and`; an attribute step follows a slash: /@name"
     if found == "]":
         return "this ] closes nothing; is a [ missing?"
     if found == ")":
         return "this ) closes nothing; is a ( missing?"
+    if found == "[":
+        return "a predicate follows a step or a parenthesis"
     if found in "'\"$" or found.isdigit():
         return "is an operator missing before it?"
     return None
+
+
+def for_function_as_step(name: str) -> str:
+    """For a call after a slash."""
+    meant = nearest(name, ("text", "node", "comment", "processing-instruction"))
+    return f"did you mean {meant}()?" if meant else "a function is no step; call it in a predicate"

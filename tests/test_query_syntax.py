@@ -1,0 +1,258 @@
+"""The whole grammar of XPath 1.0 becomes a syntax tree; bounds hold.
+
+If these fail, good XPath is called broken, or operators bind otherwise than the recommendation
+says, or a hostile query exhausts the stack.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
+from pathcast.query import DEPTH_MAX, TEXT_BYTES_MAX, canonical_form, parse
+from pathcast.query.functions import ARGUMENT_COUNTS
+from pathcast.query.syntax import (
+    Axis,
+    BinaryExpr,
+    BinaryOperator,
+    Expr,
+    FilterExpr,
+    FunctionCall,
+    Literal,
+    LocationPath,
+    NameTest,
+    NodeType,
+    NodeTypeTest,
+    Number,
+    PathExpr,
+    UnaryExpr,
+    VariableReference,
+)
+
+GOOD = """
+/ | . | .. | * | @* | a:b | a:* | *:a | //a | .//a | ../a | ../../a/@b
+child::para[position()=last()-1]
+/descendant::olist/child::item
+preceding-sibling::chapter[position()=1]
+chapter[title="Introduction"][5]
+employee[@secretary and @assistant]
+para[@type="warning" or not(@type='x')]
+processing-instruction('xml-stylesheet')/comment()/node()/text()
+id("foo")/child::para[position()=5]
+(preceding::foo)[1]
+$x/y[$z = 2]
+-a | b
+--- 3 * -2 div (4 mod 2) - -1
+1 < 2 <= 3 > 4 >= 5 != 6 = 7
+concat('a', "b", 1, .5, 2., 3.25)
+* * * * *
+div div div mod mod
+and and or or mod
+a/and/or
+self::node()[.//a]
+namespace::n/following::b/ancestor-or-self::*
+substring-before("1999/04/01","/")
+count(//a[count(b) > count(c)]) = sum(//d)
+string-length(normalize-space(.)) > 10
+text () | node ( ) | comment( )
+((((a))))[((1))]
+'it"s' = "it's"
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_good_xpath_parses(text: str) -> None:
+    parse(text)
+
+
+def test_every_axis() -> None:
+    for axis in Axis:
+        path = parse(f"/{axis.value}::a")
+        assert isinstance(path, LocationPath)
+        assert [step.axis for step in path.steps] == [axis]
+
+
+def test_every_function_by_its_argument_counts() -> None:
+    for name, (fewest, most) in ARGUMENT_COUNTS.items():
+        for count in {fewest, min(most, 4)}:
+            call = parse(f"{name}({','.join('a' * count)})")
+            assert isinstance(call, FunctionCall)
+            assert len(call.arguments) == count
+        with pytest.raises(QuerySyntaxError) as raised:
+            parse(f"{name}({','.join('a' * (most + 1))})" if most < 4 else f"{name}(a)")
+        assert raised.value.code == "XPST0017"
+
+
+def test_abbreviations_are_expanded() -> None:
+    short, full = (
+        parse("//a/../@b/."),
+        parse("/descendant-or-self::node()/child::a/parent::node()/attribute::b/self::node()"),
+    )
+    assert isinstance(short, LocationPath)
+    assert isinstance(full, LocationPath)
+    assert [step.axis for step in short.steps] == [step.axis for step in full.steps]
+    tests = [(type(step.test), getattr(step.test, "local", None)) for step in short.steps]
+    assert tests == [(type(step.test), getattr(step.test, "local", None)) for step in full.steps]
+
+
+def shape(expr: Expr) -> object:
+    """An expression as nested tuples."""
+    match expr:
+        case BinaryExpr():
+            operators = [operator.value for operator in expr.operators]
+            return (*operators, *(shape(operand) for operand in expr.operands))
+        case UnaryExpr():
+            return ("minus", expr.minuses, shape(expr.operand))
+        case Number() | Literal():
+            return expr.value
+        case VariableReference():
+            return f"${expr.name}"
+        case FunctionCall():
+            return (f"{expr.name}()", *(shape(argument) for argument in expr.arguments))
+        case FilterExpr():
+            return ("filter", shape(expr.primary), len(expr.predicates))
+        case PathExpr():
+            return ("path", shape(expr.start), len(expr.steps))
+        case LocationPath():
+            return "/" * expr.is_absolute + "/".join(
+                step.test.local if isinstance(step.test, NameTest) else step.test.type.value
+                for step in expr.steps
+            )
+
+
+PRECEDENCE = {
+    "a or b and c": ("or", "a", ("and", "b", "c")),
+    "a and b or c": ("or", ("and", "a", "b"), "c"),
+    "a = b < c": ("=", "a", ("<", "b", "c")),
+    "a < b + c * d": ("<", "a", ("+", "b", ("*", "c", "d"))),
+    "a - b - c": ("-", "-", "a", "b", "c"),
+    "a - b + c": ("-", "+", "a", "b", "c"),
+    "-a|b": ("minus", 1, ("|", "a", "b")),
+    "--a * b": ("*", ("minus", 2, "a"), "b"),
+    "(a or b) and c": ("and", ("or", "a", "b"), "c"),
+    "* * *": ("*", "*", "*"),
+    "a div b mod c": ("div", "mod", "a", "b", "c"),
+    "$x/a[1]": ("path", "$x", 1),
+    "(a)[1][2]": ("filter", "a", 2),
+    "id('x')//b": ("path", ("id()", "x"), 2),
+    "a-b": "a-b",
+    "a -b": ("-", "a", "b"),
+    "a<>b": ("!=", "a", "b"),
+    "/": "/",
+    "/ * 3": None,
+}
+
+
+@pytest.mark.parametrize("text", [text for text, tree in PRECEDENCE.items() if tree is not None])
+def test_precedence(text: str) -> None:
+    assert shape(parse(text)) == PRECEDENCE[text]
+
+
+def test_star_after_a_slash_is_a_name_test() -> None:
+    with pytest.raises(QuerySyntaxError):
+        parse("/ * 3")
+
+
+def test_offsets_count_characters() -> None:
+    path = parse("/é/日本[ @x = '𝄞' ]/c")
+    assert isinstance(path, LocationPath)
+    assert [step.offset for step in path.steps] == [1, 3, 18]
+    predicate = path.steps[1].predicates[0]
+    assert predicate.offset == 5
+    assert isinstance(predicate.expr, BinaryExpr)
+    assert predicate.expr.operator_offset == 10
+    assert predicate.expr.operators == (BinaryOperator.EQ,)
+
+
+def test_processing_instruction_target() -> None:
+    path = parse("processing-instruction('x')")
+    assert isinstance(path, LocationPath)
+    assert path.steps[0].test == NodeTypeTest(NodeType.PROCESSING_INSTRUCTION, "x", 0)
+
+
+NESTINGS = {
+    "predicates": ("a[", "]"),
+    "parentheses": ("(", ")"),
+    "calls": ("not(", ")"),
+    "predicates of attributes": ("@a[", "]"),
+    "alternating": ("a[(", ")]"),
+    "minus and parentheses": ("-(", ")"),
+    "every level": ("1 or 1 and 1 = 1 < 1 + 1 * - 1 | (", ")"),
+}
+
+
+@pytest.mark.parametrize("kind", NESTINGS)
+def test_nesting_is_bounded(kind: str) -> None:
+    before, after = NESTINGS[kind]
+    per_level = before.count("[") + before.count("(")
+    good = DEPTH_MAX // per_level
+    parse(before * good + "a" + after * good)
+    for levels in (good + 1, TEXT_BYTES_MAX // len(before + after) - 1):
+        with pytest.raises(QuerySyntaxError) as raised:
+            parse(before * levels + "a" + after * levels)
+        assert raised.value.code == "query.too_deep"
+        assert raised.value.params["maximum"] == DEPTH_MAX
+
+
+def test_canonical_form_is_bounded_as_well() -> None:
+    """A comparison on a nested path adds a bracket: what has no room for it is refused."""
+    deepest = "a[" * DEPTH_MAX + "@b=1" + "]" * DEPTH_MAX
+    assert canonical_form(canonical_form(deepest)) == canonical_form(deepest)
+    with pytest.raises(QuerySyntaxError) as raised:
+        canonical_form("a[" * DEPTH_MAX + "b=1" + "]" * DEPTH_MAX)
+    assert raised.value.code == "query.too_deep"
+
+
+def test_length_is_bounded() -> None:
+    text = "/" + "a" * (TEXT_BYTES_MAX - 1)
+    assert canonical_form(text) == text
+    for too_long in (text + "a", "/" + "é" * (TEXT_BYTES_MAX // 2)):
+        with pytest.raises(QuerySyntaxError) as raised:
+            parse(too_long)
+        assert raised.value.code == "query.too_long"
+        assert raised.value.params["given"] == TEXT_BYTES_MAX + 1
+    with pytest.raises(QuerySyntaxError) as raised:
+        canonical_form("/a" * 100, {"": "u" * 100})
+    assert raised.value.code == "query.too_long"
+
+
+LONG_CHAINS = (
+    "a or ",
+    "a and ",
+    "a|",
+    "1 + ",
+    "1 - 1 + ",
+    "- ",
+    "a = ",
+    "a/",
+    "a//",
+    "a[b]/",
+    "../",
+)
+
+
+@pytest.mark.parametrize("link", LONG_CHAINS)
+def test_long_chains_do_not_exhaust_the_stack(link: str) -> None:
+    text = link * (TEXT_BYTES_MAX // len(link) - 4) + "a"
+    parse(text)
+    for query in (text, f"a[{text}]"):
+        with contextlib.suppress(UnsupportedQueryError):
+            canonical_form(query)
+
+
+def test_many_predicates_are_sorted_once() -> None:
+    """Sorting after every predicate would make this take minutes."""
+    count = TEXT_BYTES_MAX // len("[@a123]") - 1
+    names = [f"a{index % 900:03}" for index in range(count)]
+    predicates = [f"[@{name}]" for name in reversed(names)]
+    expected = "/b" + "".join(f"[@{name}]" for name in sorted(set(names)))
+    assert canonical_form("/b" + "".join(predicates)) == expected
+
+
+def test_lone_surrogates_are_refused() -> None:
+    with pytest.raises(QuerySyntaxError) as raised:
+        parse("/a\ud800b")
+    assert raised.value.code == "XPST0003"
+    str(raised.value).encode()
