@@ -3,12 +3,14 @@
 //! Bound: a probe per name and a look at the attributes of a few elements, so 30 to 60 ns for one
 //! attribute condition. Messages have about 70 elements in 12 levels of few names, as the documents
 //! of the YFilter generator. Run with
-//! `cargo run --release -p pathcast-core --example conditions_bench [PLANS]`.
+//! `cargo run --release -p pathcast-core --example conditions_bench [PLANS [ROUNDS]]`.
 
+#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../tests/conditions/document.rs"]
 mod document;
 #[path = "../tests/conditions/oracle.rs"]
 mod oracle;
+#[allow(dead_code, reason = "the benchmark has queries of its own")]
 #[path = "../tests/conditions/random.rs"]
 mod random;
 
@@ -206,9 +208,13 @@ fn nested(random: &mut Random, document: &Document) -> Vec<Step<'static>> {
 }
 
 fn main() {
-    let plans: usize = std::env::args()
-        .nth(1)
-        .map_or(2_000, |count| count.parse().expect("a count"));
+    let mut arguments = std::env::args().skip(1);
+    let mut argument = |default| {
+        arguments
+            .next()
+            .map_or(default, |count| count.parse().expect("a count"))
+    };
+    let (plans, rounds): (usize, usize) = (argument(2_000), argument(15));
     let mut random = Random(7);
     let mut names = NameTable::default();
     let documents: Vec<Document> = (0..MESSAGES).map(|_| message(&mut random)).collect();
@@ -223,14 +229,22 @@ fn main() {
         "conditions", "candidates", "hold", "ns each", "compile", "bytes"
     );
     for (title, shape) in SHAPES {
-        measure(title, shape, plans, &documents, &built, &names, &mut random);
+        measure(
+            title,
+            shape,
+            (plans, rounds),
+            &documents,
+            &built,
+            &names,
+            &mut random,
+        );
     }
 }
 
 fn measure(
     title: &str,
     shape: Shape,
-    plans: usize,
+    (plans, rounds): (usize, usize),
     documents: &[Document],
     built: &[Built],
     names: &NameTable,
@@ -267,7 +281,7 @@ fn measure(
 
     let mut post = PostProcessor::default();
     let mut best = f64::INFINITY;
-    for _ in 0..15 {
+    for _ in 0..rounds {
         let mut held = 0;
         let start = Instant::now();
         for (built, (here, ends)) in built.iter().zip(&candidates) {

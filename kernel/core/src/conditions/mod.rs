@@ -55,6 +55,7 @@
 
 mod compile;
 mod evaluate;
+mod long_numbers;
 mod message_index;
 mod nested_sets;
 mod plan;

@@ -128,3 +128,54 @@ impl NestedSets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_answer_for_their_anchors_in_every_form() {
+        let mut sets = NestedSets::default();
+        for (elements, anchors) in [
+            (70, vec![]),
+            (70, vec![69, 0, 64]),
+            (100_000, vec![99_999, 5]),
+            (100_000, (0..100_000).step_by(2).collect::<Vec<u32>>()),
+        ] {
+            let key = format!("{elements} {}", anchors.len());
+            let set = sets.insert(7, key.as_bytes(), &mut anchors.clone(), elements);
+            for element in (0..elements as u32).step_by(5).chain([5, 64, 69]) {
+                assert_eq!(
+                    sets.contains(set, element),
+                    anchors.contains(&element),
+                    "{element}"
+                );
+            }
+        }
+        assert!(matches!(sets.find(7, b"70 0"), Some(AnchorSet::Empty)));
+        assert!(
+            sets.find(7, b"70 9").is_none(),
+            "equal hashes are not equal paths"
+        );
+        sets.clear();
+        assert!(
+            sets.find(7, b"70 0").is_none(),
+            "a set outlived its message"
+        );
+    }
+
+    #[test]
+    fn memory_stays_within_its_bound() {
+        let mut sets = NestedSets::default();
+        let mut anchors: Vec<u32> = (0..1_000_000).collect();
+        for number in 0..400_u64 {
+            let set = sets.insert(number, &number.to_le_bytes(), &mut anchors, 1_000_000);
+            assert!(sets.contains(set, 999_999));
+            assert!(
+                8 * sets.words.len() <= BYTES_MAX + 125_000,
+                "{}",
+                sets.words.len()
+            );
+        }
+    }
+}

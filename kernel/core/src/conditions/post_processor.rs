@@ -1,17 +1,18 @@
 //! The memory of post-processing: owned by the caller, one per thread, kept from message to message.
 
+use super::long_numbers::LongNumbers;
 use super::message_index::MessageIndex;
 use super::nested_sets::NestedSets;
 use super::value::{NumberScan, number};
 use crate::names::NameId;
 use crate::tree::Message;
-use rustc_hash::FxHashMap;
 
 /// Scratch memory for [`Plan::holds`](super::Plan::holds) and what is known about the message at
 /// hand. [`PostProcessor::begin_message`] must be called before the first plan of each message.
 ///
-/// Memory: about 30 bytes an element of the largest message seen, 16 MiB of nested path filters
-/// and, while a query runs, 4 bytes an element and level of nesting.
+/// Memory: about 30 bytes an element of the largest message seen, up to 16 MiB of nested path
+/// filters and, while a query runs, 4 bytes an element and level of nesting; for long texts that
+/// are compared as numbers up to 40 bytes a run of digits.
 #[derive(Debug, Default)]
 pub struct PostProcessor {
     pub(super) index: MessageIndex,
@@ -32,7 +33,7 @@ impl PostProcessor {
     pub fn begin_message(&mut self) {
         self.index.begin_message();
         self.sets.clear();
-        self.numbers.clear();
+        self.numbers.long.clear();
         self.work.clear();
         self.work.shrink_to(WORK_KEPT);
     }
@@ -73,55 +74,39 @@ impl Marks {
     }
 }
 
-/// `number()` of string-values that are spread over text nodes or long, each computed once per
-/// message: elements around one text share it, queries share all.
+/// `number()` of string-values.
 #[derive(Debug, Default)]
 pub(super) struct StringValueNumbers {
-    known: FxHashMap<(u32, u32), f64>,
+    long: LongNumbers,
     pieces: Vec<u8>,
 }
 
-/// Length up to which reading a number again is cheaper than looking it up.
-const SHORT_BYTES: usize = 32;
-
-/// Numbers that are kept at most.
-const NUMBERS_MAX: usize = 1 << 18;
+/// Bytes that are read again for every query that asks.
+const READ_MAX: usize = 256;
 
 impl StringValueNumbers {
-    fn clear(&mut self) {
-        if !self.known.is_empty() {
-            self.known.clear();
-            self.known.shrink_to(4096);
-        }
-    }
-
     /// `number()` of the concatenated text nodes `start..end`.
     pub fn of_texts(&mut self, message: Message<'_>, start: u32, end: u32) -> f64 {
         let spans = &message.tree.text_value[start as usize..end as usize];
         if let [span] = spans
-            && span.len() <= SHORT_BYTES
+            && span.len() <= READ_MAX
         {
             return number(message.bytes(*span));
         }
-        if let Some(&known) = self.known.get(&(start, end)) {
-            return known;
+        self.pieces.clear();
+        let mut scan = NumberScan::Start;
+        for &span in spans {
+            let piece = message.bytes(span);
+            let within = &piece[..piece.len().min(READ_MAX - self.pieces.len())];
+            match scan.read(within) {
+                Some(after) => scan = after,
+                None => return f64::NAN,
+            }
+            if within.len() < piece.len() {
+                return self.long.of_texts(message, start, end);
+            }
+            self.pieces.extend_from_slice(within);
         }
-        let scan = spans.iter().try_fold(NumberScan::Start, |scan, &span| {
-            scan.read(message.bytes(span))
-        });
-        let value = if scan.is_none() {
-            f64::NAN
-        } else {
-            self.pieces.clear();
-            spans
-                .iter()
-                .for_each(|&span| self.pieces.extend_from_slice(message.bytes(span)));
-            number(&self.pieces)
-        };
-        if self.known.len() == NUMBERS_MAX {
-            self.known.clear();
-        }
-        self.known.insert((start, end), value);
-        value
+        number(&self.pieces)
     }
 }

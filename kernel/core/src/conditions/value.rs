@@ -38,7 +38,8 @@ pub(super) fn compare_numbers(operator: Operator, left: f64, right: f64) -> bool
     }
 }
 
-fn is_blank(byte: u8) -> bool {
+/// XML white space.
+pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 

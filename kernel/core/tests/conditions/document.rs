@@ -16,6 +16,7 @@ pub enum Content {
 pub struct Node {
     pub uri: &'static str,
     pub local: &'static str,
+    #[allow(dead_code, reason = "the benchmark climbs, the tests do not")]
     pub parent: Option<usize>,
     pub attributes: Vec<(&'static str, &'static str, String)>,
     pub content: Vec<Content>,

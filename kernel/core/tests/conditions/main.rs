@@ -3,6 +3,7 @@
 mod document;
 mod oracle;
 mod random;
+mod scale;
 
 use document::Document;
 use pathcast_core::conditions::{Plan, PostProcessor};
