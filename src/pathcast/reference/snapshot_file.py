@@ -283,7 +283,7 @@ class _Reader:
     def _json_of(self, tag: Section) -> object:
         try:
             return json.loads(self.bytes_of(tag))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(self._path, f"section {tag.name} is not JSON") from error
 
 
