@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -294,6 +295,14 @@ class TestRun:
         result = call("run", path)
         assert result.exit_code == ExitCode.ENVIRONMENT
         assert "pip install 'pathcast[spark]'" in result.stderr
+
+
+def test_exit_codes_are_documented_as_they_are() -> None:
+    page = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
+    if not page.is_file():
+        pytest.skip("not in a clone: the documentation is not beside the tests")
+    rows = re.findall(r"^\| (\d+) \| `([A-Z_]+)` \|", page.read_text(encoding="utf-8"), re.M)
+    assert {name: int(code) for code, name in rows} == {c.name: int(c) for c in ExitCode}
 
 
 class TestProcess:

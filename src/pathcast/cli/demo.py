@@ -74,9 +74,7 @@ def demo(
         from pathcast.spark.progress import progress_on
         from pathcast.spark.session import local_session
         from pathcast.spark.settings import load_settings
-    say(
-        f"Writing {messages:,} messages and {queries:,} standing queries to {out} (engine: {engine})"
-    )
+    say(f"Engine: {engine}. Writing {messages:,} messages and {queries:,} queries to {out}")
     written = write_demo(
         out, messages=messages, queries=queries, subscribers=subscribers, seed=seed
     )
