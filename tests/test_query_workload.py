@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pathcast.query import canonical_form, normalise
+from pathcast.query import canonical_form
 
 
 def queries_of(name: str) -> list[str]:
@@ -39,28 +39,23 @@ def test_mixed_queries(name: str, count: int) -> None:
 
 
 def test_linear_queries() -> None:
+    """They are distinct, and written as we write them."""
     queries = queries_of("queries-153928-d.txt.gz")
-    assert len(queries) == 153_928
+    assert len(set(queries)) == 153_928
     for query in queries[::20]:
-        assert all(not step.stages for step in normalise(query).steps)
+        assert canonical_form(query) == query
 
 
-def test_kernel_agrees_on_linear_queries() -> None:
+def test_kernel_on_linear_queries() -> None:
     try:
         kernel = importlib.import_module("pathcast_kernel")
     except ImportError as error:
         pytest.skip(f"the native kernel is not installed: {error}")
     queries = queries_of("queries-153928-d.txt.gz")
-    forms = {kernel.canonical_form(query, {}) for query in queries}
-    assert None not in forms
-    # They are distinct as texts; wildcards written in another place make some of them equal.
-    assert len(queries) // 2 < len(forms) < len(queries)
-    for query in queries[::20]:
-        assert kernel.canonical_form(query, {}) == canonical_form(query)
+    assert [kernel.canonical_form(query, {}) for query in queries] == queries
 
 
 @pytest.mark.nightly
 def test_every_linear_query() -> None:
-    kernel = importlib.import_module("pathcast_kernel")
-    for query in queries_of("queries-153928-d.txt.gz"):
-        assert kernel.canonical_form(query, {}) == canonical_form(query)
+    queries = queries_of("queries-153928-d.txt.gz")
+    assert [canonical_form(query) for query in queries] == queries

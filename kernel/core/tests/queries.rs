@@ -1,0 +1,123 @@
+//! The table of queries (`testdata/queries.toml`), the same that the Python package runs.
+//!
+//! If these fail, the kernel reads a query otherwise than the Python package, or takes one that has
+//! to be refused.
+
+use pathcast_core::query::{
+    Compiler, DEPTH_MAX, Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
+};
+use std::collections::BTreeMap;
+
+#[derive(serde::Deserialize)]
+struct Table {
+    queries: Vec<Case>,
+}
+
+#[derive(serde::Deserialize)]
+struct Case {
+    query: String,
+    #[serde(default)]
+    namespaces: BTreeMap<String, String>,
+    canonical: Option<String>,
+    error: Option<String>,
+    fast: Option<bool>,
+}
+
+fn cases() -> Vec<Case> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/queries.toml");
+    let text = std::fs::read_to_string(path).expect("the table is there");
+    let table: Table = toml::from_str(&text).expect("the table is well-formed");
+    assert!(table.queries.len() > 400, "the table has shrunk");
+    table.queries
+}
+
+fn form(text: &str, namespaces: &Namespaces) -> Result<String, Declined> {
+    let steps = compile(text, namespaces)?;
+    let mut canonical = String::new();
+    canonical_text(&steps, &mut canonical);
+    Ok(canonical)
+}
+
+#[test]
+fn accepted_queries_have_their_canonical_form() {
+    for case in cases() {
+        let Some(canonical) = &case.canonical else { continue };
+        let namespaces = Namespaces::new(case.namespaces);
+        let expected = if case.fast == Some(false) { Err(Declined) } else { Ok(canonical.clone()) };
+        assert_eq!(form(&case.query, &namespaces), expected, "{}", case.query);
+    }
+}
+
+#[test]
+fn canonical_text_reads_back() {
+    for case in cases() {
+        let Some(canonical) = case.canonical else { continue };
+        assert_eq!(form(&canonical, Namespaces::NONE).as_ref(), Ok(&canonical));
+    }
+}
+
+#[test]
+fn refused_queries_are_declined() {
+    for case in cases() {
+        if case.error.is_some() {
+            let namespaces = Namespaces::new(case.namespaces);
+            assert_eq!(form(&case.query, &namespaces), Err(Declined), "{}", case.query);
+        }
+    }
+}
+
+#[test]
+fn one_compiler_takes_one_query_after_the_other() {
+    let table = cases();
+    let namespaces: Vec<Namespaces> =
+        table.iter().map(|case| Namespaces::new(case.namespaces.clone())).collect();
+    let mut compiler = Compiler::default();
+    for (case, namespaces) in table.iter().zip(&namespaces) {
+        let alone = compile(&case.query, namespaces);
+        assert_eq!(compiler.compile(&case.query, namespaces).map(<[_]>::to_vec), alone);
+    }
+    let elsewhere = String::from("/a//b");
+    let mut compiler = compiler.recycle();
+    assert_eq!(compiler.compile(&elsewhere, Namespaces::NONE).map(<[_]>::len), Ok(2));
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let nested = |levels: usize, inner: &str| {
+        format!("/a{}{inner}{}", "[a".repeat(levels), "]".repeat(levels))
+    };
+    assert!(form(&nested(DEPTH_MAX, ""), Namespaces::NONE).is_ok());
+    assert_eq!(form(&nested(DEPTH_MAX + 1, ""), Namespaces::NONE), Err(Declined));
+    assert_eq!(form(&nested(2000, ""), Namespaces::NONE), Err(Declined));
+    // The comparison takes a bracket in canonical form.
+    assert!(form(&nested(DEPTH_MAX - 1, "=1"), Namespaces::NONE).is_ok());
+    assert_eq!(form(&nested(DEPTH_MAX, "=1"), Namespaces::NONE), Err(Declined));
+}
+
+#[test]
+fn length_is_bounded() {
+    let longest = format!("/{}", "a".repeat(TEXT_BYTES_MAX - 1));
+    assert_eq!(form(&longest, Namespaces::NONE).as_ref(), Ok(&longest));
+    assert_eq!(form(&format!("{longest}a"), Namespaces::NONE), Err(Declined));
+    let namespaces = Namespaces::new([("", "u".repeat(100))]);
+    assert!(form(&"/a".repeat(70), &namespaces).is_ok());
+    assert_eq!(form(&"/a".repeat(100), &namespaces), Err(Declined));
+    // `[1]` grows to `[position()=1]`.
+    let positions = format!("/a{}", "[1]".repeat(TEXT_BYTES_MAX / 14 + 1));
+    assert_eq!(form(&positions, Namespaces::NONE), Err(Declined));
+}
+
+#[test]
+fn broken_text_is_declined_without_a_panic() {
+    let table = cases();
+    for case in &table {
+        for (at, _) in case.query.char_indices() {
+            for piece in ["", "[", "]", "'", "/", "é", "\u{0}", "Q{", "$", ".", "*:"] {
+                let damaged = format!("{}{piece}{}", &case.query[..at], &case.query[at..]);
+                if let Ok(canonical) = form(&damaged, Namespaces::NONE) {
+                    assert_eq!(form(&canonical, Namespaces::NONE), Ok(canonical), "{damaged}");
+                }
+            }
+        }
+    }
+}
