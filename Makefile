@@ -55,11 +55,11 @@ check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import ru
 bench: $(STAMPS)/python kernel-required ## measure the engine, the short set; ratios to lxml's bare parse
 	@$(PYTHON_VENV) -m pathcast bench $(BENCH)
 
-nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz and fault runs
+nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz and fault runs (PATHCAST_NIGHTLY=examples for longer)
 	@echo "==> cargo test, ignored (long) tests included"
 	@$(CARGO) test --quiet --release --locked -p pathcast-core -- --include-ignored
 	@echo "==> pytest -m nightly"
-	@PATHCAST_NIGHTLY=1 $(BIN)/pytest -m nightly $(PYTEST)
+	@$(BIN)/pytest -m nightly $(PYTEST)
 
 fmt: $(STAMPS)/python ## format Python and Rust sources
 	@$(BIN)/ruff check --fix-only --quiet $(PYTHON_CODE)
