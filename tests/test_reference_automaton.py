@@ -1,6 +1,6 @@
 """The automaton of the reference engine is the paper's, structure by structure.
 
-If these fail, the reference may still give right answers, but no longer shows how YFilter gets them.
+If these fail, the reference may give right answers still, but no longer shows how YFilter does it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,175 @@
+"""The published YFilter workload: every engine agrees with lxml on every query and document.
+
+153,928 distinct location paths and some 200 queries with predicates and nested paths over NITF, and
+100 documents. Skipped, with the reason, where the shared data is absent.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pathcast.engine import QueryIndex
+from pathcast.limits import Limits
+from pathcast.model import EngineName, Query
+from pathcast.query import normalise
+from pathcast.reference import parse
+from pathcast.reference.oracle import Oracle
+from pathcast.testing import (
+    ENGINES,
+    LxmlQuery,
+    assert_same_matches,
+    lxml_tree,
+    missing_reason,
+)
+
+ROOT = Path(
+    os.environ.get("PATHCAST_SHARED_DATA")
+    or Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+)
+WORKLOAD = ROOT / "workloads" / "yfilter"
+
+pytestmark = pytest.mark.skipif(
+    not WORKLOAD.is_dir(),
+    reason=f"shared data is not here: {WORKLOAD} (set PATHCAST_SHARED_DATA)",
+)
+
+engines = pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(
+                missing_reason(name) is not None, reason=str(missing_reason(name))
+            ),
+        )
+        for name in ENGINES
+    ],
+)
+
+SAMPLE_STEP = 101
+"""Of the linear paths, every 101st is asked of all documents in a default run: 1,525."""
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[bytes]:
+    found = [path.read_bytes() for path in sorted((WORKLOAD / "docs").glob("*.xml"))]
+    assert len(found) == 100
+    return found
+
+
+@pytest.fixture(scope="module")
+def mixed() -> list[Query]:
+    """Queries with value-based predicates, positions and nested paths."""
+    texts = []
+    for name in ("queries.txt", "queries1.txt", "queries2.txt", "queries3.txt"):
+        texts += (WORKLOAD / "queries" / name).read_text().split("\n")
+    queries = [
+        Query(f"q{number}", text.strip()) for number, text in enumerate(texts) if text.strip()
+    ]
+    assert len(queries) >= 196
+    return queries
+
+
+@pytest.fixture(scope="module")
+def linear() -> list[Query]:
+    """Distinct location paths."""
+    data = gzip.decompress((WORKLOAD / "queries" / "queries-153928-d.txt.gz").read_bytes())
+    texts = [text for text in data.decode().split("\n") if text.strip()]
+    assert len(texts) == 153_928
+    return [Query(f"q{number}", text.strip()) for number, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def sample(linear: list[Query]) -> list[Query]:
+    return linear[::SAMPLE_STEP]
+
+
+@pytest.fixture(scope="module")
+def mixed_by_lxml(mixed: list[Query], documents: list[bytes]) -> list[list[str]]:
+    return by_lxml(mixed, documents)
+
+
+@pytest.fixture(scope="module")
+def sample_by_lxml(sample: list[Query], documents: list[bytes]) -> list[list[str]]:
+    return by_lxml(sample, documents)
+
+
+def by_lxml(queries: Sequence[Query], documents: Sequence[bytes]) -> list[list[str]]:
+    """Ids that lxml finds, document by document."""
+    pytest.importorskip("lxml")
+    compiled = [(query.id, LxmlQuery(query)) for query in queries]
+    trees = [lxml_tree(document) for document in documents]
+    return [[query_id for query_id, query in compiled if query.matches(tree)] for tree in trees]
+
+
+def check(
+    engine: EngineName,
+    queries: Sequence[Query],
+    documents: Sequence[bytes],
+    expected: Sequence[Sequence[str]],
+) -> None:
+    index = QueryIndex(engine=engine)
+    assert not index.register(queries).rejected
+    texts = {query.id: query.text for query in queries}
+    assert any(expected), "nothing matches, so nothing is proved"
+    for result, wanted in zip(index.matcher().match_batch(documents), expected, strict=True):
+        assert_same_matches(result.query_ids, wanted, engine, "lxml", texts)
+
+
+@engines
+def test_mixed_queries(
+    engine: EngineName,
+    mixed: list[Query],
+    documents: list[bytes],
+    mixed_by_lxml: list[list[str]],
+) -> None:
+    check(engine, mixed, documents, mixed_by_lxml)
+
+
+@engines
+def test_sample_of_the_linear_paths(
+    engine: EngineName,
+    sample: list[Query],
+    documents: list[bytes],
+    sample_by_lxml: list[list[str]],
+) -> None:
+    check(engine, sample, documents, sample_by_lxml)
+
+
+def test_oracle(
+    mixed: list[Query], documents: list[bytes], mixed_by_lxml: list[list[str]]
+) -> None:
+    normal = [(query.id, normalise(query.text).steps) for query in mixed]
+    texts = {query.id: query.text for query in mixed}
+    for document, wanted in zip(documents[:20], mixed_by_lxml, strict=False):
+        oracle = Oracle(parse(document, Limits()))
+        found = [query_id for query_id, steps in normal if oracle.select(steps)]
+        assert_same_matches(found, wanted, "oracle", "lxml", texts)
+
+
+def test_all_linear_paths_on_some_documents(
+    linear: list[Query], documents: list[bytes]
+) -> None:
+    """All 153,928 in one index, where neighbours and shared states could disturb each other."""
+    reason = missing_reason("kernel")
+    if reason is not None:
+        pytest.skip(reason)
+    chosen = [min(documents, key=len), documents[0], documents[50]]
+    expected = by_lxml(linear, chosen)
+    check("kernel", linear, chosen, expected)
+    check("nfa", linear, chosen, expected)
+
+
+@pytest.mark.nightly
+def test_all_linear_paths_on_all_documents(
+    linear: list[Query], documents: list[bytes]
+) -> None:
+    expected = by_lxml(linear, documents)
+    for engine in ENGINES:
+        if missing_reason(engine) is None:
+            check(engine, linear, documents, expected)
