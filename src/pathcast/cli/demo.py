@@ -57,7 +57,7 @@ def demo(
     ] = Path("demo-output"),
     messages: Annotated[
         int | None,
-        typer.Option(min=10, help="Messages. [default: 3000; 300 on the reference engine]"),
+        typer.Option(min=10, help="Messages. Default: 3000; 300 on the reference engine."),
     ] = None,
     queries: Annotated[int, typer.Option(min=10, help="Standing queries.")] = 10_000,
     subscribers: Annotated[int, typer.Option(min=1, help="Subscribers.")] = 1_000,

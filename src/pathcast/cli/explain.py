@@ -35,7 +35,8 @@ def explain(
 ) -> ExitCode:
     """Show step by step where a message satisfies a query, or where it first fails.
 
-    A message that does not satisfy the query is an answer, not a failure: the exit code is 0.
+    A message that does not satisfy the query is an answer, not a failure: the
+    exit code is 0.
     """
     limits = read_limits(limit)
     index = QueryIndex(

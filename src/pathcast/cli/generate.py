@@ -40,7 +40,7 @@ DomainOption = Annotated[
 ]
 RootOption = Annotated[
     str | None,
-    typer.Option("--root", help="Root element. [default: the best candidate of the DTD]"),
+    typer.Option("--root", help="Root element. Default: the best candidate of the DTD."),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same bytes.")]
 DepthOption = Annotated[int, typer.Option("--depth", "-D", help="D: levels at most.")]
@@ -120,7 +120,7 @@ def queries(
     domain: DomainOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Where to write. [default: standard output]"),
+        typer.Option("--out", metavar="FILE", help="Where to write. Default: standard output."),
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", "-Q", help="Q: queries.")] = 1000,
     seed: SeedOption = 0,

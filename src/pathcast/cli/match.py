@@ -51,8 +51,8 @@ def match(
     """Say for each message which of the standing queries it satisfies.
 
     Prints one line of JSON a message, in the order of the arguments:
-    {"message": NAME, "matches": [IDS, sorted], "error": null}; for a refused message, error holds
-    code, message, line, column and offset.
+    message (its name), matches (ids of queries, sorted) and error, which
+    is null or holds code, message, line, column and offset.
     """
     limits = read_limits(limit)
     index = QueryIndex(

@@ -26,14 +26,14 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         help="Who answers: the kernel with its lazy DFA, the kernel's plain NFA, or plain Python. "
-        "[default: PATHCAST_ENGINE, else kernel]",
+        "Default: PATHCAST_ENGINE, else kernel.",
         show_default=False,
     ),
 ]
 ThreadsOption = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, help="Threads that match. [default: one a core]", show_default=False
+        "--threads", min=1, help="Threads that match. Default: one a core.", show_default=False
     ),
 ]
 NamespaceOption = Annotated[

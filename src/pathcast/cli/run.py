@@ -36,8 +36,9 @@ def run(
 ) -> ExitCode:
     """Run messages through Spark: matches, dead letters and an inbox per subscriber.
 
-    Refused messages are a result of a pipeline (its dead letters), so they do not change the exit
-    code. Ctrl-C stops after the current micro-batch; the next run goes on from there.
+    Refused messages are a result of a pipeline (its dead letters), so they do
+    not change the exit code. Ctrl-C stops after the current micro-batch; the
+    next run goes on from there.
     """
     if describe:
         _describe()
