@@ -1,7 +1,31 @@
-//! The PyO3 layer.
+//! The PyO3 layer: Python objects and Arrow arrays in, numbers and refusals out.
+//!
+//! Rules: the engine is in `pathcast-core`; nothing here decides anything. Every call that may take
+//! long frees the GIL and looks for signals; a panic of the engine reaches Python as an exception
+//! (`pathcast.kernel` turns it into `KernelBugError`).
 
 use pyo3::prelude::*;
 
+mod door;
+mod index;
+mod matcher;
+mod query;
+
 /// Native kernel of Pathcast.
 #[pymodule]
-mod pathcast_kernel {}
+mod pathcast_kernel {
+    #[pymodule_export]
+    use super::door::{door_error_codes, parse};
+    #[pymodule_export]
+    use super::index::{IdTable, Index, Snapshot, SnapshotError};
+    #[pymodule_export]
+    use super::matcher::Matcher;
+    #[pymodule_export]
+    use super::query::canonical_form;
+
+    #[pymodule_init]
+    fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        use super::PyModuleMethods;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -13,35 +13,11 @@ use std::ops::Range;
 pub struct Words {
     at: Box<[u32]>,
     bits: Box<[u64]>,
+    /// The same for the summary: which words of each group of 64 are there.
+    groups: Box<[(u32, u64)]>,
 }
 
 impl Words {
-    /// The words of the ranges, each moved up by `offset`. Sorts `ranges`.
-    pub fn of(ranges: &mut [Range<QueryNumber>], offset: QueryNumber) -> Words {
-        ranges.sort_unstable_by_key(|r| r.start);
-        let (mut at, mut bits) = (Vec::new(), Vec::<u64>::new());
-        for range in ranges.iter() {
-            let (mut number, end) = (range.start + offset, range.end + offset);
-            while number < end {
-                let word = number >> 6;
-                let until = end.min((word + 1) << 6);
-                let mask = mask_between(number & 63, until - (word << 6));
-                match at.last() {
-                    Some(&last) if last == word => *bits.last_mut().expect("as long as at") |= mask,
-                    _ => {
-                        at.push(word);
-                        bits.push(mask);
-                    }
-                }
-                number = until;
-            }
-        }
-        Words {
-            at: at.into(),
-            bits: bits.into(),
-        }
-    }
-
     /// Whether no number is in the set.
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()
@@ -49,7 +25,7 @@ impl Words {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        self.at.len() * 12
+        self.at.len() * 12 + self.groups.len() * 16
     }
 }
 
@@ -85,7 +61,9 @@ impl Collector {
     pub fn add_words(&mut self, words: &Words) {
         for (&at, &bits) in words.at.iter().zip(&words.bits) {
             self.bits[at as usize] |= bits;
-            self.summary[(at >> 6) as usize] |= 1 << (at & 63);
+        }
+        for &(group, present) in &words.groups {
+            self.summary[group as usize] |= present;
         }
     }
 
@@ -103,30 +81,89 @@ impl Collector {
 
     /// Appends the numbers in ascending order, without those in `removed`, and empties the bitmap.
     pub fn drain_into(&mut self, numbers: &mut Vec<u32>, removed: Option<&[u64]>) {
+        self.drain_words(|at, mut bits| {
+            if let Some(removed) = removed {
+                bits &= !removed.get(at).copied().unwrap_or(0);
+            }
+            push_bits(numbers, (at * 64) as u32, bits);
+        });
+    }
+
+    /// The set as words; empties the bitmap.
+    pub fn drain_to_words(&mut self) -> Words {
+        let (mut at, mut bits) = (Vec::new(), Vec::new());
+        let mut groups: Vec<(u32, u64)> = Vec::new();
+        self.drain_words(|word, set| {
+            at.push(word as u32);
+            bits.push(set);
+            let (group, bit) = ((word / 64) as u32, 1 << (word % 64));
+            match groups.last_mut() {
+                Some((last, present)) if *last == group => *present |= bit,
+                _ => groups.push((group, bit)),
+            }
+        });
+        Words {
+            at: at.into(),
+            bits: bits.into(),
+            groups: groups.into(),
+        }
+    }
+
+    #[inline]
+    fn drain_words(&mut self, mut f: impl FnMut(usize, u64)) {
         for (group, summary) in self.summary.iter_mut().enumerate() {
             let mut words = std::mem::take(summary);
             while words != 0 {
                 let at = group * 64 + words.trailing_zeros() as usize;
                 words &= words - 1;
-                let mut bits = std::mem::take(&mut self.bits[at]);
-                if let Some(removed) = removed {
-                    bits &= !removed.get(at).copied().unwrap_or(0);
-                }
-                push_bits(numbers, (at * 64) as u32, bits);
+                f(at, std::mem::take(&mut self.bits[at]));
             }
         }
     }
 }
 
+/// Per byte, the places of its set bits; what follows them is never read.
+const PLACES: [[u8; 8]; 256] = {
+    let mut places = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut count) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                places[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    places
+};
+
 /// Appends the numbers of the set bits, counted from `base`.
+///
+/// Eight numbers are written for every byte that is not zero and only those that count are kept, which the
+/// compiler turns into a few vector instructions: 2 to 3 times as fast as bit by bit where words
+/// are as full as the numbering makes them.
 #[inline]
-fn push_bits(numbers: &mut Vec<u32>, base: u32, mut bits: u64) {
-    let count = bits.count_ones();
-    numbers.extend((0..count).map(|_| {
-        let number = base + bits.trailing_zeros();
-        bits &= bits.wrapping_sub(1);
-        number
-    }));
+fn push_bits(numbers: &mut Vec<u32>, base: u32, bits: u64) {
+    numbers.reserve(64 + 8);
+    let room = numbers.spare_capacity_mut();
+    let mut count = 0;
+    let (mut rest, mut base) = (bits, base);
+    while rest != 0 {
+        let places = &PLACES[(rest & 0xff) as usize];
+        let slots = &mut room[count..count + 8];
+        for (slot, &place) in slots.iter_mut().zip(places) {
+            slot.write(base + u32::from(place));
+        }
+        count += (rest & 0xff).count_ones() as usize;
+        rest >>= 8;
+        base += 8;
+    }
+    // SAFETY: the first `count` slots of the room were written above: every round wrote eight from
+    // `count` on before it moved `count` by at most eight, and the room holds at least 72.
+    unsafe { numbers.set_len(numbers.len() + count) };
 }
 
 #[cfg(test)]
@@ -137,7 +174,10 @@ mod tests {
     fn ranges_come_back_once_and_in_order() {
         let mut collector = Collector::default();
         collector.reserve(10_000);
-        let words = Words::of(&mut [5000..5130, 3..4, 60..70, 64..66], 1);
+        for range in [5000..5130, 3..4, 60..70, 64..66] {
+            collector.add_range(&range, 1);
+        }
+        let words = collector.drain_to_words();
         collector.add_words(&words);
         collector.add_range(&(4..6), 0);
         let mut numbers = Vec::new();

@@ -15,7 +15,7 @@
 //!
 //! Source: paper 003, section 3.2.4 for what is active; Green et al. 2003 for lazy construction.
 
-use crate::collect::Words;
+use crate::collect::{Collector, Words};
 use crate::names::{NameId, NameTable};
 use crate::nfa::{Nfa, PlanId, QueryNumber, StateId};
 use crate::symbols::Class;
@@ -23,14 +23,16 @@ use crate::tree::{MessageTree, NONE};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
+use std::ops::Range;
 
 /// Number of a DFA state in one [`LazyDfa`].
 pub type DfaState = u32;
 type BlockId = u32;
 type ClassId = u32;
 
-/// Blocks of one kind that a DFA state may hold before they are merged.
-const BLOCKS_MAX: usize = 8;
+/// Blocks of one kind that a DFA state may hold before they are merged. More of them make a miss
+/// a little cheaper and every message dearer, which has to visit each; 1 to 32 were measured.
+const BLOCKS_MAX: usize = 4;
 /// The block without states.
 const EMPTY: BlockId = 0;
 const UNKNOWN: u32 = u32::MAX;
@@ -79,6 +81,8 @@ pub struct LazyDfa {
     /// Added to every query number in [`Block::words`].
     offset: QueryNumber,
     buffer: String,
+    collector: Collector,
+    ranges: Vec<Range<QueryNumber>>,
 }
 
 impl LazyDfa {
@@ -273,12 +277,17 @@ impl LazyDfa {
         {
             return known;
         }
-        let (mut ranges, mut plans) = (Vec::new(), Vec::new());
+        let mut plans = Vec::new();
         for &state in &states {
-            nfa.accepted(state, &mut ranges);
+            nfa.accepted(state, &mut self.ranges);
             nfa.plans(state, &mut plans);
         }
-        let words = Words::of(&mut ranges, self.offset);
+        self.collector
+            .reserve(self.offset as usize + nfa.query_count());
+        for range in self.ranges.drain(..) {
+            self.collector.add_range(&range, self.offset);
+        }
+        let words = self.collector.drain_to_words();
         self.memory += states.len() * 4 + words.memory() + plans.len() * 4 + BLOCK_BYTES;
         let id = self.blocks.len() as BlockId;
         self.blocks.push(Block {

@@ -399,7 +399,7 @@ fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Vec<Terminal> {
     let mut ranges = Vec::new();
     for state in 0..arrays.symbol.len() {
         let here = state_of[state];
-        for child in arrays.first_child[state]..arrays.first_child[state + 1] {
+        for child in arrays.states[state].first_child..arrays.states[state + 1].first_child {
             let symbol = symbol_of[arrays.symbol[child as usize] as usize];
             state_of[child as usize] = nfa.child(here, symbol);
         }

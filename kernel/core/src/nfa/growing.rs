@@ -281,6 +281,10 @@ impl Nfa for GrowingNfa {
         self.list(self.plans[plan as usize].first_query, ranges);
     }
 
+    fn query_count(&self) -> usize {
+        self.terminals.len()
+    }
+
     fn plan_count(&self) -> usize {
         self.plans.len()
     }

@@ -50,6 +50,9 @@ pub trait Nfa {
     /// Adds the numbers of the queries that share a plan.
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>);
 
+    /// Number of queries; query numbers are below it.
+    fn query_count(&self) -> usize;
+
     /// Number of plans; plan ids are below it.
     fn plan_count(&self) -> usize;
 }

@@ -7,9 +7,9 @@
 
 use super::format::{FileBuilder, KIND_AUTOMATON, SnapshotFile, Tag};
 use super::{NamespaceMap, QueryRecord};
-use crate::nfa::frozen::{AcceptRecord, NO_ACCEPT, PlanRecord};
+use crate::nfa::frozen::{NO_PLANS, PlanRecord, PlanSpan, StateRecord};
 use crate::nfa::growing::{GrowingNfa, Terminal};
-use crate::nfa::{PlanId, StateId};
+use crate::nfa::{PlanId, QueryNumber, StateId};
 use crate::symbols::{FIRST_NAME, Symbol};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -39,9 +39,23 @@ pub fn freeze(
     for query in queries.iter() {
         columns.push(&query.record);
     }
-    let mut accept = vec![NO_ACCEPT; states.symbol.len()];
-    for (rank, &state) in ends.states.iter().enumerate() {
-        accept[states.number[state as usize] as usize] = rank as u32;
+    let mut records: Vec<StateRecord> = states
+        .first_child
+        .iter()
+        .map(|&first_child| StateRecord {
+            first_child,
+            plans: NO_PLANS,
+            ..StateRecord::default()
+        })
+        .collect();
+    let mut spans: Vec<PlanSpan> = Vec::new();
+    for (&state, end) in ends.states.iter().zip(&ends.accepts) {
+        let record = &mut records[states.number[state as usize] as usize];
+        (record.first_query, record.query_count) = (end.first_query, end.query_count);
+        if end.plans.plan_count > 0 {
+            record.plans = spans.len() as u32;
+            spans.push(end.plans);
+        }
     }
     let mut plan_offsets = vec![0u64];
     let mut plan_texts = String::new();
@@ -69,9 +83,8 @@ pub fn freeze(
         .section(Tag::SymbolOffsets, &symbols.offsets)
         .section(Tag::Symbols, symbols.text.as_bytes())
         .section(Tag::StateSymbol, &states.symbol)
-        .section(Tag::FirstChild, &states.first_child)
-        .section(Tag::Accept, &accept)
-        .section(Tag::AcceptRecords, &ends.accepts)
+        .section(Tag::StateRecords, &records)
+        .section(Tag::PlanSpans, &spans)
         .section(Tag::PlanRecords, &ends.plan_records)
         .section(Tag::PlanOffsets, &plan_offsets)
         .section(Tag::PlanTexts, plan_texts.as_bytes())
@@ -189,10 +202,18 @@ impl LevelOrder {
     }
 }
 
+/// What one accepting state accepts.
+#[derive(Clone, Default)]
+struct Accepts {
+    first_query: QueryNumber,
+    query_count: u32,
+    plans: PlanSpan,
+}
+
 /// Accepting states and plans in the order of the query numbers.
 struct Ends {
     states: Vec<StateId>,
-    accepts: Vec<AcceptRecord>,
+    accepts: Vec<Accepts>,
     plans: Vec<PlanId>,
     plan_records: Vec<PlanRecord>,
 }
@@ -230,7 +251,7 @@ impl Ends {
                 .then_with(|| a.record.id.cmp(b.record.id))
         });
 
-        let mut accepts = vec![AcceptRecord::default(); states.len()];
+        let mut accepts = vec![Accepts::default(); states.len()];
         let (mut plans, mut plan_records) = (Vec::new(), Vec::<PlanRecord>::new());
         for (number, query) in queries.iter().enumerate() {
             let number = number as u32;
@@ -239,10 +260,10 @@ impl Ends {
                 Terminal::State(_) => (&mut accept.first_query, &mut accept.query_count),
                 Terminal::Plan(plan) => {
                     if plans.last() != Some(&plan) {
-                        if accept.plan_count == 0 {
-                            accept.first_plan = plans.len() as PlanId;
+                        if accept.plans.plan_count == 0 {
+                            accept.plans.first_plan = plans.len() as PlanId;
                         }
-                        accept.plan_count += 1;
+                        accept.plans.plan_count += 1;
                         plans.push(plan);
                         plan_records.push(PlanRecord::default());
                     }

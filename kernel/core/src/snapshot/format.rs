@@ -56,12 +56,10 @@ pub enum Tag {
     Symbols = 11,
     /// u32 per state.
     StateSymbol = 12,
-    /// u32 per state and one more.
-    FirstChild = 13,
-    /// u32 per state.
-    Accept = 14,
-    /// Four u32 per accepting state.
-    AcceptRecords = 15,
+    /// Four u32 per state and one more.
+    StateRecords = 13,
+    /// Two u32 per state that has plans.
+    PlanSpans = 14,
     /// Two u32 per plan.
     PlanRecords = 16,
     /// u64 per plan and one more.

@@ -7,7 +7,7 @@ pub mod build;
 pub mod format;
 
 use crate::conditions::Plan;
-use crate::nfa::frozen::{AcceptRecord, FrozenNfa, PlanRecord};
+use crate::nfa::frozen::{FrozenNfa, PlanRecord, PlanSpan, StateRecord};
 use crate::nfa::{Nfa, PlanId, QueryNumber, StateId, plan_of};
 use crate::symbols::{Class, SymbolTable};
 use format::{FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
@@ -162,18 +162,17 @@ impl Nfa for SnapshotNfa<'_> {
         self.arrays.epsilon(state)
     }
 
+    #[inline]
     fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>) {
-        if let Some(accept) = self.arrays.accept_record(state)
-            && accept.query_count > 0
-        {
-            ranges.push(accept.first_query..accept.first_query + accept.query_count);
+        let range = self.arrays.accepted(state);
+        if !range.is_empty() {
+            ranges.push(range);
         }
     }
 
+    #[inline]
     fn plans(&self, state: StateId, plans: &mut Vec<PlanId>) {
-        if let Some(accept) = self.arrays.accept_record(state) {
-            plans.extend(accept.first_plan..accept.first_plan + accept.plan_count);
-        }
+        plans.extend(self.arrays.plans_at(state));
     }
 
     fn plan(&self, plan: PlanId) -> &Plan {
@@ -187,6 +186,10 @@ impl Nfa for SnapshotNfa<'_> {
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
         let plan = self.arrays.plans[plan as usize];
         ranges.push(plan.first_query..plan.first_query + plan.query_count);
+    }
+
+    fn query_count(&self) -> usize {
+        self.snapshot.len()
     }
 
     fn plan_count(&self) -> usize {
@@ -221,9 +224,8 @@ fn text_at(file: &SnapshotFile, offsets: Tag, texts: Tag, number: u32) -> &str {
 fn frozen(file: &SnapshotFile) -> FrozenNfa<'_> {
     FrozenNfa {
         symbol: file.array(Tag::StateSymbol),
-        first_child: file.array(Tag::FirstChild),
-        accept: file.array(Tag::Accept),
-        accepts: file.array::<AcceptRecord>(Tag::AcceptRecords),
+        states: file.array::<StateRecord>(Tag::StateRecords),
+        spans: file.array::<PlanSpan>(Tag::PlanSpans),
         plans: file.array::<PlanRecord>(Tag::PlanRecords),
     }
 }

@@ -1,0 +1,227 @@
+//! Batches of messages over Arrow arrays.
+
+use crate::door::{limits_of, refusal_params};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, LargeBinaryArray, ListArray, UInt32Array, make_array,
+};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_pyarrow::{FromPyArrow, ToPyArrow};
+use arrow_schema::{DataType, Field};
+use pathcast_core::batch::{Answer, Interrupted, Messages, Pool};
+use pathcast_core::index::{IdTable, Index};
+use pathcast_core::matcher::{Options, Target, View};
+use pathcast_core::snapshot::Snapshot;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+
+/// What a matcher matches against.
+pub enum Source {
+    /// A snapshot.
+    Snapshot(Arc<Snapshot>),
+    /// A changing index.
+    Index(Arc<Index>),
+}
+
+impl Target for Source {
+    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
+        match self {
+            Source::Snapshot(snapshot) => f(View::of_snapshot(snapshot)),
+            Source::Index(index) => f(View::of_index(&index.state())),
+        }
+    }
+}
+
+/// Matches batches; keeps its caches between them.
+#[pyclass(frozen)]
+pub struct Matcher {
+    source: Source,
+    pool: Pool,
+}
+
+/// (matches, refusals, counters, ids) of a batch.
+type PyAnswer<'py> = (
+    Bound<'py, PyAny>,
+    Vec<(usize, &'static str, Bound<'py, PyDict>)>,
+    Bound<'py, PyDict>,
+    crate::index::IdTable,
+);
+
+#[pymethods]
+impl Matcher {
+    /// Matches a binary or large_binary array.
+    ///
+    /// Returns a list<uint32> array, (row, code, params) of each refusal, counters by name, and the
+    /// ids behind the numbers.
+    #[pyo3(signature = (messages, encoding = None))]
+    fn match_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        encoding: Option<String>,
+    ) -> PyResult<PyAnswer<'py>> {
+        let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
+        let batch = Column::new(&array, encoding)?;
+        // Signals are looked for on this thread; the error that a handler raised is kept for it.
+        let mut raised = None;
+        let (answer, ids) = py.detach(|| {
+            let give_up = || {
+                raised = Python::attach(|py| py.check_signals().err());
+                raised.is_some()
+            };
+            match &self.source {
+                Source::Snapshot(snapshot) => {
+                    let ids = IdTable::of_snapshot(Arc::clone(snapshot));
+                    (self.pool.run(&self.source, &batch, give_up), ids)
+                }
+                Source::Index(index) => {
+                    index.settle();
+                    let _numbers = index.pin_numbers();
+                    let answer = self.pool.run(&self.source, &batch, give_up);
+                    let ids = index.state().ids();
+                    (answer, ids)
+                }
+            }
+        });
+        let answer = match (answer, raised) {
+            (Ok(answer), _) => answer,
+            (Err(Interrupted), Some(error)) => return Err(error),
+            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
+        };
+        let stats = counters(py, &answer)?;
+        let refusals = answer
+            .refusals
+            .iter()
+            .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
+            .collect::<PyResult<_>>()?;
+        let matches = to_pyarrow(py, &list_array(answer, &array)?)?;
+        Ok((matches, refusals, stats, crate::index::IdTable(ids)))
+    }
+}
+
+impl Matcher {
+    /// A matcher; `limits` has the attributes of `pathcast.limits.Limits`.
+    pub fn new(
+        source: Source,
+        limits: &Bound<'_, PyAny>,
+        threads: usize,
+        cache_bytes_max: usize,
+    ) -> PyResult<Self> {
+        let options = Options {
+            limits: limits_of(limits)?,
+            cache_bytes_max,
+        };
+        Ok(Matcher {
+            source,
+            pool: Pool::new(options, threads),
+        })
+    }
+}
+
+/// The messages of an Arrow array, where they lie.
+enum Values<'a> {
+    Small(&'a BinaryArray),
+    Large(&'a LargeBinaryArray),
+}
+
+struct Column<'a> {
+    values: Values<'a>,
+    encoding: Option<String>,
+}
+
+impl<'a> Column<'a> {
+    fn new(array: &'a ArrayRef, encoding: Option<String>) -> PyResult<Self> {
+        let any = array.as_any();
+        let values = if let Some(small) = any.downcast_ref() {
+            Values::Small(small)
+        } else if let Some(large) = any.downcast_ref() {
+            Values::Large(large)
+        } else {
+            let found = array.data_type();
+            return Err(PyTypeError::new_err(format!(
+                "messages must be a binary or large_binary array, not {found}"
+            )));
+        };
+        Ok(Column { values, encoding })
+    }
+}
+
+impl Messages for Column<'_> {
+    fn len(&self) -> usize {
+        match self.values {
+            Values::Small(array) => array.len(),
+            Values::Large(array) => array.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<&[u8]> {
+        match self.values {
+            Values::Small(array) => array.is_valid(at).then(|| array.value(at)),
+            Values::Large(array) => array.is_valid(at).then(|| array.value(at)),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let (first, last) = match self.values {
+            Values::Small(a) => (
+                a.value_offsets()[0] as i64,
+                a.value_offsets()[a.len()] as i64,
+            ),
+            Values::Large(a) => (a.value_offsets()[0], a.value_offsets()[a.len()]),
+        };
+        (last - first) as usize
+    }
+
+    fn encoding(&self) -> Option<&str> {
+        self.encoding.as_deref()
+    }
+}
+
+fn list_array(answer: Answer, messages: &ArrayRef) -> PyResult<ListArray> {
+    let total = answer.numbers.len();
+    if i32::try_from(total).is_err() {
+        return Err(PyOverflowError::new_err(format!(
+            "{total} matches do not fit one list array (2147483647); match fewer messages in a batch"
+        )));
+    }
+    let ends = answer.ends.iter().map(|&end| end as i32);
+    let offsets: ScalarBuffer<i32> = std::iter::once(0).chain(ends).collect();
+    let field = Arc::new(Field::new("item", DataType::UInt32, true));
+    let numbers = Arc::new(UInt32Array::from(answer.numbers));
+    let nulls = messages.nulls().cloned();
+    Ok(ListArray::new(
+        field,
+        OffsetBuffer::new(offsets),
+        numbers,
+        nulls,
+    ))
+}
+
+/// An array as a pyarrow array, without a copy.
+pub fn to_pyarrow<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
+    array.to_data().to_pyarrow(py)
+}
+
+fn counters<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyDict>> {
+    let stats = &answer.stats;
+    let counters = PyDict::new(py);
+    for (name, value) in [
+        ("messages", stats.messages),
+        ("bytes", stats.bytes),
+        ("refused", stats.refused),
+        ("matches", stats.matches),
+        ("nodes", stats.nodes),
+        ("cache_hits", stats.cache_hits),
+        ("cache_misses", stats.cache_misses),
+        ("cache_resets", stats.cache_resets),
+        ("nfa_messages", stats.nfa_messages),
+        ("parsing_ns", stats.parsing_ns),
+        ("matching_ns", stats.matching_ns),
+        ("collecting_ns", stats.collecting_ns),
+    ] {
+        counters.set_item(name, value)?;
+    }
+    Ok(counters)
+}
