@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pathcast.errors import SchemaError
+from pathcast.errors import MissingDependencyError, SchemaError
 from pathcast.schema.external import decode, resolve_external
 from pathcast.schema.graph import (
     Attribute,
@@ -52,7 +52,8 @@ def read_dtd(path: str | os.PathLike[str]) -> ElementGraph:
             path are read from beside it; others are left out and named in `unread_entities`.
 
     Raises:
-        SchemaError: The file cannot be read, is not a DTD, or lxml is not installed.
+        SchemaError: The file cannot be read or is not a DTD.
+        MissingDependencyError: lxml is not installed.
 
     Cost: About 10 ms for NITF (83 KB, 123 elements).
     """
@@ -73,7 +74,8 @@ def parse_dtd(text: str | bytes, *, name: str = "the text") -> ElementGraph:
         name: What errors call the DTD.
 
     Raises:
-        SchemaError: The text is not a DTD, or lxml is not installed.
+        SchemaError: The text is not a DTD.
+        MissingDependencyError: lxml is not installed.
     """
     decoded = decode(text.encode() if isinstance(text, str) else text, name)
     return _graph(decoded, None, name)
@@ -83,7 +85,9 @@ def _graph(text: str, directory: Path | None, path: str) -> ElementGraph:
     try:
         from lxml import etree
     except ImportError as error:
-        raise SchemaError("schema.lxml_missing", reason=str(error)) from error
+        raise MissingDependencyError(
+            "dependency.missing", purpose="reading a DTD", module="lxml", extra="workload"
+        ) from error
     resolved = resolve_external(text, directory, path)
     colon = next((char for char in _COLONS if char not in resolved.text), None)
     if colon is None:
