@@ -58,19 +58,39 @@ class Token:
     fault: QuerySyntaxError | None = None
 
 
-_BLANKS: Final = re.compile(r"[ \t\r\n]*")
-_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
-_LITERAL: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"")
-_SYMBOL: Final = re.compile(r"\.\.|::|[()\[\].@,]")
-_OPERATOR: Final = re.compile(r"//|!=|<>|<=|>=|[/|+\-=<>]")
-_WORD: Final = re.compile(NCNAME)
-_NAME: Final = re.compile(f"({NCNAME})(?::(?!:)({NCNAME}|\\*)?)?")
-_STAR: Final = re.compile(f"\\*(?::(?!:)({NCNAME})?)?")
-_BRACED: Final = re.compile(f"Q{{([^{{}}]*)}}({NCNAME}|\\*)")
-_VARIABLE: Final = re.compile(f"\\$({NCNAME}(?::{NCNAME})?)")
+_BLANKS_PATTERN: Final = r"[ \t\r\n]*"
 
+# Tokens that are the same before an operand and after one.
+_ANYWHERE: Final = rf"""
+    (?P<number> [0-9]+ (?: \.[0-9]* )? | \.[0-9]+ )
+  | (?P<literal> '[^']*' | "[^"]*" )
+  | (?P<symbol> \.\. | :: | [()\[\].@,] )
+  | (?P<operator> // | != | <> | <= | >= | [/|+\-=<>] )
+  | (?P<variable> \${NCNAME} (?: :{NCNAME} )? )
+"""
+
+_OPERAND: Final = re.compile(
+    rf"""{_BLANKS_PATTERN} (?:
+    (?P<braced> Q\{{[^{{}}]*\}} (?: {NCNAME} | \* ) )
+  | (?P<name> {NCNAME} (?: :(?!:) (?: {NCNAME} | \* )? )? )
+  | (?P<star> \* (?: :(?!:) (?: {NCNAME} )? )? )
+  | {_ANYWHERE} )""",
+    re.VERBOSE,
+)
+
+_AFTER_OPERAND: Final = re.compile(
+    rf"{_BLANKS_PATTERN} (?: (?P<word> {NCNAME} ) | (?P<times> \* ) | {_ANYWHERE} )", re.VERBOSE
+)
+
+_BLANKS: Final = re.compile(_BLANKS_PATTERN)
 _OPERATOR_WORDS: Final = frozenset({"and", "or", "mod", "div"})
 _NODE_TYPES: Final = frozenset(type_.value for type_ in NodeType)
+_SIMPLE: Final = {
+    "number": TokenKind.NUMBER,
+    "symbol": TokenKind.SYMBOL,
+    "operator": TokenKind.OPERATOR,
+    "times": TokenKind.OPERATOR,
+}
 
 
 def tokenize(text: str) -> list[Token]:
@@ -84,118 +104,98 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens: list[Token] = []
     offset = 0
+    is_after_operand = False
     while True:
-        blanks = _BLANKS.match(text, offset)
-        offset = blanks.end() if blanks else offset
-        if offset == len(text):
-            tokens.append(Token(TokenKind.END, "", offset))
+        match = (_AFTER_OPERAND if is_after_operand else _OPERAND).match(text, offset)
+        if match is None:
+            offset = _after_blanks(text, offset)
+            is_end = offset == len(text)
+            tokens.append(Token(TokenKind.END, "", offset) if is_end else _no_token(text, offset))
             return tokens
-        if _is_operand_end(tokens[-1] if tokens else None):
-            token, offset = _after_operand(text, offset)
-        else:
-            token, offset = _operand(text, offset)
+        token, offset = _token(text, match)
         tokens.append(token)
         if token.kind is TokenKind.FAULT:
             return tokens
+        is_after_operand = _ends_operand(token)
 
 
-def _is_operand_end(token: Token | None) -> bool:
-    """Whether an operator must follow (3.7: there is a token before, and it is none of these)."""
-    if token is None or token.kind in (TokenKind.OPERATOR, TokenKind.AXIS):
+def _ends_operand(token: Token) -> bool:
+    """Whether an operator must follow (3.7: the token before is none of these)."""
+    if token.kind is TokenKind.OPERATOR or token.kind is TokenKind.AXIS:
         return False
     return token.kind is not TokenKind.SYMBOL or token.text not in ("@", "::", "(", "[", ",")
 
 
-def _after_operand(text: str, offset: int) -> tuple[Token, int]:
-    word = _WORD.match(text, offset)
-    if word:
-        if word[0] in _OPERATOR_WORDS:
-            return Token(TokenKind.OPERATOR, word[0], offset), word.end()
-        reason = f"found {_shown(word[0])} where an operator is expected"
-        hint = suggestions.for_word_after_operand(word[0])
-        return _fault(text, offset, reason, hint)
-    if text[offset] == "*":
-        return Token(TokenKind.OPERATOR, "*", offset), offset + 1
-    return _anywhere(text, offset)
+def _after_blanks(text: str, offset: int) -> int:
+    blanks = _BLANKS.match(text, offset)
+    return blanks.end() if blanks else offset
 
 
-def _operand(text: str, offset: int) -> tuple[Token, int]:
-    braced = _BRACED.match(text, offset)
-    if braced:
-        return Token(TokenKind.NAME_TEST, braced[2], offset, uri=braced[1]), braced.end()
-    if text.startswith("Q{", offset):
-        return _fault(text, offset, "found Q{ without }name after it", "write Q{uri}name")
-    name = _NAME.match(text, offset)
-    if name:
-        return _name(text, name)
-    star = _STAR.match(text, offset)
-    if star:
-        if star[0].endswith(":"):
-            return _fault(text, star.end(), "a local name is expected after *:", None)
-        if star[1]:
-            return Token(TokenKind.NAME_TEST, star[1], offset, prefix="*"), star.end()
-        return Token(TokenKind.NAME_TEST, "*", offset), star.end()
-    return _anywhere(text, offset)
+def _token(text: str, match: re.Match[str]) -> tuple[Token, int]:
+    """The token that a pattern found, and where it ends."""
+    group = match.lastgroup or ""
+    found, offset, end = match[group], match.start(group), match.end()
+    if group == "name":
+        return _name(text, found, offset, end)
+    if group in _SIMPLE:
+        written = "!=" if found == "<>" else found
+        return Token(_SIMPLE[group], written, offset), end
+    if group == "literal":
+        return Token(TokenKind.LITERAL, found[1:-1], offset), end
+    if group == "variable":
+        return Token(TokenKind.VARIABLE, found[1:], offset), end
+    if group == "word":
+        if found in _OPERATOR_WORDS:
+            return Token(TokenKind.OPERATOR, found, offset), end
+        reason = f"found {_shown(found)} where an operator is expected"
+        hint = suggestions.for_word_after_operand(found)
+        return _fault(text, offset, reason, hint), end
+    if group == "braced":
+        uri, _, local = found[2:].partition("}")
+        return Token(TokenKind.NAME_TEST, local, offset, uri=uri), end
+    if found == "*":
+        return Token(TokenKind.NAME_TEST, "*", offset), end
+    if found == "*:":
+        return _fault(text, end, "a local name is expected after *:", None), end
+    return Token(TokenKind.NAME_TEST, found[2:], offset, prefix="*"), end
 
 
-def _name(text: str, match: re.Match[str]) -> tuple[Token, int]:
+def _name(text: str, found: str, offset: int, end: int) -> tuple[Token, int]:
     """A name where an operand may begin: axis, node type, function or name test."""
-    offset, end = match.span()
-    first, second = match[1], match[2]
-    if second is None and match[0] != first:
-        return _fault(text, end, f"a local name is expected after {_shown(first)}:", None)
-    blanks = _BLANKS.match(text, end)
-    following = blanks.end() if blanks else end
-    if second is None and text.startswith("::", following):
-        return Token(TokenKind.AXIS, first, offset), following + 2
-    if second != "*" and text.startswith("(", following):
-        kind = TokenKind.NODE_TYPE if match[0] in _NODE_TYPES else TokenKind.FUNCTION
-        return Token(kind, match[0], offset), end
-    if second is None:
-        return Token(TokenKind.NAME_TEST, first, offset), end
-    return Token(TokenKind.NAME_TEST, second, offset, prefix=first), end
+    prefix, colon, local = found.partition(":")
+    if colon and not local:
+        return _fault(text, end, f"a local name is expected after {_shown(found)}", None), end
+    if found == "Q" and text.startswith("{", end):
+        return _fault(text, offset, "found Q{ without }name after it", "write Q{uri}name"), end
+    following = _after_blanks(text, end)
+    if not colon and text.startswith("::", following):
+        return Token(TokenKind.AXIS, found, offset), following + 2
+    if local != "*" and text.startswith("(", following):
+        kind = TokenKind.NODE_TYPE if found in _NODE_TYPES else TokenKind.FUNCTION
+        return Token(kind, found, offset), end
+    if colon:
+        return Token(TokenKind.NAME_TEST, local, offset, prefix=prefix), end
+    return Token(TokenKind.NAME_TEST, found, offset), end
 
 
-def _anywhere(text: str, offset: int) -> tuple[Token, int]:
-    """Tokens that are the same after an operand and before one."""
-    number = _NUMBER.match(text, offset)
-    if number:
-        return Token(TokenKind.NUMBER, number[0], offset), number.end()
-    literal = _LITERAL.match(text, offset)
-    if literal:
-        value = literal[1] if literal[1] is not None else literal[2]
-        return Token(TokenKind.LITERAL, value, offset), literal.end()
-    symbol = _SYMBOL.match(text, offset)
-    if symbol:
-        return Token(TokenKind.SYMBOL, symbol[0], offset), symbol.end()
-    operator = _OPERATOR.match(text, offset)
-    if operator:
-        written = "!=" if operator[0] == "<>" else operator[0]
-        return Token(TokenKind.OPERATOR, written, offset), operator.end()
-    variable = _VARIABLE.match(text, offset)
-    if variable:
-        return Token(TokenKind.VARIABLE, variable[1], offset), variable.end()
+def _no_token(text: str, offset: int) -> Token:
+    """The fault of a place where no token begins."""
     character = text[offset]
     if character in "'\"":
-        return _fault(
-            text, offset, "the string that begins here does not end", f"close it with {character}"
-        )
+        reason = "the string that begins here does not end"
+        return _fault(text, offset, reason, f"close it with {character}")
     if character == "$":
         return _fault(text, offset, "a name is expected directly after $", None)
-    return _fault(
-        text,
-        offset,
-        f"found {_shown(character)}, which begins no token",
-        suggestions.for_character(text, offset),
-    )
+    reason = f"found {_shown(character)}, which begins no token"
+    return _fault(text, offset, reason, suggestions.for_character(text, offset))
 
 
 def _shown(text: str) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def _fault(text: str, offset: int, reason: str, suggestion: str | None) -> tuple[Token, int]:
+def _fault(text: str, offset: int, reason: str, suggestion: str | None) -> Token:
     error = QuerySyntaxError(
         "XPST0003", query=text, offset=offset, reason=reason, suggestion=suggestion
     )
-    return Token(TokenKind.FAULT, "", offset, fault=error), offset
+    return Token(TokenKind.FAULT, "", offset, fault=error)

@@ -26,7 +26,7 @@ from pathcast.query import conditions, normal, suggestions
 from pathcast.query.canonical import canonical_text
 from pathcast.query.names import Namespaces, namespace_of
 from pathcast.query.normal import AttributeCondition, NestedCondition, NormalQuery, TextCondition
-from pathcast.query.parser import DEPTH_MAX, check_length, parse
+from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, check_length, parse
 from pathcast.query.syntax import (
     Axis,
     BinaryExpr,
@@ -49,6 +49,10 @@ from pathcast.query.syntax import (
 
 MESSAGE_VARIABLE: Final = "msg"
 """The one variable there is: the message, as papers write it."""
+
+GROWTH_MAX: Final = 5
+"""Canonical text is at most this many times as long as the query, namespace URIs aside: the worst
+is `[1]`, which becomes `[position()=1]`."""
 
 _End: TypeAlias = AttributeCondition | TextCondition | None
 """What a path ends in when it does not end in an element."""
@@ -92,9 +96,11 @@ def normalise(text: str, namespaces: Namespaces | None = None) -> NormalQuery:
                  ^
           register one query for each alternative
     """
-    query = _Normaliser(text, namespaces or {}).query(parse(text))
-    check_length(canonical_text(query), text)
-    if conditions.depth(query.steps) > DEPTH_MAX:
+    normaliser = _Normaliser(text, namespaces or {})
+    query = normaliser.query(parse(text))
+    if GROWTH_MAX * len(text.encode()) + normaliser.uri_bytes > TEXT_BYTES_MAX:
+        check_length(canonical_text(query), text)
+    if text.count("[") >= DEPTH_MAX and conditions.depth(query.steps) > DEPTH_MAX:
         raise QuerySyntaxError(
             "query.too_deep", query=text, offset=0, maximum=DEPTH_MAX, reason="nests too deep"
         )
@@ -131,6 +137,7 @@ class _Normaliser:
     def __init__(self, text: str, namespaces: Namespaces) -> None:
         self.text = text
         self.namespaces = namespaces
+        self.uri_bytes = 0  # what namespace URIs add to the canonical text
 
     # Refusals.
 
@@ -369,6 +376,9 @@ class _Normaliser:
             uri = self.namespaces.get("", "") if is_element else ""
         if "{" in uri or "}" in uri:
             raise self.unsupported("a namespace URI with braces", test.offset)
+        if not uri.isascii() and any("\ud800" <= character <= "\udfff" for character in uri):
+            raise self.unsupported("a namespace URI with a lone surrogate", test.offset)
+        self.uri_bytes += len(uri.encode()) + len("Q{}")
         return normal.AnyIn(uri) if test.local == "*" else normal.Name(uri, test.local)
 
     def namespace(self, test: NameTest) -> str:

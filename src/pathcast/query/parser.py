@@ -105,38 +105,43 @@ def check_length(text: str, query: str) -> None:
 
 
 class _Parser:
+    """The descent.
+
+    `token` is the token to look at next. A fault matches nothing that is expected, so it surfaces
+    where the parser says what it found.
+    """
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokenize(text)
         self.at = 0
+        self.token = self.tokens[0]
         self.brackets: list[str] = []
 
     # Tokens.
 
-    @property
-    def token(self) -> Token:
-        token = self.tokens[self.at]
-        if token.fault is not None:
-            raise token.fault
-        return token
-
     def advance(self) -> Token:
         token = self.token
         self.at += 1
+        self.token = self.tokens[self.at]
         return token
 
     def is_next(self, text: str) -> bool:
         token = self.token
-        return token.text == text and token.kind in (TokenKind.SYMBOL, TokenKind.OPERATOR)
+        return token.text == text and (
+            token.kind is TokenKind.SYMBOL or token.kind is TokenKind.OPERATOR
+        )
 
     def take(self, text: str) -> Token | None:
         return self.advance() if self.is_next(text) else None
 
     def unexpected(self, expected: str, suggestion: str | None) -> QuerySyntaxError:
         token = self.token
+        if token.fault is not None:
+            return token.fault
         found = "the end"
         if token.kind is not TokenKind.END:
-            end = self.tokens[self.at + 1].offset if self.at + 1 < len(self.tokens) else None
+            end = self.tokens[self.at + 1].offset
             found = ascii(self.text[token.offset : end].rstrip())[1:-1]
         return self.error("XPST0003", token.offset, f"found {found} where {expected}", suggestion)
 
