@@ -55,7 +55,7 @@ class BatchStats:
     """Counters of one batch; they add up over batches.
 
     Attributes:
-        messages: Messages seen.
+        messages: Messages seen; missing ones (null) are not counted.
         bytes: Bytes of all messages.
         refused: Messages that the door refused.
         matches: Pairs of message and query.

@@ -62,7 +62,7 @@ class ReferenceMatcher:
             rows[position] = row
         matches = pa.array(rows, pa.list_(pa.uint32()))
         stats = BatchStats(
-            messages=len(messages),
+            messages=len(trees) + len(refusals),
             bytes=size,
             refused=len(refusals),
             matches=sum(len(row) for row in numbers),

@@ -1,0 +1,495 @@
+"""Index, snapshot, matcher and results keep their word on every engine.
+
+If one of these fails, a caller gets results for the wrong message, pays for what was not asked, or
+is not told that something went wrong.
+"""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pathcast import Limits, Query, QueryIndex, Snapshot
+from pathcast.engine import ERROR_TYPE, MATCHES_TYPE, engine_name, select_engine
+from pathcast.engine.messages import message_chunks
+from pathcast.engine.results import QueryIds
+from pathcast.errors import (
+    ConfigError,
+    DuplicateQueryError,
+    EncodingError,
+    IllFormedMessageError,
+    KernelMissingError,
+    LimitExceededError,
+    MessageError,
+    PathcastError,
+    QuerySyntaxError,
+    UnknownQueryError,
+    UnsupportedQueryError,
+)
+from pathcast.model import BatchStats, EngineName
+from pathcast.testing import ENGINES, missing_reason
+
+engines = pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(
+                missing_reason(name) is not None, reason=str(missing_reason(name))
+            ),
+        )
+        for name in ENGINES
+    ],
+)
+
+MESSAGES: list[bytes | None] = [b"<a><b/></a>", b"<a", None, b"<c/>", b"", b"<a><b/><c/></a>"]
+EXPECTED = [["q1", "q3"], [], [], ["q2"], [], ["q1", "q2", "q3"]]
+
+
+def index_of(engine: EngineName, limits: Limits | None = None) -> QueryIndex:
+    index = QueryIndex(engine=engine, limits=limits)
+    report = index.register([Query("q3", "//b"), Query("q2", "//c"), Query("q1", "/a/b")])
+    assert (report.accepted, report.rejected) == (3, {})
+    return index
+
+
+# Choosing an engine.
+
+
+def test_the_kernel_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PATHCAST_ENGINE", raising=False)
+    assert engine_name(None) == "kernel"
+    monkeypatch.setenv("PATHCAST_ENGINE", "")
+    assert engine_name(None) == "kernel"
+    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
+    assert engine_name(None) == "reference"
+    assert QueryIndex().engine == "reference"
+    assert engine_name("nfa") == "nfa"
+
+
+def test_unknown_engines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="engine: 'turbo'"):
+        QueryIndex(engine="turbo")
+    monkeypatch.setenv("PATHCAST_ENGINE", "turbo")
+    with pytest.raises(ConfigError, match="PATHCAST_ENGINE: 'turbo'"):
+        QueryIndex()
+
+
+@pytest.mark.parametrize("engine", ["kernel", "nfa", None])
+def test_a_missing_kernel_is_an_error_and_no_fallback(
+    engine: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PATHCAST_ENGINE", raising=False)
+    monkeypatch.delitem(sys.modules, "pathcast.kernel", raising=False)
+    monkeypatch.delitem(sys.modules, "pathcast_kernel", raising=False)
+    monkeypatch.delattr("pathcast.kernel", raising=False)
+    original = builtins.__import__
+
+    def without_kernel(
+        name: str,
+        globals_: Mapping[str, object] | None = None,
+        locals_: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> object:
+        if name == "pathcast_kernel":
+            raise ImportError("No module named 'pathcast_kernel'")
+        return original(name, globals_, locals_, fromlist, level)
+
+    monkeypatch.setattr(builtins, "__import__", without_kernel)
+    for attempt in (
+        lambda: QueryIndex(engine=engine),
+        lambda: Snapshot.open(tmp_path / "none", engine=engine),
+    ):
+        with pytest.raises(KernelMissingError) as caught:
+            attempt()
+        assert "pip install pathcast-kernel" in str(caught.value)
+        assert "PATHCAST_ENGINE=reference" in str(caught.value)
+    assert QueryIndex(engine="reference").engine == "reference"
+
+
+@engines
+def test_versions_name_the_engine(engine: EngineName) -> None:
+    name, module = select_engine(engine)
+    assert name == engine
+    assert module.version()
+
+
+# Registration.
+
+
+@engines
+def test_reports(engine: EngineName) -> None:
+    index = index_of(engine)
+    report = index.register(
+        [
+            Query("ok", "/d"),
+            Query("q1", "/e"),
+            Query("bad", "/a["),
+            Query("or", "/a[b or c]"),
+            Query("ok", "/f"),
+            Query("ns", "/p:a"),
+        ]
+    )
+    assert report.accepted == 1
+    kinds = {query_id: type(error) for query_id, error in report.rejected.items()}
+    assert kinds == {
+        "q1": DuplicateQueryError,
+        "bad": QuerySyntaxError,
+        "or": UnsupportedQueryError,
+        "ok": DuplicateQueryError,
+        "ns": QuerySyntaxError,
+    }
+    assert report.rejected["or"].params["construct"] == "or"
+    assert len(index) == 4
+    assert "ok" in index
+    assert "bad" not in index
+    assert index.freeze().query("ok").text == "/d"
+
+
+@engines
+def test_removal_is_all_or_nothing(engine: EngineName) -> None:
+    index = index_of(engine)
+    with pytest.raises(UnknownQueryError, match="no query has the id q9"):
+        index.remove(["q1", "q9"])
+    assert "q1" in index
+    index.remove(["q1", "q1"])
+    assert "q1" not in index
+    assert len(index) == 2
+    with pytest.raises(UnknownQueryError):
+        index.remove(["q1"])
+    with pytest.raises(TypeError):
+        index.remove("q2")
+    index.remove([])
+
+
+@engines
+def test_namespaces_of_index_and_query(engine: EngineName) -> None:
+    index = QueryIndex(engine=engine, namespaces={"p": "urn:1", "": "urn:1"})
+    report = index.register(
+        [
+            Query("index", "/p:a"),
+            Query("own", "/p:a", {"p": "urn:2"}),
+            Query("default", "/a"),
+            Query("no-default", "/a", {"": ""}),
+            Query("both", "/p:a/q:b", {"q": "urn:2"}),
+        ]
+    )
+    assert not report.rejected
+    batch = [
+        b"<a xmlns='urn:1'><b xmlns='urn:2'/></a>",
+        b"<a xmlns='urn:2'/>",
+        b"<a/>",
+    ]
+    expected = [["both", "default", "index"], ["own"], ["no-default"]]
+    assert [list(result.query_ids) for result in index.matcher().match_batch(batch)] == expected
+    snapshot = index.freeze()
+    assert [list(result.query_ids) for result in snapshot.matcher().match_batch(batch)] == expected
+    assert snapshot.query("both").namespaces == {"p": "urn:1", "q": "urn:2", "": "urn:1"}
+
+
+# Results.
+
+
+@engines
+def test_batch_results(engine: EngineName) -> None:
+    batch = index_of(engine).matcher().match_batch(MESSAGES)
+    assert len(batch) == len(MESSAGES)
+    assert [list(result.query_ids) for result in batch] == EXPECTED
+    assert [isinstance(result.error, IllFormedMessageError) for result in batch] == [
+        False, True, False, False, True, False,
+    ]  # fmt: skip
+    assert batch[2].error is None
+    assert list(batch[-1].query_ids) == EXPECTED[-1]
+    assert [list(result.query_ids) for result in batch[3:]] == EXPECTED[3:]
+    with pytest.raises(IndexError):
+        batch[6]
+    with pytest.raises(IndexError):
+        batch[-7]
+
+
+@engines
+def test_numbers_and_ids_belong_together(engine: EngineName) -> None:
+    snapshot = index_of(engine).freeze()
+    batch = snapshot.matcher().match_batch(MESSAGES)
+    for result, expected in zip(batch, EXPECTED, strict=True):
+        numbers = list(result.query_numbers)
+        assert numbers == sorted(numbers)
+        assert sorted(snapshot.query_ids[number] for number in numbers) == expected
+        assert len(result.query_ids) == len(result.query_numbers) == len(expected)
+    assert sorted(snapshot.query_ids) == ["q1", "q2", "q3"]
+    assert snapshot.query("q2") == Query("q2", "//c")
+    with pytest.raises(UnknownQueryError):
+        snapshot.query("q9")
+
+
+def test_ids_are_sequences() -> None:
+    ids = QueryIds(pa.array([2, 0], pa.uint32()), ["b", "x", "a"])
+    assert len(ids) == 2
+    assert list(ids) == ["a", "b"]
+    assert ids[0] == "a"
+    assert ids[-1] == "b"
+    assert ids[:1] == ["a"]
+    assert "b" in ids
+    assert "x" not in ids
+    assert ids == ["a", "b"]
+    assert list(reversed(ids)) == ["b", "a"]
+    assert ids.index("b") == 1
+    assert repr(ids) == "QueryIds(['a', 'b'])"
+
+
+def test_no_id_is_looked_up_before_it_is_asked_for() -> None:
+    """A result of 20,000 matches that nobody reads must not cost 20,000 look-ups."""
+
+    class Untouchable(list[str]):
+        def __getitem__(self, index: object) -> str:  # type: ignore[override]
+            raise AssertionError("an id was looked up")
+
+    ids = QueryIds(pa.array([0, 1], pa.uint32()), Untouchable(["a", "b"]))
+    assert len(ids) == 2
+    with pytest.raises(AssertionError, match="looked up"):
+        list(ids)
+
+
+@engines
+def test_stats(engine: EngineName) -> None:
+    stats = index_of(engine).matcher(threads=2).match_batch(MESSAGES).stats
+    assert stats.messages == 5
+    assert stats.bytes == sum(len(message) for message in MESSAGES if message)
+    assert stats.refused == 2
+    assert stats.matches == 6
+    assert stats.nodes == 6
+    assert stats.parsing_ns > 0
+    assert stats.matching_ns > 0
+    assert (stats + BatchStats()).to_dict() == stats.to_dict()
+    if engine in ("nfa", "reference"):
+        assert stats.nfa_messages == 3
+
+
+# Arrow.
+
+
+@engines
+@pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()], ids=str)
+def test_arrow_arrays(engine: EngineName, type_: pa.DataType) -> None:
+    snapshot = index_of(engine).freeze()
+    batch = snapshot.matcher().match_arrow(pa.array(MESSAGES, type_))
+    assert batch.matches.type == MATCHES_TYPE
+    assert batch.errors.type == ERROR_TYPE
+    batch.matches.validate(full=True)
+    batch.errors.validate(full=True)
+    assert [
+        None if row is None else sorted(batch.query_ids[number] for number in row)
+        for row in batch.matches.to_pylist()
+    ] == [["q1", "q3"], [], None, ["q2"], [], ["q1", "q2", "q3"]]
+    errors = batch.errors.to_pylist()
+    assert [error is None for error in errors] == [True, False, True, True, False, True]
+    assert errors[1]["line"] == 1
+    assert errors[1]["code"]
+    assert errors[1]["message"]
+    assert batch.stats.refused == 2
+
+
+@engines
+def test_arrow_slices_and_chunks(engine: EngineName) -> None:
+    """Offsets of slices are honoured, and chunks come back as chunks."""
+    whole = pa.array([b"<zz/>", *MESSAGES, b"<zz/>"], pa.binary())
+    snapshot = index_of(engine).freeze()
+    for matcher in (snapshot.matcher(), index_of(engine).matcher()):
+        expected = matcher.match_arrow(pa.array(MESSAGES, pa.binary()))
+        sliced = matcher.match_arrow(whole.slice(1, 6))
+        assert sliced.matches.equals(expected.matches)
+        assert sliced.errors.equals(expected.errors)
+        chunked = matcher.match_arrow(pa.chunked_array([whole.slice(1, 2), whole.slice(3, 4)]))
+        assert isinstance(chunked.matches, pa.ChunkedArray)
+        assert chunked.matches.to_pylist() == expected.matches.to_pylist()
+        assert chunked.errors.to_pylist() == expected.errors.to_pylist()
+        assert chunked.stats.messages == 5
+        results = matcher.match_batch(pa.chunked_array([whole.slice(1, 2), whole.slice(3, 4)]))
+        assert [list(result.query_ids) for result in results] == EXPECTED
+        assert isinstance(results[4].error, IllFormedMessageError)
+
+
+@engines
+def test_empty_batches(engine: EngineName) -> None:
+    matcher = index_of(engine).freeze().matcher()
+    assert list(matcher.match_batch([])) == []
+    assert len(matcher.match_arrow(pa.array([], pa.binary())).matches) == 0
+    assert len(matcher.match_arrow(pa.chunked_array([], pa.binary())).matches) == 0
+    nulls = matcher.match_arrow(pa.nulls(2))
+    assert nulls.matches.to_pylist() == [None, None]
+    assert nulls.errors.to_pylist() == [None, None]
+
+
+@engines
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string()], ids=str)
+def test_text_is_utf_8_whatever_it_declares(engine: EngineName, type_: pa.DataType) -> None:
+    """Text was decoded by somebody; its declaration tells of bytes that are gone."""
+    index = QueryIndex(engine=engine)
+    index.register([Query("q1", "/a[.='é']")])
+    text = "<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>"
+    matcher = index.matcher()
+    assert [list(result.query_ids) for result in matcher.match_batch([text])] == [["q1"]]
+    assert matcher.match_arrow(pa.array([text], type_)).matches.to_pylist() == [[0]]
+    as_bytes = matcher.match_batch([text.encode(), text.encode("latin-1")])
+    assert [list(result.query_ids) for result in as_bytes] == [[], ["q1"]]
+
+
+@pytest.mark.parametrize(
+    "messages", [b"<a/>", "<a/>", [b"<a/>", "<a/>"], [1], pa.array([1]), 7], ids=repr
+)
+def test_what_is_no_message(messages: object) -> None:
+    with pytest.raises(TypeError):
+        index_of("reference").matcher().match_batch(messages)  # type: ignore[arg-type]
+
+
+def test_lists_are_no_arrow_arrays() -> None:
+    with pytest.raises(TypeError):
+        index_of("reference").matcher().match_arrow([b"<a/>"])
+
+
+def test_bytes_like_messages() -> None:
+    batch: list[bytes | bytearray | memoryview] = [
+        b"<c/>", bytearray(b"<c/>"), memoryview(b"x<c/>y")[1:5],
+    ]  # fmt: skip
+    results = index_of("reference").matcher().match_batch(batch)
+    assert [list(result.query_ids) for result in results] == [["q2"]] * 3
+
+
+def test_arrow_input_is_not_copied() -> None:
+    array = pa.array([b"<a/>", b"<b/>"], pa.binary())
+    (chunk,), encoding = message_chunks(array)
+    assert encoding is None
+    assert chunk.buffers()[2].address == array.buffers()[2].address
+    text = pa.array(["<a/>", "<b/>"], pa.string())
+    (chunk,), encoding = message_chunks(text)
+    assert encoding == "UTF-8"
+    assert chunk.buffers()[2].address == text.buffers()[2].address
+
+
+# Limits and options.
+
+
+@engines
+def test_limits_of_index_and_matcher(engine: EngineName) -> None:
+    index = index_of(engine, Limits(depth_max=1))
+    (result,) = index.matcher().match_batch([b"<a><b/></a>"])
+    assert isinstance(result.error, LimitExceededError)
+    assert result.error.params["limit"] == "depth_max"
+    assert "Limits(depth_max=...)" in str(result.error)
+    (result,) = index.freeze().matcher().match_batch([b"<a><b/></a>"])
+    assert isinstance(result.error, LimitExceededError)
+    (result,) = index.freeze().matcher(limits=Limits()).match_batch([b"<a><b/></a>"])
+    assert result.error is None
+
+
+@engines
+@pytest.mark.parametrize("value", [0, -1, 1.5, True])
+def test_options_are_checked(engine: EngineName, value: object) -> None:
+    index = index_of(engine)
+    for make in (index.matcher, index.freeze().matcher):
+        with pytest.raises(ConfigError, match="threads"):
+            make(threads=value)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="cache_bytes_max"):
+            make(cache_bytes_max=value)  # type: ignore[arg-type]
+
+
+@engines
+def test_errors_have_their_families_and_travel(engine: EngineName) -> None:
+    """Errors of messages cross process boundaries: they pickle."""
+    batch = (
+        index_of(engine)
+        .matcher()
+        .match_batch([b"<a", b"<?xml version='1.0' encoding='nonsense'?><a/>", b"<a>\xff</a>"])
+    )
+    kinds = [IllFormedMessageError, EncodingError, EncodingError]
+    for result, kind in zip(batch, kinds, strict=True):
+        error = result.error
+        assert isinstance(error, kind)
+        assert isinstance(error, MessageError)
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), again.code, again.params) == (type(error), error.code, error.params)
+
+
+# Snapshots and threads.
+
+
+@engines
+def test_snapshots_do_not_change(engine: EngineName, tmp_path: Path) -> None:
+    index = index_of(engine)
+    frozen = index.freeze()
+    matcher = frozen.matcher()
+    version = frozen.version
+    index.remove(["q1"])
+    index.register([Query("q4", "//*")])
+    index.compact()
+    assert [list(result.query_ids) for result in matcher.match_batch(MESSAGES)] == EXPECTED
+    assert len(frozen) == 3
+    assert frozen.version == version != index.freeze().version
+    frozen.save(tmp_path / "a")
+    frozen.save(str(tmp_path / "a"))
+    opened = Snapshot.open(str(tmp_path / "a"), engine=engine)
+    assert opened.version == version
+    assert opened.engine == engine
+    assert [list(result.query_ids) for result in opened.matcher().match_batch(MESSAGES)] == EXPECTED
+
+
+@engines
+def test_a_live_matcher_sees_changes_from_the_next_batch_on(engine: EngineName) -> None:
+    index = QueryIndex(engine=engine)
+    matcher = index.matcher()
+    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == []
+    index.register([Query("q1", "/a")])
+    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q1"]
+    index.register([Query("q0", "/*")])
+    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q0", "q1"]
+    index.remove(["q1"])
+    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q0"]
+    index.register([Query("q1", "/b")])
+    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q0"]
+
+
+@engines
+def test_one_matcher_in_many_threads(engine: EngineName) -> None:
+    """The index changes while four threads match; queries that stay are always found."""
+    index = index_of(engine)
+    matcher = index.matcher(threads=2)
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def match() -> None:
+        try:
+            while not stop.is_set():
+                for result, expected in zip(matcher.match_batch(MESSAGES), EXPECTED, strict=True):
+                    assert [q for q in result.query_ids if not q.startswith("x")] == expected
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=match) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for round_ in range(20):
+        ids = [f"x{round_}-{number}" for number in range(5)]
+        index.register([Query(query_id, f"//b[{number}]") for number, query_id in enumerate(ids)])
+        index.remove(ids)
+        if round_ % 3 == 0:
+            index.compact()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
+def test_every_name_of_the_face_is_exported() -> None:
+    import pathcast
+
+    for name in pathcast.__all__:
+        assert getattr(pathcast, name) is not None
+    assert issubclass(PathcastError, Exception)
