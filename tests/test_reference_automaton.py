@@ -98,7 +98,7 @@ def test_descendant_or_self_accepts_at_the_element_itself() -> None:
     nfa, states = combined("/a//@x")
     states["/a//@x"].store_users = 1
     execution = Execution(nfa)
-    matches = []
+    matches: list[tuple[int, ...]] = []
     for element, name in enumerate("ab"):
         for entry in execution.start_element(element, "", name):
             if entry.state is states["/a//@x"]:
