@@ -3,6 +3,19 @@
 from os import PathLike
 from typing import Any, final
 
+__all__ = [
+    "IdTable",
+    "Index",
+    "Matcher",
+    "Snapshot",
+    "SnapshotError",
+    "__version__",
+    "canonical_form",
+    "door_error_codes",
+    "parse",
+    "read_queries",
+]
+
 __version__: str
 
 class SnapshotError(ValueError): ...
@@ -11,6 +24,7 @@ def parse(
     message: bytes, limits: object, encoding: str | None = None
 ) -> dict[str, Any] | tuple[str, dict[str, Any]]: ...
 def door_error_codes() -> list[str]: ...
+def read_queries(path: str | PathLike[str]) -> list[tuple[str, str, dict[str, str]]]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
 @final
 class Index:
@@ -31,7 +45,7 @@ class Index:
 @final
 class Snapshot:
     @staticmethod
-    def open(path: str | PathLike[str]) -> Snapshot: ...
+    def open(path: str | PathLike[str]) -> Snapshot | None: ...
     def save(self, path: str | PathLike[str]) -> None: ...
     def __len__(self) -> int: ...
     @property

@@ -250,17 +250,18 @@ pub struct Snapshot(Arc<snapshot::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
-    /// Opens a file of either kind; the automaton of a file with queries only is rebuilt.
+    /// Opens a file that holds an automaton; None if it holds queries only.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Option<Self>> {
         let opened = py.detach(|| {
             let file = SnapshotFile::open(&path)?;
             if file.kind() == KIND_QUERIES {
-                return rebuild(&file);
+                return Ok(None);
             }
-            snapshot::Snapshot::from_file(file)
+            snapshot::Snapshot::from_file(file).map(Some)
         });
-        Ok(Snapshot(Arc::new(opened.map_err(to_python)?)))
+        let opened = opened.map_err(to_python)?;
+        Ok(opened.map(|snapshot| Snapshot(Arc::new(snapshot))))
     }
 
     /// Writes the file beside its place and renames it.
@@ -316,27 +317,22 @@ impl Snapshot {
     }
 }
 
-fn rebuild(file: &SnapshotFile) -> Result<snapshot::Snapshot, FormatError> {
-    let (queries, namespaces) = queries_of(file)?;
-    let bindings: Vec<Namespaces> = namespaces.iter().cloned().map(Namespaces::new).collect();
-    let mut compiler = Compiler::default();
-    let index = core::Index::default();
-    index.change(|state| {
-        for mut record in queries {
-            let map = record.namespaces as usize;
-            record.namespaces = state.namespace_number(&namespaces[map]);
-            let steps = compiler
-                .compile(record.text, &bindings[map])
-                .map_err(|_| FormatError::Damaged("a query of it cannot be compiled"))?;
-            state
-                .register(record, steps)
-                .map_err(|Duplicate| FormatError::Damaged("an id occurs twice"))?;
-        }
-        Ok::<(), FormatError>(())
-    })?;
-    let snapshot = index.freeze();
-    drop(index);
-    Ok(Arc::into_inner(snapshot).expect("the index that shared it is gone"))
+/// The (id, text, namespaces) of any snapshot file, in the order of the file.
+#[pyfunction]
+pub fn read_queries(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<Vec<(String, String, NamespaceMap)>> {
+    let read = py.detach(|| {
+        let file = SnapshotFile::open(&path)?;
+        let (queries, namespaces) = queries_of(&file)?;
+        let owned = queries.iter().map(|query| {
+            let namespaces = namespaces[query.namespaces as usize].clone();
+            (query.id.to_owned(), query.text.to_owned(), namespaces)
+        });
+        Ok(owned.collect())
+    });
+    read.map_err(to_python)
 }
 
 fn to_python(error: FormatError) -> PyErr {

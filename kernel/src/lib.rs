@@ -17,7 +17,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::door::{door_error_codes, parse};
     #[pymodule_export]
-    use super::index::{IdTable, Index, Snapshot, SnapshotError};
+    use super::index::{IdTable, Index, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
     use super::matcher::Matcher;
     #[pymodule_export]

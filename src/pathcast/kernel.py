@@ -88,7 +88,18 @@ def open_snapshot(path: Path) -> KernelSnapshot:
         OSError: The file cannot be read.
     """
     with _native_errors(path):
-        return KernelSnapshot(native.Snapshot.open(path))
+        snapshot = native.Snapshot.open(path)
+    return _rebuilt(path) if snapshot is None else KernelSnapshot(snapshot)
+
+
+def _rebuilt(path: Path) -> KernelSnapshot:
+    with _native_errors(path):
+        queries = [Query(*row) for row in native.read_queries(path)]
+    index = KernelIndex(native.Index())
+    for query_id, error in index.register(queries, {}).rejected.items():
+        reason = f"its query {query_id} is refused ({error})"
+        raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
+    return index.freeze()
 
 
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
