@@ -1,4 +1,4 @@
-"""The directory source and the ledger, without a JVM: what is found, journalled, shared and read."""
+"""The directory source and the ledger, without a JVM: what is found, shared and read."""
 
 from __future__ import annotations
 
@@ -212,8 +212,8 @@ def test_an_interrupted_write_leaves_the_old_content(
 
 
 def test_two_pipelines_cannot_write_to_one_output(tmp_path: Path) -> None:
-    with sole_writer(tmp_path / "out"):
-        with pytest.raises(ConfigError, match="another pipeline"), sole_writer(tmp_path / "out"):
-            pass
+    second = sole_writer(tmp_path / "out")
+    with sole_writer(tmp_path / "out"), pytest.raises(ConfigError, match="another pipeline"):
+        second.__enter__()
     with sole_writer(tmp_path / "out"):
         pass  # the lock goes with its holder

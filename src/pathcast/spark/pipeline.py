@@ -35,6 +35,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import functions as F
 
 from pathcast.errors import ConfigError, PathcastError
+from pathcast.spark import schemas
 from pathcast.spark.directory import PATTERN, DirectoryOptions, XmlDirectory, list_files
 from pathcast.spark.ledger import Commit, Ledger, Pin, sole_writer
 from pathcast.spark.outputs import Layout, StagedBatch, claim, write_rejected
@@ -207,7 +208,8 @@ class Pipeline:
             if counts.refused:
                 staged.write(found.dead_letters, "dead_letters")
             if counts.matches:
-                table = frame.sparkSession.read.parquet(str(generation.table))
+                reader = frame.sparkSession.read.schema(schemas.SUBSCRIPTIONS)
+                table = reader.parquet(str(generation.table))
                 rows = deliveries(found.matches, table, buckets=self._layout.inbox_buckets)
                 staged.write(rows, "inboxes")
         received = staged.deliveries()

@@ -106,6 +106,9 @@ SETTINGS: tuple[SparkSetting, ...] = (
 )
 """Left out on purpose: `spark.python.udf.pipelined.enabled` crashes workers in Spark 4.3."""
 
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+"""Set to the number of cores, once that is known."""
+
 JVM_OPTIONS = (
     # Stopping a query while foreachBatch runs overflowed the default stack of 1 MB.
     "-Xss8m",
@@ -159,4 +162,8 @@ def local_session(
         builder = builder.config("spark.driver.extraJavaOptions", " ".join(options))
         for key, value in (conf or {}).items():
             builder = builder.config(key, value)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    if SHUFFLE_PARTITIONS not in (conf or {}):
+        # The default of 200 tasks costs a micro-batch more than its rows do.
+        session.conf.set(SHUFFLE_PARTITIONS, str(session.sparkContext.defaultParallelism))
+    return session

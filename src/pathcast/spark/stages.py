@@ -15,12 +15,13 @@ Stages read and write nothing themselves; `pipeline` does.
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pyspark import StorageLevel
+from pyspark import SparkFiles, StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
@@ -31,7 +32,7 @@ from pathcast.spark import schemas
 from pathcast.spark.matching import MatchTask
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from pathcast.limits import Limits
     from pathcast.model import EngineName
@@ -120,10 +121,8 @@ def match_messages(
     path = Path(snapshot_path).absolute()
     _check_columns(df, message_col, id_col)
     version = Snapshot.open(path, engine=engine).version
-    if ship:
-        df.sparkSession.sparkContext.addFile(str(path))
     task = MatchTask(
-        snapshot=path.name if ship else str(path),
+        snapshot=_ship(df.sparkSession, path, version) if ship else str(path),
         version=version,
         shipped=ship,
         ids=ids,
@@ -141,6 +140,22 @@ def match_messages(
         dead_letters=verdicts.where(~fine).select(schemas.DEAD_LETTERS.names),
         snapshot_version=version,
     )
+
+
+def _ship(spark: SparkSession, path: Path, version: str) -> str:
+    """Send a snapshot to all workers, present and future; its name among the files of the job.
+
+    Spark looks at a file that was added for as long as the session lives, and every task fails
+    when it has gone or another one of its name is added. So a copy is added that is named after its
+    content and lies where Spark clears up at the end.
+    """
+    name = f"{version}.snapshot"
+    copy = Path(SparkFiles.getRootDirectory()) / "pathcast" / name
+    if not copy.exists():
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, copy)
+        spark.sparkContext.addFile(str(copy))
+    return name
 
 
 def _check_columns(df: DataFrame, message_col: str, id_col: str) -> None:
