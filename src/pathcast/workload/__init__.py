@@ -6,7 +6,68 @@ Example:
     >>> sorted(generate_queries(graph, QueryParameters(count=2, wildcard=0, descendant=0)))
     ['/a', '/a/b']
 
-Reading a DTD needs lxml (extra `workload`).
+Reading a DTD needs lxml (extra `workload`). Nothing is matched here.
 
 Source: 003, 4.2.1.
 """
+
+from pathcast.workload.demo import DemoParameters, DemoSummary, demo_messages, write_demo
+from pathcast.workload.documents import (
+    DocumentGenerator,
+    GeneratedMessage,
+    generate_documents,
+    generate_messages,
+)
+from pathcast.workload.domains import DOMAINS, Domain, domain_named, plausible_values
+from pathcast.workload.faults import break_message
+from pathcast.workload.packing import (
+    write_message_files,
+    write_message_parquet,
+    write_subscriptions,
+)
+from pathcast.workload.parameters import (
+    DocumentParameters,
+    Fault,
+    PredicateMix,
+    QueryParameters,
+    ValueKind,
+)
+from pathcast.workload.queries import QueryGenerator, generate_queries
+from pathcast.workload.subscriptions import (
+    Subscription,
+    SubscriptionParameters,
+    generate_subscriptions,
+)
+from pathcast.workload.values import IntegerValues, PlausibleValues, ValueSource
+
+__all__ = [
+    "DOMAINS",
+    "DemoParameters",
+    "DemoSummary",
+    "DocumentGenerator",
+    "DocumentParameters",
+    "Domain",
+    "Fault",
+    "GeneratedMessage",
+    "IntegerValues",
+    "PlausibleValues",
+    "PredicateMix",
+    "QueryGenerator",
+    "QueryParameters",
+    "Subscription",
+    "SubscriptionParameters",
+    "ValueKind",
+    "ValueSource",
+    "break_message",
+    "demo_messages",
+    "domain_named",
+    "generate_documents",
+    "generate_messages",
+    "generate_queries",
+    "generate_subscriptions",
+    "plausible_values",
+    "write_demo",
+    "write_message_files",
+    "write_message_parquet",
+    "write_subscriptions",
+]

@@ -133,7 +133,7 @@ class QueryParameters:
         seed: Any whole number; the same seed gives the same queries everywhere.
         depth_max: D, location steps from the root on, those of a nested path included, 1 to 64.
         levels_max: Levels that a query reaches down, counting those that `//` skips, 1 to 128;
-            None takes one more than `depth_max`, as documents of depth D go deeper than D where
+            None takes two more than `depth_max`, as documents of depth D go deeper than D where
             the DTD demands it.
         wildcard: W, probability of `*` at a location step, 0 to 1.
         descendant: DS, probability of `//` at a location step, 0 to 1.

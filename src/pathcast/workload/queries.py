@@ -172,7 +172,7 @@ class QueryGenerator:
             parameters.skip_odds,
         )
         self._steps_max = parameters.depth_max
-        self._levels_max = parameters.levels_max or parameters.depth_max + 1
+        self._levels_max = parameters.levels_max or parameters.depth_max + 2
         self._is_spread = False
         self._weights = self._cumulate(is_spread=False)
         source = _value_source(graph, parameters) if values is None else values
@@ -323,15 +323,18 @@ class QueryGenerator:
 
         At the first call all walks become about as likely, not all children of an element: a
         uniform choice among children visits the few walks of poor subtrees again and again. Each
-        later call moves W and DS, unless they are 0 or 1, a tenth of the way to 0.5. (Rejecting
-        repetitions shifts them as well, but needs ever more attempts.)
+        later call makes paths longer and `//` more frequent, up to one half. (Rejecting repetitions
+        shifts the odds as well, but needs ever more attempts.)
         """
         if not self._is_spread:
             self._is_spread = True
             self._weights = self._cumulate(is_spread=True)
             return
         wildcard, descendant, stop_odds, skip_odds = self._odds
-        self._odds = (_towards_half(wildcard), _towards_half(descendant), stop_odds, skip_odds)
+        if 0 < descendant < 0.5:
+            descendant += (0.5 - descendant) / 5
+            skip_odds += (1 / 3 - skip_odds) / 5
+        self._odds = (wildcard, descendant, stop_odds * 0.8, skip_odds)
 
     def _cumulate(self, *, is_spread: bool) -> list[list[list[float]]] | None:
         """Level -> element -> cumulated probabilities of its children; None for uniform.
@@ -370,10 +373,6 @@ class QueryGenerator:
                 key="nested_paths",
                 reason=f"below {self._root} there is no level for a nested path",
             )
-
-
-def _towards_half(odds: float) -> float:
-    return odds if odds in (0, 1) else odds + (0.5 - odds) / 10
 
 
 def _operator(step: PathStep) -> str:

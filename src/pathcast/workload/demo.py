@@ -1,0 +1,195 @@
+"""The input of the demonstration: messages of three domains and their subscribers' queries.
+
+Example:
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = write_demo(folder, DemoParameters(messages=30, queries=60, subscribers=6))
+    >>> summary.messages, summary.queries, sorted(summary.messages_by_domain)
+    (30, 60, ['alerts', 'news', 'payments'])
+
+Only input is written here; nothing is matched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pathcast.errors import ConfigError
+from pathcast.workload.documents import DocumentGenerator, GeneratedMessage
+from pathcast.workload.domains import domain_named
+from pathcast.workload.packing import (
+    write_message_files,
+    write_message_parquet,
+    write_subscriptions,
+)
+from pathcast.workload.subscriptions import (
+    Subscription,
+    SubscriptionParameters,
+    generate_subscriptions,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoParameters:
+    """What the demonstration gets.
+
+    Attributes:
+        messages: Messages of all domains, 0 to 100,000,000.
+        queries: Standing queries, 0 to 10,000,000.
+        subscribers: Subscribers, 1 to 10,000,000.
+        seed: Any whole number; the same seed gives the same files everywhere.
+        broken_ratio: Share of messages that are broken on purpose, 0 to 1.
+        packing: "files" writes `messages/ID.xml`, "parquet" writes `messages/messages.parquet`.
+        domains: Which domains, in turn.
+    """
+
+    messages: int = 3_000
+    queries: int = 10_000
+    subscribers: int = 1_000
+    seed: int = 0
+    broken_ratio: float = 0.02
+    packing: Literal["files", "parquet"] = "files"
+    domains: tuple[str, ...] = ("alerts", "news", "payments")
+
+    def __post_init__(self) -> None:
+        if self.packing not in ("files", "parquet"):
+            raise ConfigError(
+                "config.invalid",
+                key="packing",
+                reason=f'{self.packing!r} is not "files" or "parquet"',
+            )
+        if not isinstance(self.messages, int) or not 0 <= self.messages <= 100_000_000:
+            raise ConfigError(
+                "config.invalid",
+                key="messages",
+                reason=f"{self.messages!r} is not a whole number from 0 to 100000000",
+            )
+        self.subscriptions()
+
+    def subscriptions(self) -> SubscriptionParameters:
+        """The part of it that concerns subscriptions."""
+        return SubscriptionParameters(
+            queries=self.queries,
+            subscribers=self.subscribers,
+            seed=self.seed,
+            domains=self.domains,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSummary:
+    """What was written.
+
+    Attributes:
+        directory: Where.
+        messages_path: Directory of the messages.
+        subscriptions_path: TSV file of the subscriptions.
+        messages: Number of messages.
+        bytes: Bytes of all messages.
+        messages_by_domain: Domain -> number of messages.
+        faults: Kind of fault -> number of messages broken so on purpose.
+        queries: Number of standing queries.
+        distinct_queries: Number of different texts among them.
+        subscribers: Number of subscribers that have a query.
+    """
+
+    directory: Path
+    messages_path: Path
+    subscriptions_path: Path
+    messages: int
+    bytes: int
+    messages_by_domain: Mapping[str, int]
+    faults: Mapping[str, int]
+    queries: int
+    distinct_queries: int
+    subscribers: int
+
+    @property
+    def broken(self) -> int:
+        """Messages broken on purpose."""
+        return sum(self.faults.values())
+
+
+def write_demo(
+    directory: str | os.PathLike[str], parameters: DemoParameters | None = None
+) -> DemoSummary:
+    """Writes messages and subscriptions.
+
+    Args:
+        directory: Gets `messages/` and `subscriptions.tsv`; made if it is not there. Files of the
+            same names are replaced, others stay.
+        parameters: How much of what; None takes the defaults.
+
+    Raises:
+        MissingDependencyError: lxml is not installed.
+
+    Cost: About 1 ms a message and 10 µs a query.
+    """
+    chosen = DemoParameters() if parameters is None else parameters
+    folder = Path(directory)
+    tally = _Tally()
+    messages = tally.count_messages(demo_messages(chosen))
+    if chosen.packing == "files":
+        write_message_files(messages, folder / "messages")
+    else:
+        write_message_parquet(messages, folder / "messages" / "messages.parquet")
+    rows = tally.count_queries(generate_subscriptions(chosen.subscriptions()))
+    subscriptions_path = write_subscriptions(rows, folder / "subscriptions.tsv")
+    return DemoSummary(
+        directory=folder,
+        messages_path=folder / "messages",
+        subscriptions_path=subscriptions_path,
+        messages=sum(tally.domains.values()),
+        bytes=tally.bytes,
+        messages_by_domain=dict(sorted(tally.domains.items())),
+        faults=dict(sorted(tally.faults.items())),
+        queries=tally.queries,
+        distinct_queries=len(tally.texts),
+        subscribers=len(tally.subscribers),
+    )
+
+
+def demo_messages(parameters: DemoParameters) -> Iterator[GeneratedMessage]:
+    """The messages, the domains in turn; an id begins with its domain's name."""
+    generators: list[DocumentGenerator] = []
+    for name in parameters.domains:
+        domain = domain_named(name)
+        documents = domain.documents(parameters.messages, parameters.seed, parameters.broken_ratio)
+        generators.append(
+            DocumentGenerator(domain.graph(), documents, domain.values(), prefix=name)
+        )
+    for number in range(parameters.messages):
+        turn, place = divmod(number, len(generators))
+        yield generators[place].generate(turn)
+
+
+@dataclass
+class _Tally:
+    """Counts what passes by."""
+
+    domains: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+    queries: int = 0
+    texts: set[str] = field(default_factory=set)
+    subscribers: set[str] = field(default_factory=set)
+
+    def count_messages(self, messages: Iterator[GeneratedMessage]) -> Iterator[GeneratedMessage]:
+        for message in messages:
+            self.domains[message.id.rpartition("-")[0]] += 1
+            self.bytes += len(message.message)
+            if message.fault is not None:
+                self.faults[message.fault.value] += 1
+            yield message
+
+    def count_queries(self, rows: Iterator[Subscription]) -> Iterator[Subscription]:
+        for row in rows:
+            self.queries += 1
+            self.texts.add(row.query)
+            self.subscribers.add(row.subscriber)
+            yield row
