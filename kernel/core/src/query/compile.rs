@@ -8,7 +8,7 @@
 //!
 //! It never accepts what the Python package refuses, and never gives another normal form.
 
-use super::arrange::{add_predicate, arrange, comparison, flipped, or_self};
+use super::arrange::{add_predicate, arrange, or_self};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::canonical_text;
 use super::namespaces::Namespaces;
@@ -95,7 +95,7 @@ fn is_canonical_short(steps: &[Step<'_>]) -> bool {
 }
 
 /// What a path ends in.
-enum End<'q> {
+pub(super) enum End<'q> {
     Element,
     Attribute(NameTest<'q>),
     Text,
@@ -103,7 +103,10 @@ enum End<'q> {
 
 impl<'q> End<'q> {
     /// The condition on the element at the end; none when there is nothing to ask of it.
-    fn condition(self, compare: Option<(Operator, Constant<'q>)>) -> Option<Condition<'q>> {
+    pub(super) fn condition(
+        self,
+        compare: Option<(Operator, Constant<'q>)>,
+    ) -> Option<Condition<'q>> {
         match self {
             End::Attribute(test) => Some(Condition::Attribute { test, compare }),
             End::Text => Some(Condition::Text(compare)),
@@ -114,8 +117,8 @@ impl<'q> End<'q> {
     }
 }
 
-struct Parser<'q> {
-    scanner: Scanner<'q>,
+pub(super) struct Parser<'q> {
+    pub(super) scanner: Scanner<'q>,
     namespaces: &'q Namespaces,
     /// Bytes that namespace URIs add to the canonical text.
     uri_bytes: usize,
@@ -204,7 +207,7 @@ impl<'q> Parser<'q> {
     }
 
     /// The steps of a path after its first slashes; sets whether a `//` waits for a step.
-    fn path(
+    pub(super) fn path(
         &mut self,
         steps: &mut Vec<Step<'q>>,
         is_pending: &mut bool,
@@ -390,165 +393,10 @@ impl<'q> Parser<'q> {
         }
         Ok(stages)
     }
-
-    fn predicate(&mut self, stages: &mut Vec<Stage<'q>>, depth: usize) -> Result<(), Declined> {
-        if depth > DEPTH_MAX {
-            return Err(Declined);
-        }
-        self.scanner.skip(1);
-        let (mut positions, mut conditions) = (Vec::new(), Vec::new());
-        let mut is_first = true;
-        loop {
-            self.scanner.blanks();
-            if let Some(constant) = self.constant()? {
-                self.scanner.blanks();
-                if let (b']', true, Constant::Number(number)) =
-                    (self.scanner.peek(), is_first, &constant)
-                {
-                    positions.push((Operator::Eq, *number));
-                } else {
-                    let operator = flipped(self.operator().ok_or(Declined)?);
-                    self.scanner.blanks();
-                    self.flipped_comparison(
-                        operator,
-                        constant,
-                        &mut positions,
-                        &mut conditions,
-                        depth,
-                    )?;
-                }
-            } else {
-                self.conjunct(&mut positions, &mut conditions, depth)?;
-            }
-            self.scanner.blanks();
-            if self.scanner.take(b']') {
-                add_predicate(stages, positions, conditions);
-                return Ok(());
-            }
-            if !self.scanner.word("and") {
-                return Err(Declined);
-            }
-            is_first = false;
-        }
-    }
-
-    /// What stands after `constant op`.
-    fn flipped_comparison(
-        &mut self,
-        operator: Operator,
-        constant: Constant<'q>,
-        positions: &mut Vec<(Operator, f64)>,
-        conditions: &mut Vec<Condition<'q>>,
-        depth: usize,
-    ) -> Result<(), Declined> {
-        if self.scanner.call("position") {
-            let Constant::Number(number) = constant else { return Err(Declined) };
-            positions.push((operator, number));
-            return Ok(());
-        }
-        let mut steps = Vec::new();
-        let mut is_pending = false;
-        let end = self.path(&mut steps, &mut is_pending, depth)?;
-        let compare = Some(comparison(operator, constant));
-        push(conditions, nested(steps, end, is_pending, compare, depth)?);
-        Ok(())
-    }
-
-    /// A condition that does not begin with a constant.
-    fn conjunct(
-        &mut self,
-        positions: &mut Vec<(Operator, f64)>,
-        conditions: &mut Vec<Condition<'q>>,
-        depth: usize,
-    ) -> Result<(), Declined> {
-        if self.scanner.call("position") {
-            self.scanner.blanks();
-            let operator = self.operator().ok_or(Declined)?;
-            self.scanner.blanks();
-            positions.push((operator, self.scanner.number().ok_or(Declined)?));
-            return Ok(());
-        }
-        let mut steps = Vec::new();
-        let mut is_pending = false;
-        let end = self.path(&mut steps, &mut is_pending, depth)?;
-        self.scanner.blanks();
-        let mut compare = None;
-        if let Some(operator) = self.operator() {
-            self.scanner.blanks();
-            let constant = self.constant()?.ok_or(Declined)?;
-            compare = Some(comparison(operator, constant));
-        }
-        push(conditions, nested(steps, end, is_pending, compare, depth)?);
-        Ok(())
-    }
-
-    fn operator(&mut self) -> Option<Operator> {
-        let (operator, length) = match (self.scanner.peek(), self.scanner.peek_at(1)) {
-            (b'=', _) => (Operator::Eq, 1),
-            (b'!', b'=') | (b'<', b'>') => (Operator::Ne, 2),
-            (b'<', b'=') => (Operator::Le, 2),
-            (b'<', _) => (Operator::Lt, 1),
-            (b'>', b'=') => (Operator::Ge, 2),
-            (b'>', _) => (Operator::Gt, 1),
-            _ => return None,
-        };
-        self.scanner.skip(length);
-        Some(operator)
-    }
-
-    /// A constant, if one begins here.
-    fn constant(&mut self) -> Result<Option<Constant<'q>>, Declined> {
-        if matches!(self.scanner.peek(), b'\'' | b'"') {
-            let text = self.scanner.literal().ok_or(Declined)?;
-            return Ok(Some(Constant::String(Cow::Borrowed(text))));
-        }
-        if !self.scanner.is_number() {
-            return Ok(None);
-        }
-        Ok(Some(Constant::Number(self.scanner.number().ok_or(Declined)?)))
-    }
-}
-
-/// Adds a condition, if there is one; most steps have no more than one.
-fn push<'q>(conditions: &mut Vec<Condition<'q>>, condition: Option<Condition<'q>>) {
-    if let Some(condition) = condition {
-        if conditions.is_empty() {
-            conditions.reserve_exact(1);
-        }
-        conditions.push(condition);
-    }
-}
-
-/// The condition that a path in a predicate is; none when it is always true, as `.` is.
-fn nested<'q>(
-    mut steps: Vec<Step<'q>>,
-    end: End<'q>,
-    is_pending: bool,
-    compare: Option<(Operator, Constant<'q>)>,
-    depth: usize,
-) -> Result<Option<Condition<'q>>, Declined> {
-    let is_element = matches!(end, End::Element);
-    if is_element && is_pending && compare.is_some() {
-        return Err(Declined);
-    }
-    // `//.[@a]` takes its conditions as predicates; a comparison of it is for the slow way.
-    let is_or_self = steps.last().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
-    if is_or_self && compare.is_some() {
-        return Err(Declined);
-    }
-    let condition = end.condition(compare);
-    if steps.is_empty() && !is_pending {
-        return Ok(condition);
-    }
-    if condition.is_some() && depth == DEPTH_MAX {
-        return Err(Declined);
-    }
-    finish(&mut steps, condition, is_pending && !is_element, false);
-    Ok((!steps.is_empty()).then_some(Condition::Nested(steps)))
 }
 
 /// Puts the condition of a path's end where it belongs, and the path in order.
-fn finish<'q>(
+pub(super) fn finish<'q>(
     steps: &mut Vec<Step<'q>>,
     condition: Option<Condition<'q>>,
     is_pending: bool,

@@ -9,6 +9,7 @@ pub mod ast;
 mod canonical;
 mod compile;
 mod namespaces;
+mod predicates;
 mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
