@@ -11,14 +11,14 @@ Reading a DTD needs lxml (extra `workload`). Nothing is matched here.
 Source: 003, 4.2.1.
 """
 
-from pathcast.workload.demo import DemoParameters, DemoSummary, demo_messages, write_demo
+from pathcast.workload.demo import DemoInput, DemoParameters, demo_messages, write_demo
 from pathcast.workload.documents import (
     DocumentGenerator,
     GeneratedMessage,
     generate_documents,
     generate_messages,
 )
-from pathcast.workload.domains import DOMAINS, Domain, domain_named, plausible_values
+from pathcast.workload.domains import DOMAINS, Domain, domain_graph, domain_named, plausible_values
 from pathcast.workload.faults import break_message
 from pathcast.workload.packing import (
     write_message_files,
@@ -42,8 +42,8 @@ from pathcast.workload.values import IntegerValues, PlausibleValues, ValueSource
 
 __all__ = [
     "DOMAINS",
+    "DemoInput",
     "DemoParameters",
-    "DemoSummary",
     "DocumentGenerator",
     "DocumentParameters",
     "Domain",
@@ -60,6 +60,7 @@ __all__ = [
     "ValueSource",
     "break_message",
     "demo_messages",
+    "domain_graph",
     "domain_named",
     "generate_documents",
     "generate_messages",

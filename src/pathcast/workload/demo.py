@@ -3,8 +3,8 @@
 Example:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     summary = write_demo(folder, DemoParameters(messages=30, queries=60, subscribers=6))
-    >>> summary.messages, summary.queries, sorted(summary.messages_by_domain)
+    ...     written = write_demo(folder, messages=30, queries=60, subscribers=6)
+    >>> written.message_count, written.query_count, sorted(written.messages_by_domain)
     (30, 60, ['alerts', 'news', 'payments'])
 
 Only input is written here; nothing is matched.
@@ -82,75 +82,95 @@ class DemoParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class DemoSummary:
+class DemoInput:
     """What was written.
 
     Attributes:
         directory: Where.
-        messages_path: Directory of the messages.
-        subscriptions_path: TSV file of the subscriptions.
-        messages: Number of messages.
+        messages: Directory of the messages.
+        subscriptions: TSV file of the subscriptions.
+        message_count: Messages.
         bytes: Bytes of all messages.
         messages_by_domain: Domain -> number of messages.
         faults: Kind of fault -> number of messages broken so on purpose.
-        queries: Number of standing queries.
-        distinct_queries: Number of different texts among them.
-        subscribers: Number of subscribers that have a query.
+        query_count: Standing queries.
+        distinct_query_count: Different texts among them.
+        subscriber_count: Subscribers that have a query.
     """
 
     directory: Path
-    messages_path: Path
-    subscriptions_path: Path
-    messages: int
+    messages: Path
+    subscriptions: Path
+    message_count: int
     bytes: int
     messages_by_domain: Mapping[str, int]
     faults: Mapping[str, int]
-    queries: int
-    distinct_queries: int
-    subscribers: int
+    query_count: int
+    distinct_query_count: int
+    subscriber_count: int
 
     @property
-    def broken(self) -> int:
+    def broken_count(self) -> int:
         """Messages broken on purpose."""
         return sum(self.faults.values())
 
 
 def write_demo(
-    directory: str | os.PathLike[str], parameters: DemoParameters | None = None
-) -> DemoSummary:
+    directory: str | os.PathLike[str],
+    *,
+    messages: int = 3_000,
+    queries: int = 10_000,
+    subscribers: int = 1_000,
+    seed: int = 0,
+    broken_ratio: float = 0.02,
+    packing: Literal["files", "parquet"] = "files",
+) -> DemoInput:
     """Writes messages and subscriptions.
 
     Args:
         directory: Gets `messages/` and `subscriptions.tsv`; made if it is not there. Files of the
             same names are replaced, others stay.
-        parameters: How much of what; None takes the defaults.
+        messages: As in `DemoParameters`, like those below.
+        queries: Standing queries.
+        subscribers: Subscribers.
+        seed: Any whole number.
+        broken_ratio: Share of messages that are broken on purpose.
+        packing: One file a message, or one Parquet file.
 
     Raises:
+        ConfigError: A value is out of range.
         MissingDependencyError: lxml is not installed.
 
     Cost: About 1 ms a message and 10 µs a query.
     """
-    chosen = DemoParameters() if parameters is None else parameters
+    parameters = DemoParameters(
+        messages=messages,
+        queries=queries,
+        subscribers=subscribers,
+        seed=seed,
+        broken_ratio=broken_ratio,
+        packing=packing,
+    )
     folder = Path(directory)
     tally = _Tally()
-    messages = tally.count_messages(demo_messages(chosen))
-    if chosen.packing == "files":
-        write_message_files(messages, folder / "messages")
+    made = tally.count_messages(demo_messages(parameters))
+    if packing == "files":
+        write_message_files(made, folder / "messages")
     else:
-        write_message_parquet(messages, folder / "messages" / "messages.parquet")
-    rows = tally.count_queries(generate_subscriptions(chosen.subscriptions()))
-    subscriptions_path = write_subscriptions(rows, folder / "subscriptions.tsv")
-    return DemoSummary(
+        write_message_parquet(made, folder / "messages" / "messages.parquet")
+    rows = tally.count_queries(generate_subscriptions(parameters.subscriptions()))
+    subscriptions = write_subscriptions(rows, folder / "subscriptions.tsv")
+    return DemoInput(
         directory=folder,
-        messages_path=folder / "messages",
-        subscriptions_path=subscriptions_path,
-        messages=sum(tally.domains.values()),
+        messages=folder / "messages",
+        subscriptions=subscriptions,
+        message_count=sum(tally.domains.values()),
         bytes=tally.bytes,
         messages_by_domain=dict(sorted(tally.domains.items())),
         faults=dict(sorted(tally.faults.items())),
-        queries=tally.queries,
-        distinct_queries=len(tally.texts),
-        subscribers=len(tally.subscribers),
+        query_count=tally.queries,
+        distinct_query_count=len(tally.texts),
+        subscriber_count=len(tally.subscribers),
     )
 
 

@@ -255,6 +255,16 @@ def domain_named(name: str) -> Domain:
     return DOMAINS[name]
 
 
+def domain_graph(name: str) -> ElementGraph:
+    """The element graph of the domain with this name; needs lxml.
+
+    Raises:
+        ConfigError: There is no such domain.
+        MissingDependencyError: lxml is not installed.
+    """
+    return domain_named(name).graph()
+
+
 def plausible_values(graph: ElementGraph) -> PlausibleValues:
     """The values of the domain that the DTD belongs to; for other DTDs what follows from them."""
     for domain in DOMAINS.values():
