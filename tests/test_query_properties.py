@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query import NormalQuery, canonical_form, canonical_text, normalise, parse
+from pathcast.query import (
+    NormalQuery,
+    canonical_form,
+    canonical_text,
+    names,
+    normalise,
+    parse,
+)
 from query_writer import ATTRIBUTES, NAMES, NUMBERS, STRINGS, Maker, Writer
 
 
@@ -213,3 +220,13 @@ def test_long_run(kernel: ModuleType) -> None:
         at = random.randrange(len(usual))
         end = at + random.randint(0, 3)
         check_kernel_on_garbage(kernel, usual[:at] + random.choice(FRAGMENTS) + usual[end:])
+
+
+def test_compilers_agree_on_the_characters_of_names(kernel: ModuleType) -> None:
+    """At both ends of every range of name characters, where a wrong bound would show."""
+    edges = {ord(char) for char in names.NCNAME if ord(char) > 127}
+    assert len(edges) >= 25
+    around = {edge + step for edge in edges for step in (-1, 0, 1)} - set(range(0xD800, 0xE000))
+    for text in (prefix + chr(code) for code in sorted(around) for prefix in ("", "a", "é")):
+        is_name = names.NCNAME_PATTERN.fullmatch(text) is not None
+        assert (kernel.canonical_form(f"/{text}", {}) is not None) == is_name, ascii(text)
