@@ -3,7 +3,7 @@
 Example:
     >>> import random
     >>> random_split(random.Random(1), ["a", "b", "c", "d"])
-    [['a'], ['b', 'c', 'd']]
+    [['a'], ['b', 'c'], ['d']]
 """
 
 from __future__ import annotations

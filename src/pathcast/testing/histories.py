@@ -4,7 +4,7 @@ Example:
     >>> import random
     >>> steps = random_history(random.Random(5), queries=["/a", "//b"], length=3)
     >>> [type(step).__name__ for step in steps]
-    ['Register', 'Compact', 'Register']
+    ['Match', 'Compact', 'Register']
 
 A history never removes what is not registered; what the queries are is the caller's choice.
 """

@@ -6,8 +6,8 @@ declared anywhere.
 
 Example:
     >>> import random
-    >>> random_message(random.Random(3))[:2]
-    b'<b'
+    >>> random_message(random.Random(11))
+    b'<?p i?><c><c y="2"><![CDATA[2.]]><c><![CDATA[1]]></c></c></c>'
 
 Every random choice comes from the given generator, so a seed, or Hypothesis, replays it.
 """
