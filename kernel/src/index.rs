@@ -108,11 +108,7 @@ impl Index {
                 chunk.push(id.to_str()?, text.to_str()?, number);
             }
             let refused = py.detach(|| self.0.change(|state| chunk.register(state, &mut declined)));
-            rejected.extend(
-                refused
-                    .into_iter()
-                    .map(|(row, why)| (start + row, why.as_str())),
-            );
+            rejected.extend(refused.into_iter().map(|(row, why)| (start + row, why.as_str())));
             py.check_signals()?;
             start = end;
         }
@@ -132,16 +128,7 @@ impl Index {
         let steps = compiler.compile(canonical, Namespaces::NONE).ok()?;
         Some(self.0.change(|state| {
             let namespaces = state.namespace_number(&namespaces);
-            state
-                .register(
-                    QueryRecord {
-                        id,
-                        text,
-                        namespaces,
-                    },
-                    steps,
-                )
-                .is_ok()
+            state.register(QueryRecord { id, text, namespaces }, steps).is_ok()
         }))
     }
 
@@ -149,9 +136,7 @@ impl Index {
     ///
     /// Raises KeyError with the position of the first unknown id.
     fn remove(&self, ids: Vec<String>) -> PyResult<()> {
-        let removed = self
-            .0
-            .change(|state| state.remove(ids.iter().map(String::as_str)));
+        let removed = self.0.change(|state| state.remove(ids.iter().map(String::as_str)));
         removed.map_err(|Unknown(at)| PyKeyError::new_err(at))
     }
 
@@ -167,12 +152,7 @@ impl Index {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Matcher> {
-        Matcher::new(
-            Source::Index(Arc::clone(&self.0)),
-            limits,
-            threads,
-            cache_bytes_max,
-        )
+        Matcher::new(Source::Index(Arc::clone(&self.0)), limits, threads, cache_bytes_max)
     }
 
     /// Bytes that the queries registered since the last freeze occupy.
@@ -220,11 +200,7 @@ impl Chunk {
         for (row, &(middle, end, number)) in self.rows.iter().enumerate() {
             let (id, text) = (&self.text[start..middle], &self.text[middle..end]);
             start = end;
-            let record = QueryRecord {
-                id,
-                text,
-                namespaces: number,
-            };
+            let record = QueryRecord { id, text, namespaces: number };
             match compiler.compile(text, &bindings[&number]) {
                 Err(_) => {
                     declined.insert(id.to_owned());
@@ -282,9 +258,7 @@ impl Snapshot {
     /// JSON object: version, queries, states, plans.
     #[getter]
     fn metadata(&self) -> PyResult<String> {
-        Ok(String::from_utf8(
-            self.0.file().bytes(Tag::Metadata).to_vec(),
-        )?)
+        Ok(String::from_utf8(self.0.file().bytes(Tag::Metadata).to_vec())?)
     }
 
     /// Bytes of the file.
@@ -308,12 +282,7 @@ impl Snapshot {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Matcher> {
-        Matcher::new(
-            Source::Snapshot(Arc::clone(&self.0)),
-            limits,
-            threads,
-            cache_bytes_max,
-        )
+        Matcher::new(Source::Snapshot(Arc::clone(&self.0)), limits, threads, cache_bytes_max)
     }
 }
 
@@ -361,9 +330,7 @@ impl IdTable {
     fn take<'py>(&self, py: Python<'py>, numbers: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         let count = self.0.len();
         if let Some(number) = numbers.iter().find(|&&n| n as usize >= count) {
-            return Err(PyIndexError::new_err(format!(
-                "no query has the number {number}"
-            )));
+            return Err(PyIndexError::new_err(format!("no query has the number {number}")));
         }
         let ids = PyList::empty(py);
         let mut appended = Ok(());
@@ -378,8 +345,7 @@ impl IdTable {
     /// All ids as a large_string array.
     fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut builder = arrow_array::builder::LargeStringBuilder::new();
-        self.0
-            .for_each(0..self.0.len() as u32, |id| builder.append_value(id));
+        self.0.for_each(0..self.0.len() as u32, |id| builder.append_value(id));
         crate::matcher::to_pyarrow(py, &builder.finish())
     }
 }

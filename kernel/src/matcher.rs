@@ -109,14 +109,8 @@ impl Matcher {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
-        let options = Options {
-            limits: limits_of(limits)?,
-            cache_bytes_max,
-        };
-        Ok(Matcher {
-            source,
-            pool: Pool::new(options, threads),
-        })
+        let options = Options { limits: limits_of(limits)?, cache_bytes_max };
+        Ok(Matcher { source, pool: Pool::new(options, threads) })
     }
 }
 
@@ -165,10 +159,7 @@ impl Messages for Column<'_> {
 
     fn bytes(&self) -> usize {
         let (first, last) = match self.values {
-            Values::Small(a) => (
-                a.value_offsets()[0] as i64,
-                a.value_offsets()[a.len()] as i64,
-            ),
+            Values::Small(a) => (a.value_offsets()[0] as i64, a.value_offsets()[a.len()] as i64),
             Values::Large(a) => (a.value_offsets()[0], a.value_offsets()[a.len()]),
         };
         (last - first) as usize
@@ -191,12 +182,7 @@ fn list_array(answer: Answer, messages: &ArrayRef) -> PyResult<ListArray> {
     let field = Arc::new(Field::new("item", DataType::UInt32, true));
     let numbers = Arc::new(UInt32Array::from(answer.numbers));
     let nulls = messages.nulls().cloned();
-    Ok(ListArray::new(
-        field,
-        OffsetBuffer::new(offsets),
-        numbers,
-        nulls,
-    ))
+    Ok(ListArray::new(field, OffsetBuffer::new(offsets), numbers, nulls))
 }
 
 /// An array as a pyarrow array, without a copy.

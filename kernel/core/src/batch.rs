@@ -67,11 +67,7 @@ impl Pool {
     pub fn new(mut options: Options, threads: usize) -> Self {
         let threads = threads.max(1);
         options.cache_bytes_max /= threads;
-        Pool {
-            options,
-            threads,
-            idle: Mutex::default(),
-        }
+        Pool { options, threads, idle: Mutex::default() }
     }
 
     /// Matches a batch. `give_up` is asked now and then, on the calling thread only.
@@ -93,11 +89,7 @@ impl Pool {
         let stop = AtomicBool::new(false);
         let runs = messages.len().div_ceil(RUN);
         // One thread keeps everything in order by itself; more of them hand in run by run.
-        let run_len = if self.threads == 1 {
-            messages.len()
-        } else {
-            RUN
-        };
+        let run_len = if self.threads == 1 { messages.len() } else { RUN };
         let (send, receive) = channel();
         std::thread::scope(|scope| {
             for _ in 0..self.threads.min(runs) {
@@ -140,11 +132,7 @@ impl Pool {
     }
 
     fn take(&self) -> Worker {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.unwrap_or_else(|| Worker::new(self.options.clone()))
     }
 
@@ -191,10 +179,8 @@ impl Answer {
             return Answer::default();
         };
         let rest = parts.as_slice();
-        all.numbers
-            .reserve_exact(rest.iter().map(|part| part.numbers.len()).sum());
-        all.ends
-            .reserve_exact(rest.iter().map(|part| part.ends.len()).sum());
+        all.numbers.reserve_exact(rest.iter().map(|part| part.numbers.len()).sum());
+        all.ends.reserve_exact(rest.iter().map(|part| part.ends.len()).sum());
         for part in parts {
             let before = all.numbers.len();
             all.numbers.extend_from_slice(&part.numbers);

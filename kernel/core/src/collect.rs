@@ -31,11 +31,7 @@ impl Words {
 
 /// Bits `low..high` of a word.
 fn mask_between(low: u32, high: u32) -> u64 {
-    let below_high = if high == 64 {
-        u64::MAX
-    } else {
-        (1 << high) - 1
-    };
+    let below_high = if high == 64 { u64::MAX } else { (1 << high) - 1 };
     below_high & !((1u64 << low) - 1)
 }
 
@@ -102,11 +98,7 @@ impl Collector {
                 _ => groups.push((group, bit)),
             }
         });
-        Words {
-            at: at.into(),
-            bits: bits.into(),
-            groups: groups.into(),
-        }
+        Words { at: at.into(), bits: bits.into(), groups: groups.into() }
     }
 
     #[inline]
@@ -184,18 +176,11 @@ mod tests {
         let mut removed = vec![0u64; 2];
         removed[1] |= 1; // 64
         collector.drain_into(&mut numbers, Some(&removed));
-        let expected: Vec<u32> = [4, 5]
-            .into_iter()
-            .chain(61..64)
-            .chain(65..71)
-            .chain(5001..5131)
-            .collect();
+        let expected: Vec<u32> =
+            [4, 5].into_iter().chain(61..64).chain(65..71).chain(5001..5131).collect();
         assert_eq!(numbers, expected);
         numbers.clear();
         collector.drain_into(&mut numbers, None);
-        assert!(
-            numbers.is_empty(),
-            "draining must leave nothing for the next message"
-        );
+        assert!(numbers.is_empty(), "draining must leave nothing for the next message");
     }
 }

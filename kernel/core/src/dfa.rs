@@ -88,10 +88,7 @@ pub struct LazyDfa {
 impl LazyDfa {
     /// An empty cache whose words count query numbers from `offset`.
     pub fn new(offset: QueryNumber) -> Self {
-        LazyDfa {
-            offset,
-            ..LazyDfa::default()
-        }
+        LazyDfa { offset, ..LazyDfa::default() }
     }
 
     /// Bytes held, as counted when entries were made.
@@ -129,11 +126,7 @@ impl LazyDfa {
         reached.reserve(tree.len());
         let mut misses = 0;
         for (&name, &parent) in tree.name.iter().zip(&tree.parent) {
-            let from = if parent == NONE {
-                INITIAL
-            } else {
-                reached[parent as usize]
-            };
+            let from = if parent == NONE { INITIAL } else { reached[parent as usize] };
             let class = self.class_of_name[name as usize];
             let to = match self.transitions.get(&(from, class)) {
                 Some(&to) => to,
@@ -185,9 +178,7 @@ impl LazyDfa {
         }
         for name in self.class_of_name.len()..names.len() {
             let name = name as NameId;
-            let class = nfa
-                .symbols()
-                .class(names.uri(name), names.local(name), &mut self.buffer);
+            let class = nfa.symbols().class(names.uri(name), names.local(name), &mut self.buffer);
             let next = self.classes.len() as ClassId;
             let id = *self.class_index.entry(class).or_insert(next);
             if id == next {
@@ -199,12 +190,7 @@ impl LazyDfa {
 
     fn make_transition<N: Nfa>(&mut self, nfa: &N, from: DfaState, class: ClassId) -> DfaState {
         let active = &self.states[from as usize];
-        let sources: Vec<BlockId> = active
-            .reached
-            .iter()
-            .chain(&active.looping)
-            .copied()
-            .collect();
+        let sources: Vec<BlockId> = active.reached.iter().chain(&active.looping).copied().collect();
         let mut looping = active.looping.to_vec();
         let mut reached = Vec::new();
         for block in sources {
@@ -261,9 +247,7 @@ impl LazyDfa {
     }
 
     fn merge<N: Nfa>(&mut self, nfa: &N, blocks: &[BlockId]) -> BlockId {
-        let states = blocks
-            .iter()
-            .flat_map(|&b| self.blocks[b as usize].states.iter().copied());
+        let states = blocks.iter().flat_map(|&b| self.blocks[b as usize].states.iter().copied());
         let states = states.collect();
         self.intern_block(nfa, states)
     }
@@ -271,9 +255,8 @@ impl LazyDfa {
     fn intern_block<N: Nfa>(&mut self, nfa: &N, mut states: Vec<StateId>) -> BlockId {
         normalise(&mut states);
         let key = hash_ids(&[&states]);
-        if let Some(&known) = self
-            .block_index
-            .find(key, |&b| *self.blocks[b as usize].states == *states)
+        if let Some(&known) =
+            self.block_index.find(key, |&b| *self.blocks[b as usize].states == *states)
         {
             return known;
         }
@@ -282,8 +265,7 @@ impl LazyDfa {
             nfa.accepted(state, &mut self.ranges);
             nfa.plans(state, &mut plans);
         }
-        self.collector
-            .reserve(self.offset as usize + nfa.query_count());
+        self.collector.reserve(self.offset as usize + nfa.query_count());
         for range in self.ranges.drain(..) {
             self.collector.add_range(&range, self.offset);
         }
@@ -297,8 +279,7 @@ impl LazyDfa {
             below: UNKNOWN,
         });
         let blocks = &self.blocks;
-        self.block_index
-            .insert_unique(key, id, |&b| hash_ids(&[&blocks[b as usize].states]));
+        self.block_index.insert_unique(key, id, |&b| hash_ids(&[&blocks[b as usize].states]));
         id
     }
 

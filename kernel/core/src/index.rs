@@ -68,10 +68,7 @@ pub struct IdTable {
 impl IdTable {
     /// The ids of a snapshot.
     pub fn of_snapshot(snapshot: Arc<Snapshot>) -> IdTable {
-        IdTable {
-            base: Some(snapshot),
-            delta: Arc::default(),
-        }
+        IdTable { base: Some(snapshot), delta: Arc::default() }
     }
 
     /// Number of query numbers, removed ones counted.
@@ -157,10 +154,7 @@ impl Index {
     /// Merges base and delta into a new base without the removed queries, and returns it.
     /// Waits for batches under way. Cost: about 1.5 µs a query.
     pub fn freeze(&self) -> Arc<Snapshot> {
-        let _renumbering = self
-            .renumbering
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _renumbering = self.renumbering.write().unwrap_or_else(PoisonError::into_inner);
         write(&self.state).merge()
     }
 
@@ -209,10 +203,7 @@ impl IndexState {
 
     /// The ids of the numbers of now.
     pub fn ids(&self) -> IdTable {
-        IdTable {
-            base: self.base.clone(),
-            delta: Arc::clone(&self.delta_ids),
-        }
+        IdTable { base: self.base.clone(), delta: Arc::clone(&self.delta_ids) }
     }
 
     /// Bytes held by the delta.
@@ -249,14 +240,10 @@ impl IndexState {
             return Err(Duplicate);
         }
         let number = self.delta.insert(steps);
-        let mut ids = self
-            .delta_ids
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut ids = self.delta_ids.write().unwrap_or_else(PoisonError::into_inner);
         ids.push(record.id);
         let hash = hash(record.id);
-        self.by_id
-            .insert_unique(hash, number, |&n| self::hash(ids.get(n as usize)));
+        self.by_id.insert_unique(hash, number, |&n| self::hash(ids.get(n as usize)));
         drop(ids);
         self.delta_texts.push(record.text);
         self.delta_namespaces.push(record.namespaces);
@@ -306,9 +293,9 @@ impl IndexState {
         let base_len = self.base_len() as u32;
         let is_live = |number: &QueryNumber| !self.is_removed(*number);
         let ids = read(&self.delta_ids);
-        let in_delta = self.by_id.find(hash(id), |&n| {
-            ids.get(n as usize) == id && !self.is_removed(base_len + n)
-        });
+        let in_delta = self
+            .by_id
+            .find(hash(id), |&n| ids.get(n as usize) == id && !self.is_removed(base_len + n));
         in_delta
             .map(|&n| base_len + n)
             .or_else(|| self.base.as_ref()?.number_of(id).filter(is_live))

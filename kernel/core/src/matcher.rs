@@ -27,10 +27,7 @@ pub struct Options {
 
 /// Counters of a batch; see `pathcast.model.BatchStats`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "described once, in the Python class of the same fields"
-)]
+#[expect(missing_docs, reason = "described once, in the Python class of the same fields")]
 pub struct Stats {
     pub messages: u64,
     pub bytes: u64,
@@ -84,13 +81,7 @@ pub struct View<'v> {
 impl<'v> View<'v> {
     /// A snapshot alone.
     pub fn of_snapshot(snapshot: &'v Snapshot) -> Self {
-        View {
-            base: Some(snapshot),
-            delta: None,
-            removed: None,
-            generation: 1,
-            revision: 1,
-        }
+        View { base: Some(snapshot), delta: None, removed: None, generation: 1, revision: 1 }
     }
 
     /// A changing index.
@@ -297,9 +288,7 @@ impl Runner {
         let tree = run.message.tree;
         let known = self.dfa.len() as u64;
         self.elements_since_reset += tree.len() as u64;
-        let misses = self
-            .dfa
-            .run(nfa, run.names, tree, &mut self.reached, run.cache_bytes_max);
+        let misses = self.dfa.run(nfa, run.names, tree, &mut self.reached, run.cache_bytes_max);
         let Some(misses) = misses else {
             run.stats.cache_misses += self.dfa.len() as u64 - known;
             run.stats.cache_resets += 1;
@@ -341,15 +330,10 @@ impl Runner {
     /// Selection Postponed and NP-Filter (paper 003, sections 5.2 and 6): the plans whose main path
     /// ends somewhere are checked at the elements where it ends.
     fn postprocess<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
-        if !self
-            .distinct
-            .iter()
-            .any(|&state| self.dfa.planned(state).next().is_some())
-        {
+        if !self.distinct.iter().any(|&state| self.dfa.planned(state).next().is_some()) {
             return;
         }
-        self.grouping
-            .group(&self.distinct, &self.reached, self.dfa.len());
+        self.grouping.group(&self.distinct, &self.reached, self.dfa.len());
         for (group, &state) in self.distinct.iter().enumerate() {
             let ends = self.grouping.elements(group);
             for block in self.dfa.planned(state) {
@@ -369,25 +353,22 @@ impl Runner {
     fn run_nfa<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
         let (ranges, plans, marks) = (&mut self.ranges, &mut self.plans, &mut self.marks);
         let offset = self.offset;
-        self.stack
-            .run(nfa, run.names, run.message.tree, |element, state| {
-                nfa.accepted(state, ranges);
-                nfa.plans(state, plans);
-                for plan in plans.drain(..) {
-                    let is_satisfied = marks.plans[plan as usize] == marks.now;
-                    if !is_satisfied
-                        && nfa
-                            .plan(plan)
-                            .holds(run.message, run.names, &[element], run.post)
-                    {
-                        marks.plans[plan as usize] = marks.now;
-                        nfa.plan_numbers(plan, ranges);
-                    }
+        self.stack.run(nfa, run.names, run.message.tree, |element, state| {
+            nfa.accepted(state, ranges);
+            nfa.plans(state, plans);
+            for plan in plans.drain(..) {
+                let is_satisfied = marks.plans[plan as usize] == marks.now;
+                if !is_satisfied
+                    && nfa.plan(plan).holds(run.message, run.names, &[element], run.post)
+                {
+                    marks.plans[plan as usize] = marks.now;
+                    nfa.plan_numbers(plan, ranges);
                 }
-                for range in ranges.drain(..) {
-                    run.collector.add_range(&range, offset);
-                }
-            });
+            }
+            for range in ranges.drain(..) {
+                run.collector.add_range(&range, offset);
+            }
+        });
     }
 
     fn drain_ranges(&mut self, collector: &mut Collector) {

@@ -42,9 +42,7 @@ impl RunTimeStack {
             self.names_generation = names.generation();
         }
         for name in self.class_of_name.len() as u32..names.len() as u32 {
-            let class = nfa
-                .symbols()
-                .class(names.uri(name), names.local(name), &mut self.buffer);
+            let class = nfa.symbols().class(names.uri(name), names.local(name), &mut self.buffer);
             self.class_of_name.push(class);
         }
         self.pop_to(0);

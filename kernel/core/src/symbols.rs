@@ -94,9 +94,7 @@ impl SymbolTable {
 
     /// The symbol of a name test in canonical notation, if some query uses it.
     pub fn find(&self, notation: &str) -> Option<Symbol> {
-        self.index
-            .find(hash(notation), |&symbol| self.notation(symbol) == notation)
-            .copied()
+        self.index.find(hash(notation), |&symbol| self.notation(symbol) == notation).copied()
     }
 
     /// Which name tests an expanded name satisfies.
@@ -161,19 +159,11 @@ mod tests {
         let mut buffer = String::new();
         assert_eq!(
             table.class("u", "a", &mut buffer),
-            Class {
-                exact,
-                in_namespace,
-                any_namespace
-            }
+            Class { exact, in_namespace, any_namespace }
         );
         assert_eq!(
             table.class("", "a", &mut buffer),
-            Class {
-                exact: plain,
-                in_namespace: EPSILON,
-                any_namespace
-            }
+            Class { exact: plain, in_namespace: EPSILON, any_namespace }
         );
         assert_eq!(table.class("v", "b", &mut buffer), Class::default());
     }

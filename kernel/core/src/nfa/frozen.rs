@@ -142,14 +142,9 @@ impl FrozenNfa<'_> {
             within(state.first_query, state.query_count, queries)
                 && (state.plans == NO_PLANS || (state.plans as usize) < self.spans.len())
         });
-        let spans_ok = self
-            .spans
-            .iter()
-            .all(|s| within(s.first_plan, s.plan_count, self.plans.len()));
-        let plans_ok = self
-            .plans
-            .iter()
-            .all(|p| within(p.first_query, p.query_count, queries));
+        let spans_ok =
+            self.spans.iter().all(|s| within(s.first_plan, s.plan_count, self.plans.len()));
+        let plans_ok = self.plans.iter().all(|p| within(p.first_query, p.query_count, queries));
         (!states_ok || !spans_ok || !plans_ok).then_some("a record names what is not there")
     }
 }

@@ -31,7 +31,7 @@ struct State {
 struct PlanEntry {
     state: StateId,
     text: Box<str>,
-    compiled: OnceLock<Box<Plan>>,
+    compiled: OnceLock<Plan>,
     first_query: QueryNumber,
     next: PlanId,
 }
@@ -64,12 +64,7 @@ impl Default for GrowingNfa {
     fn default() -> Self {
         GrowingNfa {
             symbols: SymbolTable::default(),
-            states: vec![State {
-                parent: END,
-                symbol: EPSILON,
-                first_query: END,
-                first_plan: END,
-            }],
+            states: vec![State { parent: END, symbol: EPSILON, first_query: END, first_plan: END }],
             transitions: HashTable::new(),
             plans: Vec::new(),
             plan_index: HashTable::new(),
@@ -144,18 +139,12 @@ impl GrowingNfa {
             return target;
         }
         let target = self.states.len() as StateId;
-        self.states.push(State {
-            parent: state,
-            symbol,
-            first_query: END,
-            first_plan: END,
-        });
+        self.states.push(State { parent: state, symbol, first_query: END, first_plan: END });
         let states = &self.states;
-        self.transitions
-            .insert_unique(hash(state, symbol), target, |&t| {
-                let s = &states[t as usize];
-                hash(s.parent, s.symbol)
-            });
+        self.transitions.insert_unique(hash(state, symbol), target, |&t| {
+            let s = &states[t as usize];
+            hash(s.parent, s.symbol)
+        });
         target
     }
 
@@ -194,11 +183,7 @@ impl GrowingNfa {
     /// Where a query ends.
     pub fn terminal(&self, number: QueryNumber) -> Terminal {
         let code = self.terminals[number as usize];
-        if code & IS_PLAN == 0 {
-            Terminal::State(code)
-        } else {
-            Terminal::Plan(code & !IS_PLAN)
-        }
+        if code & IS_PLAN == 0 { Terminal::State(code) } else { Terminal::Plan(code & !IS_PLAN) }
     }
 
     /// State and canonical text of a plan.
@@ -272,9 +257,7 @@ impl Nfa for GrowingNfa {
 
     fn plan(&self, plan: PlanId) -> &Plan {
         let entry = &self.plans[plan as usize];
-        entry
-            .compiled
-            .get_or_init(|| Box::new(plan_of(&entry.text)))
+        entry.compiled.get_or_init(|| plan_of(&entry.text))
     }
 
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {

@@ -42,11 +42,7 @@ pub fn freeze(
     let mut records: Vec<StateRecord> = states
         .first_child
         .iter()
-        .map(|&first_child| StateRecord {
-            first_child,
-            plans: NO_PLANS,
-            ..StateRecord::default()
-        })
+        .map(|&first_child| StateRecord { first_child, plans: NO_PLANS, ..StateRecord::default() })
         .collect();
     let mut spans: Vec<PlanSpan> = Vec::new();
     for (&state, end) in ends.states.iter().zip(&ends.accepts) {
@@ -127,9 +123,8 @@ impl Ranking {
         for state in (1..used.len()).filter(|&s| used[s]) {
             is_used[nfa.origin(state as StateId).1 as usize] = true;
         }
-        let mut old: Vec<Symbol> = (FIRST_NAME..table.len() as Symbol)
-            .filter(|&s| is_used[s as usize])
-            .collect();
+        let mut old: Vec<Symbol> =
+            (FIRST_NAME..table.len() as Symbol).filter(|&s| is_used[s as usize]).collect();
         old.sort_unstable_by_key(|&s| table.notation(s));
         let mut new: Vec<Symbol> = (0..table.len() as Symbol).collect();
         let (mut offsets, mut text) = (vec![0], String::new());
@@ -172,10 +167,7 @@ impl LevelOrder {
                 .map(|&state| {
                     let (parent, symbol) = nfa.origin(state);
                     let parent = u64::from(number[parent as usize]);
-                    (
-                        parent << 32 | u64::from(symbols.new[symbol as usize]),
-                        state,
-                    )
+                    (parent << 32 | u64::from(symbols.new[symbol as usize]), state)
                 })
                 .collect();
             keys.sort_unstable();
@@ -194,11 +186,7 @@ impl LevelOrder {
         for state in 0..states {
             first_child[state + 1] += first_child[state];
         }
-        LevelOrder {
-            number,
-            symbol,
-            first_child,
-        }
+        LevelOrder { number, symbol, first_child }
     }
 }
 
@@ -230,8 +218,7 @@ impl Ends {
             .map(|s| (reversed_prefix(nfa, symbols, s), s))
             .collect();
         states.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0)
-                .then_with(|| compare_reversed(nfa, symbols, a.1, b.1))
+            a.0.cmp(&b.0).then_with(|| compare_reversed(nfa, symbols, a.1, b.1))
         });
         let states: Vec<StateId> = states.into_iter().map(|(_, state)| state).collect();
         let mut rank = vec![0u32; nfa.state_count()];
@@ -246,9 +233,7 @@ impl Ends {
             }
         };
         queries.sort_unstable_by(|a, b| {
-            key(a)
-                .cmp(&key(b))
-                .then_with(|| a.record.id.cmp(b.record.id))
+            key(a).cmp(&key(b)).then_with(|| a.record.id.cmp(b.record.id))
         });
 
         let mut accepts = vec![Accepts::default(); states.len()];
@@ -276,12 +261,7 @@ impl Ends {
             }
             *count += 1;
         }
-        Ends {
-            states,
-            accepts,
-            plans,
-            plan_records,
-        }
+        Ends { states, accepts, plans, plan_records }
     }
 }
 

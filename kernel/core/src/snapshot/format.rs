@@ -127,22 +127,16 @@ impl SnapshotFile {
         let format = u32_at(all, 8);
         if u32_at(all, 36) != crc32fast::hash(&all[..36]) || all[40..HEADER].iter().any(|&b| b != 0)
         {
-            return Err(FormatError::Damaged(
-                "the header does not match its checksum",
-            ));
+            return Err(FormatError::Damaged("the header does not match its checksum"));
         }
         if format != FORMAT {
             return Err(FormatError::Version(format));
         }
         if u64_at(all, 24) != all.len() as u64 {
-            return Err(FormatError::Damaged(
-                "the length is not the one that was written",
-            ));
+            return Err(FormatError::Damaged("the length is not the one that was written"));
         }
         if u32_at(all, 32) != crc32fast::hash(&all[HEADER..]) {
-            return Err(FormatError::Damaged(
-                "the content does not match its checksum",
-            ));
+            return Err(FormatError::Damaged("the content does not match its checksum"));
         }
         let kind = u32_at(all, 12);
         if kind > KIND_QUERIES {
@@ -157,9 +151,7 @@ impl SnapshotFile {
                 return Err(fault);
             }
             let (tag, start, length) = (u32_at(all, at), u64_at(all, at + 8), u64_at(all, at + 16));
-            let end = start
-                .checked_add(length)
-                .filter(|&end| end <= all.len() as u64);
+            let end = start.checked_add(length).filter(|&end| end <= all.len() as u64);
             let Some(end) = end else { return Err(fault) };
             if start % ALIGN as u64 != 0 {
                 return Err(fault);
@@ -168,11 +160,7 @@ impl SnapshotFile {
                 *section = (start as usize, end as usize);
             }
         }
-        Ok(SnapshotFile {
-            bytes,
-            kind,
-            sections,
-        })
+        Ok(SnapshotFile { bytes, kind, sections })
     }
 
     /// Automaton or queries only.
@@ -269,11 +257,7 @@ impl<'a> FileBuilder<'a> {
         all[32..36].copy_from_slice(&body.to_le_bytes());
         let header = crc32fast::hash(&all[..36]);
         all[36..40].copy_from_slice(&header.to_le_bytes());
-        SnapshotFile {
-            bytes: Bytes::Built(words),
-            kind,
-            sections,
-        }
+        SnapshotFile { bytes: Bytes::Built(words), kind, sections }
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Snapshot {
     symbols: SymbolTable,
     namespaces: Vec<NamespaceMap>,
     /// Plans that have been needed so far.
-    plans: OnceLock<Box<[OnceLock<Box<Plan>>]>>,
+    plans: OnceLock<Box<[OnceLock<Plan>]>>,
 }
 
 impl Snapshot {
@@ -66,12 +66,7 @@ impl Snapshot {
         if symbols.len() != crate::symbols::FIRST_NAME as usize + offsets.len() - 1 {
             return Err(FormatError::Damaged("a symbol occurs twice"));
         }
-        Ok(Snapshot {
-            file,
-            symbols,
-            namespaces,
-            plans: OnceLock::new(),
-        })
+        Ok(Snapshot { file, symbols, namespaces, plans: OnceLock::new() })
     }
 
     /// Number of queries.
@@ -127,10 +122,7 @@ impl Snapshot {
 
     /// The automaton, for one run.
     pub fn nfa(&self) -> SnapshotNfa<'_> {
-        SnapshotNfa {
-            arrays: frozen(&self.file),
-            snapshot: self,
-        }
+        SnapshotNfa { arrays: frozen(&self.file), snapshot: self }
     }
 
     /// Canonical text of a plan.
@@ -180,7 +172,7 @@ impl Nfa for SnapshotNfa<'_> {
             .snapshot
             .plans
             .get_or_init(|| (0..self.plan_count()).map(|_| OnceLock::new()).collect());
-        slots[plan as usize].get_or_init(|| Box::new(plan_of(self.snapshot.plan_text(plan))))
+        slots[plan as usize].get_or_init(|| plan_of(self.snapshot.plan_text(plan)))
     }
 
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
@@ -249,10 +241,7 @@ fn check_automaton(file: &SnapshotFile) -> Option<&'static str> {
         return Some("the order of the ids is not one of all queries");
     }
     let symbols = file.array::<u32>(Tag::SymbolOffsets);
-    let symbols_ok = is_offsets(
-        symbols.iter().map(|&o| u64::from(o)),
-        file.bytes(Tag::Symbols),
-    );
+    let symbols_ok = is_offsets(symbols.iter().map(|&o| u64::from(o)), file.bytes(Tag::Symbols));
     if !symbols_ok {
         return Some("the symbols do not fit their offsets");
     }
@@ -260,10 +249,7 @@ fn check_automaton(file: &SnapshotFile) -> Option<&'static str> {
     if !check_texts(file, Tag::PlanOffsets, Tag::PlanTexts, nfa.plans.len()) {
         return Some("the plans do not fit their offsets");
     }
-    nfa.fault(
-        crate::symbols::FIRST_NAME as usize + symbols.len() - 1,
-        queries,
-    )
+    nfa.fault(crate::symbols::FIRST_NAME as usize + symbols.len() - 1, queries)
 }
 
 fn check_texts(file: &SnapshotFile, offsets: Tag, texts: Tag, count: usize) -> bool {
