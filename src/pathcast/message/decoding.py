@@ -31,8 +31,8 @@ _ALIASES: Final = {
     "utf-16-le": "utf-16le",
     "utf-16-be": "utf-16be",
     "us-ascii": "us-ascii ascii ansi_x3.4-1968",
-    "iso-8859-1": "iso-8859-1 iso8859-1 iso88591 iso_8859-1 iso_8859-1:1987 latin1 l1 iso-ir-100 "
-    "cp819 ibm819 csisolatin1",
+    "iso-8859-1": "iso-8859-1 iso8859-1 iso88591 iso_8859-1 iso_8859-1:1987 latin1 latin-1 l1 "
+    "iso-ir-100 cp819 ibm819 csisolatin1",
     "iso-8859-2": "iso-8859-2 iso8859-2 iso_8859-2 latin2 l2",
     "iso-8859-3": "iso-8859-3 iso8859-3 iso_8859-3 latin3 l3",
     "iso-8859-4": "iso-8859-4 iso8859-4 iso_8859-4 latin4 l4",
@@ -182,7 +182,7 @@ def _decode(body: bytes, codec: str, mark: int) -> str:
         if codec == "windows-1252":
             return _decode_windows_1252(body)
         before = body[: error.start].decode(codec, "replace")
-        line, column = _line_and_column(before)
+        line, column = line_and_column(before)
         raise EncodingError(
             "encoding.invalid",
             line=line,
@@ -204,7 +204,8 @@ def _decode_windows_1252(body: bytes) -> str:
 _UNASSIGNED_1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
 
 
-def _line_and_column(before: str) -> tuple[int, int]:
+def line_and_column(before: str) -> tuple[int, int]:
+    """Line and column, from 1, of what follows a text."""
     ends = re.split(r"\r\n|\r|\n", before)
     return len(ends), len(ends[-1]) + 1
 

@@ -17,6 +17,7 @@ Example:
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Final, Never
 from xml.parsers import expat
@@ -30,7 +31,12 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.limits import Limits
-from pathcast.message.decoding import DecodedMessage, check_declared, decode_message
+from pathcast.message.decoding import (
+    DecodedMessage,
+    check_declared,
+    decode_message,
+    line_and_column,
+)
 from pathcast.message.expansion import check_expansion, refuse_expansion
 from pathcast.message.tree import NO_ELEMENT, ExpandedName, MessageTree
 
@@ -39,6 +45,7 @@ _SEPARATOR: Final = "\x1f"
 
 _XML_URI: Final = "http://www.w3.org/XML/1998/namespace"
 _XMLNS_URI: Final = "http://www.w3.org/2000/xmlns/"
+_ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VERSION: Final = re.compile(r"1\.[0-9]+")
 _ATTRIBUTE_NAME: Final = re.compile(rb"([^\s=/>\"']+)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 
@@ -96,9 +103,33 @@ def parse_message(
     limits = limits or Limits()
     _check_size(len(message), limits)
     decoded = decode_message(message, encoding)
-    data = decoded.text.encode()
-    _check_size(len(data), limits)
-    return _Reader(decoded, data, len(message), limits).run()
+    _check_size(len(decoded.text.encode()), limits)
+    # Reading stops short of the first character that XML does not have; expat would take some of
+    # them for another encoding. An end met there is that character's fault.
+    illegal = _ILLEGAL.search(decoded.text)
+    legal = decoded.text[: illegal.start()] if illegal else decoded.text
+    reader = _Reader(decoded, legal.encode(), len(message), limits)
+    if illegal is None:
+        return reader.run()
+    with contextlib.suppress(_EndError):
+        reader.run()
+    raise _fault_at(decoded, illegal.start(), "xml.character", character=_name(illegal[0]))
+
+
+def _name(character: str) -> str:
+    return f"U+{ord(character):04X}"
+
+
+def _fault_at(
+    decoded: DecodedMessage, characters: int, code: str, **params: Param
+) -> IllFormedMessageError:
+    line, column = line_and_column(decoded.text[:characters])
+    offset = decoded.offset(characters)
+    return IllFormedMessageError(code, line=line, column=column, offset=offset, **params)
+
+
+class _EndError(IllFormedMessageError):
+    """The message ends too early."""
 
 
 def _check_size(size: int, limits: Limits) -> None:
@@ -153,6 +184,9 @@ class _Reader:
         return parser
 
     def run(self) -> MessageTree:
+        if self._decoded.text.startswith("\ufeff"):
+            # A second byte order mark is a character; expat would skip it.
+            raise _fault_at(self._decoded, 0, "xml.outside")
         check_expansion(self._data, self._message_bytes, self._limits)
         try:
             self._parser.Parse(self._data, True)
@@ -181,7 +215,8 @@ class _Reader:
             ) from None
         code = _CODES.get(error.code, "xml.syntax")
         names = self._names_at(code, self._parser.ErrorByteIndex)
-        raise IllFormedMessageError(code, reason=reason, **names, **place) from None
+        kind = _EndError if code == "xml.end" else IllFormedMessageError
+        raise kind(code, reason=reason, **names, **place) from None
 
     def _names_at(self, code: str, index: int) -> dict[str, Param]:
         """What the sentence of an error names, as far as the text at its place tells."""
@@ -197,9 +232,10 @@ class _Reader:
         return {"name": found[1], "reference": found[0]}
 
     def _place(self, line: int, column: int, index: int) -> dict[str, Param]:
+        index = max(index, 0)
         offset = self._decoded.mark + index
         if self._decoded.codec not in ("utf-8", "us-ascii"):
-            characters = len(self._data[: max(index, 0)].decode("utf-8", "replace"))
+            characters = len(self._data[:index].decode("utf-8", "replace"))
             offset = self._decoded.offset(characters)
         return {"line": line, "column": column, "offset": offset}
 

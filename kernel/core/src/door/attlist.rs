@@ -6,9 +6,8 @@ use super::refusal::{Code, Step};
 use super::value::{ValueReader, check_value_size, collapse};
 
 /// Types that are one word; a longer one before those it begins with.
-const WORD_TYPES: [&str; 8] = [
-    "CDATA", "IDREFS", "IDREF", "ID", "ENTITIES", "ENTITY", "NMTOKENS", "NMTOKEN",
-];
+const WORD_TYPES: [&str; 8] =
+    ["CDATA", "IDREFS", "IDREF", "ID", "ENTITIES", "ENTITY", "NMTOKENS", "NMTOKEN"];
 
 impl Subset<'_> {
     /// From the byte after `<!ATTLIST` on; gives the byte after the declaration.
@@ -48,9 +47,7 @@ impl Subset<'_> {
             let at = self.space(text, at)?;
             return Ok((false, self.enumeration(text, at, true)?));
         }
-        let word = WORD_TYPES
-            .iter()
-            .find_map(|word| Some((*word, self.keyword(text, at, word)?)));
+        let word = WORD_TYPES.iter().find_map(|word| Some((*word, self.keyword(text, at, word)?)));
         match word {
             Some((word, end)) => Ok((word == "CDATA", end)),
             None => Err(self.wrong(text, at, "a type of attribute")),
@@ -63,11 +60,7 @@ impl Subset<'_> {
         let mut at = self.expect(text, at, b'(')?;
         loop {
             at = skip_space(bytes, at);
-            at = if is_notation {
-                self.entity_name(text, at)?.1
-            } else {
-                self.token(text, at)?
-            };
+            at = if is_notation { self.entity_name(text, at)?.1 } else { self.token(text, at)? };
             at = skip_space(bytes, at);
             match bytes.get(at) {
                 Some(b'|') => at += 1,
@@ -80,18 +73,12 @@ impl Subset<'_> {
     /// Production 7.
     fn token(&self, text: &str, at: usize) -> Step<usize> {
         use super::chars::is_ncname_char;
-        let end = if at < text.len() {
-            name_end(text.as_bytes(), at)
-        } else {
-            at
-        };
+        let end = if at < text.len() { name_end(text.as_bytes(), at) } else { at };
         if end == at {
             return Err(self.wrong(text, at, "a name token"));
         }
         match text[at..end].find(|c| c != ':' && !is_ncname_char(c)) {
-            Some(bad) => Err(self
-                .fault(Code::Name, at + bad)
-                .text("name", &text[at..end])),
+            Some(bad) => Err(self.fault(Code::Name, at + bad).text("name", &text[at..end])),
             None => Ok(end),
         }
     }

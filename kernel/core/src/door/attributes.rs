@@ -155,10 +155,7 @@ impl Scanner<'_> {
             check_value_size(value.len(), self.limits, self.place(at))?;
         }
         let id = self.attribute_name(&text[start..end], start)?;
-        let name = Written::Here {
-            start: start as u32,
-            end: end as u32,
-        };
+        let name = Written::Here { start: start as u32, end: end as u32 };
         self.add_attribute(&text[start..end], start, id, value, name)?;
         Ok(next)
     }
@@ -213,10 +210,7 @@ impl Scanner<'_> {
         }
         if id == PREFIXED {
             let attribute = self.tree.attribute_name.len() as u32;
-            self.memory.prefixed.push(Prefixed {
-                attribute,
-                name: written,
-            });
+            self.memory.prefixed.push(Prefixed { attribute, name: written });
         } else {
             let clock = self.memory.clock;
             if self.see(id, clock, at)? == clock {
@@ -237,11 +231,7 @@ impl Scanner<'_> {
         let prefix = name.strip_prefix("xmlns:").unwrap_or("");
         let place = self.place(at);
         let uri = resolve_span(self.document, &self.tree.scratch, value);
-        if !self
-            .memory
-            .namespaces
-            .declare(prefix, uri, self.memory.clock, place)?
-        {
+        if !self.memory.namespaces.declare(prefix, uri, self.memory.clock, place)? {
             return Err(self.duplicate(Code::AttributeDuplicate, name, at));
         }
         Ok(())
@@ -270,12 +260,7 @@ impl Scanner<'_> {
             Written::Here { start, end } => (&text[start as usize..end as usize], start as usize),
             Written::Declared { definition } => {
                 let definitions = list.map_or(&[][..], |list| &list.definitions);
-                (
-                    definitions
-                        .get(definition as usize)
-                        .map_or("", |it| &it.name),
-                    tag,
-                )
+                (definitions.get(definition as usize).map_or("", |it| &it.name), tag)
             }
         };
         for index in 0..self.memory.prefixed.len() {
@@ -285,11 +270,8 @@ impl Scanner<'_> {
             if self.see(id, clock, at)? == clock {
                 let mut before = self.memory.prefixed[..index].iter();
                 let is_repeated = before.any(|other| written(other.name).0 == name);
-                let code = if is_repeated {
-                    Code::AttributeDuplicate
-                } else {
-                    Code::NsAttributeDuplicate
-                };
+                let code =
+                    if is_repeated { Code::AttributeDuplicate } else { Code::NsAttributeDuplicate };
                 return Err(self.duplicate(code, name, at));
             }
             self.tree.attribute_name[attribute as usize] = id;
@@ -318,9 +300,7 @@ impl Scanner<'_> {
         let uri = self.memory.namespaces.resolve(prefix, place)?;
         let id = self.names.intern(uri, local);
         let key = self.memory.qnames.key(self.context, name.as_bytes());
-        self.memory
-            .qnames
-            .add(key, self.context, name.as_bytes(), id);
+        self.memory.qnames.add(key, self.context, name.as_bytes(), id);
         Ok(id)
     }
 
@@ -387,14 +367,7 @@ impl Scanner<'_> {
     fn add_defaults(&mut self, list: &AttributeList, mut count: u32, at: usize) -> Step<()> {
         let clock = self.memory.clock;
         for (index, definition) in list.definitions.iter().enumerate() {
-            let Definition {
-                name,
-                default: Some(value),
-                span,
-                number,
-                ..
-            } = definition
-            else {
+            let Definition { name, default: Some(value), span, number, .. } = definition else {
                 continue;
             };
             if self.memory.specified[*number as usize] == clock {
@@ -405,12 +378,9 @@ impl Scanner<'_> {
                 return Err(self.too_many_attributes(count, at));
             }
             let place = self.place(at);
-            self.expansion
-                .charge((name.len() + value.len()) as u64, self.limits, place)?;
+            self.expansion.charge((name.len() + value.len()) as u64, self.limits, place)?;
             let id = self.attribute_name(name, at)?;
-            let written = Written::Declared {
-                definition: index as u32,
-            };
+            let written = Written::Declared { definition: index as u32 };
             self.add_attribute(name, at, id, *span, written)?;
         }
         Ok(())
@@ -420,11 +390,7 @@ impl Scanner<'_> {
 /// The text of a value of the message being read.
 fn resolve_span<'t>(document: &'t str, scratch: &'t str, span: Span) -> &'t str {
     let start = span.start as usize;
-    let text = if span.len_and_place & Span::IN_SCRATCH == 0 {
-        document
-    } else {
-        scratch
-    };
+    let text = if span.len_and_place & Span::IN_SCRATCH == 0 { document } else { scratch };
     &text[start..start + span.len()]
 }
 

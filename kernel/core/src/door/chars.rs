@@ -50,10 +50,7 @@ pub(super) fn is(byte: u8, class: u8) -> bool {
 #[inline(always)]
 pub(super) fn name_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
-    at + rest
-        .iter()
-        .position(|&byte| !is(byte, NAME))
-        .unwrap_or(rest.len())
+    at + rest.iter().position(|&byte| !is(byte, NAME)).unwrap_or(rest.len())
 }
 
 /// First byte from `at` on that is not white space.
@@ -96,12 +93,7 @@ pub(super) fn is_pubid_char(c: char) -> bool {
 /// Byte offset in `name` of the first character that production 5 (Name) does not allow there.
 pub(super) fn name_fault(name: &str) -> Option<usize> {
     for (at, c) in name.char_indices() {
-        let fits = c == ':'
-            || if at == 0 {
-                is_ncname_start(c)
-            } else {
-                is_ncname_char(c)
-            };
+        let fits = c == ':' || if at == 0 { is_ncname_start(c) } else { is_ncname_char(c) };
         if !fits {
             return Some(at);
         }
@@ -130,11 +122,7 @@ pub(super) fn survey(bytes: &[u8]) -> Survey {
         control |= ((byte < 0x20) as u8) ^ is_space;
         returns |= is_return;
     }
-    Survey {
-        has_return: returns != 0,
-        is_ascii: high < 0x80,
-        has_control: control != 0,
-    }
+    Survey { has_return: returns != 0, is_ascii: high < 0x80, has_control: control != 0 }
 }
 
 /// First byte of the first character that production 2 does not allow.

@@ -23,10 +23,7 @@ impl Declaration {
             return Ok(None);
         };
         // `<?xml-stylesheet` is an instruction like any other.
-        if rest
-            .first()
-            .is_some_and(|&byte| !is(byte, SPACE) && byte != b'?')
-        {
+        if rest.first().is_some_and(|&byte| !is(byte, SPACE) && byte != b'?') {
             return Ok(None);
         }
         let mut reader = Reader { bytes, at: 5 };
@@ -48,16 +45,9 @@ impl Declaration {
         };
         let end = skip_space(bytes, reader.at);
         match &bytes[end..] {
-            [b'?', b'>', ..] => Ok(Some(Declaration {
-                encoding,
-                is_standalone,
-                end: end + 2,
-            })),
+            [b'?', b'>', ..] => Ok(Some(Declaration { encoding, is_standalone, end: end + 2 })),
             [] | [b'?'] => Err(Fault::end("the XML declaration", bytes.len())),
-            _ => Err(fault(
-                end,
-                "version, encoding and standalone are allowed, in this order",
-            )),
+            _ => Err(fault(end, "version, encoding and standalone are allowed, in this order")),
         }
     }
 }
@@ -70,10 +60,7 @@ fn fault(at: usize, reason: &str) -> Box<Fault> {
 fn check_version(bytes: &[u8], (start, end): (usize, usize)) -> Step<()> {
     match bytes[start..end].strip_prefix(b"1.") {
         Some(minor) if !minor.is_empty() && minor.iter().all(u8::is_ascii_digit) => Ok(()),
-        _ => Err(fault(
-            start,
-            "the version must be 1.0 (or another 1.x, read as 1.0)",
-        )),
+        _ => Err(fault(start, "the version must be 1.0 (or another 1.x, read as 1.0)")),
     }
 }
 
@@ -117,10 +104,7 @@ impl Reader<'_> {
             _ => return Err(self.fault("a quoted value expected")),
         };
         let value = self.at + 1;
-        match self.bytes[value..]
-            .iter()
-            .position(|&byte| byte == quote || byte == b'>')
-        {
+        match self.bytes[value..].iter().position(|&byte| byte == quote || byte == b'>') {
             Some(len) if self.bytes[value + len] == quote => {
                 self.at = value + len + 1;
                 Ok(Some((value, value + len)))

@@ -127,11 +127,7 @@ impl Subset<'_> {
                     {
                         self.place = Some(self.place_of(start));
                         let text = inner.replace(replacement);
-                        frames.push(Frame {
-                            text,
-                            resume: next,
-                            parameter,
-                        });
+                        frames.push(Frame { text, resume: next, parameter });
                         at = 0;
                     }
                 }
@@ -167,8 +163,7 @@ impl Subset<'_> {
         if parameter.is_open {
             return Err(Fault::new(Code::EntityRecursive, place).text("name", name));
         }
-        self.expansion
-            .charge(replacement.len() as u64, self.limits, place)?;
+        self.expansion.charge(replacement.len() as u64, self.limits, place)?;
         parameter.is_open = true;
         Ok((Some(number), next))
     }
@@ -182,10 +177,7 @@ impl Subset<'_> {
             return skip_instruction(text, at).map_err(|fault| self.moved(text, fault));
         }
         for (keyword, read) in [
-            (
-                "<!ENTITY",
-                Self::entity_declaration as fn(&mut Self, &str, usize) -> Step<usize>,
-            ),
+            ("<!ENTITY", Self::entity_declaration as fn(&mut Self, &str, usize) -> Step<usize>),
             ("<!ATTLIST", Self::attribute_list_declaration),
             ("<!ELEMENT", Self::element_declaration),
             ("<!NOTATION", Self::notation_declaration),
@@ -291,24 +283,13 @@ impl Subset<'_> {
     }
 
     fn some_name(&self, text: &str, at: usize) -> Step<usize> {
-        let end = if at < text.len() {
-            name_end(text.as_bytes(), at)
-        } else {
-            at
-        };
-        if end == at {
-            Err(self.wrong(text, at, "a name"))
-        } else {
-            Ok(end)
-        }
+        let end = if at < text.len() { name_end(text.as_bytes(), at) } else { at };
+        if end == at { Err(self.wrong(text, at, "a name")) } else { Ok(end) }
     }
 
     /// The byte after a keyword, if it is there.
     pub fn keyword(&self, text: &str, at: usize, keyword: &str) -> Option<usize> {
-        text.as_bytes()
-            .get(at..)?
-            .starts_with(keyword.as_bytes())
-            .then_some(at + keyword.len())
+        text.as_bytes().get(at..)?.starts_with(keyword.as_bytes()).then_some(at + keyword.len())
     }
 
     /// White space and an external identifier, if there is one (production 75); the byte after it.

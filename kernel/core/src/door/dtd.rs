@@ -55,9 +55,7 @@ pub(super) struct AttributeList {
 
 impl AttributeList {
     pub fn find(&self, name: &str) -> Option<&Definition> {
-        self.index
-            .get(name)
-            .map(|&index| &self.definitions[index as usize])
+        self.index.get(name).map(|&index| &self.definitions[index as usize])
     }
 }
 
@@ -123,11 +121,7 @@ impl Dtd {
     pub fn declare_entity(&mut self, name: &str, value: EntityValue, is_in_subset: bool) {
         if !self.entity_index.contains_key(name) {
             self.entity_index.insert(name.into(), self.entities.len());
-            self.entities.push(DeclaredEntity {
-                name: name.into(),
-                value,
-                is_in_subset,
-            });
+            self.entities.push(DeclaredEntity { name: name.into(), value, is_in_subset });
         }
     }
 
@@ -143,18 +137,11 @@ impl Dtd {
         if list.index.contains_key(name) {
             return;
         }
-        list.index
-            .insert(name.into(), list.definitions.len() as u32);
+        list.index.insert(name.into(), list.definitions.len() as u32);
         let number = self.definitions;
         self.definitions += 1;
         let span = Span::default();
-        list.definitions.push(Definition {
-            name: name.into(),
-            is_cdata,
-            default,
-            span,
-            number,
-        });
+        list.definitions.push(Definition { name: name.into(), is_cdata, default, span, number });
     }
 
     /// Number of attribute definitions.
@@ -165,20 +152,12 @@ impl Dtd {
     /// The attributes declared for an element type.
     #[inline(always)]
     pub fn attribute_list(&self, element: &str) -> Option<&AttributeList> {
-        if self.definitions == 0 {
-            None
-        } else {
-            self.lists.get(element)
-        }
+        if self.definitions == 0 { None } else { self.lists.get(element) }
     }
 
     /// Puts the defaults where spans can point to them.
     pub fn place_defaults(&mut self, scratch: &mut String) {
-        for definition in self
-            .lists
-            .values_mut()
-            .flat_map(|list| &mut list.definitions)
-        {
+        for definition in self.lists.values_mut().flat_map(|list| &mut list.definitions) {
             if let Some(default) = &definition.default {
                 definition.span = Span::in_scratch(scratch.len() as u32, default.len() as u32);
                 scratch.push_str(default);

@@ -12,9 +12,8 @@ impl Subset<'_> {
         let at = self.space(text, at)?;
         let (_, at) = self.qname(text, at)?;
         let at = self.space(text, at)?;
-        let at = if let Some(end) = self
-            .keyword(text, at, "EMPTY")
-            .or_else(|| self.keyword(text, at, "ANY"))
+        let at = if let Some(end) =
+            self.keyword(text, at, "EMPTY").or_else(|| self.keyword(text, at, "ANY"))
         {
             end
         } else {
@@ -86,9 +85,5 @@ impl Subset<'_> {
 }
 
 fn skip_occurrence(bytes: &[u8], at: usize) -> usize {
-    if matches!(bytes.get(at), Some(b'?' | b'*' | b'+')) {
-        at + 1
-    } else {
-        at
-    }
+    if matches!(bytes.get(at), Some(b'?' | b'*' | b'+')) { at + 1 } else { at }
 }

@@ -38,6 +38,7 @@ impl Charset {
             "utf-16" | "iso-10646-ucs-2" | "ucs-2" => return Some(Charset::Utf16),
             "utf-16le" => return Some(Charset::Utf16Le),
             "utf-16be" => return Some(Charset::Utf16Be),
+            "latin-1" => return Some(Charset::Latin1),
             _ => {}
         }
         let encoding = Encoding::for_label_no_replacement(lower.as_bytes())?;
@@ -95,13 +96,7 @@ pub(super) fn detect(bytes: &[u8], given: Option<&str>) -> Step<Detected> {
             .ok_or_else(|| Fault::new(Code::EncodingUnknown, 0).text("encoding", label))?;
         return Ok(detect_given(bytes, charset));
     }
-    let found = |charset, mark| {
-        Ok(Detected {
-            charset,
-            mark,
-            is_given: false,
-        })
-    };
+    let found = |charset, mark| Ok(Detected { charset, mark, is_given: false });
     match bytes {
         [0xEF, 0xBB, 0xBF, ..] => found(Charset::Utf8, 3),
         [0, 0, 0xFE, 0xFF, ..]
@@ -130,11 +125,7 @@ fn detect_given(bytes: &[u8], given: Charset) -> Detected {
         (Charset::Utf16, _) => (Charset::Utf16Be, 0),
         _ => (given, 0),
     };
-    Detected {
-        charset,
-        mark,
-        is_given: true,
-    }
+    Detected { charset, mark, is_given: true }
 }
 
 /// The charset that a message without byte order mark, of bytes that hold ASCII, says it is in.
@@ -156,9 +147,7 @@ fn declared(bytes: &[u8]) -> Step<Charset> {
 }
 
 fn mismatch(declared: &str, found: &str, at: usize) -> Box<Fault> {
-    Fault::new(Code::EncodingMismatch, at)
-        .text("declared", declared)
-        .text("found", found)
+    Fault::new(Code::EncodingMismatch, at).text("declared", declared).text("found", found)
 }
 
 /// Checks what a declaration says of the encoding against the encoding the message is in.
@@ -172,11 +161,7 @@ pub(super) fn check_declared(label: &str, detected: Detected, at: usize) -> Step
         Some(charset) => charset == found,
         None => false,
     };
-    if is_same {
-        Ok(())
-    } else {
-        Err(mismatch(label, found.name(), at))
-    }
+    if is_same { Ok(()) } else { Err(mismatch(label, found.name(), at)) }
 }
 
 /// Decodes a message that is not UTF-8 (or ASCII) into `out`, which is empty.
@@ -196,10 +181,7 @@ pub(super) fn decode(bytes: &[u8], charset: Charset, out: &mut String) -> Step<(
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let room = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
     out.reserve(room.unwrap_or(0));
-    match decoder
-        .decode_to_string_without_replacement(bytes, out, true)
-        .0
-    {
+    match decoder.decode_to_string_without_replacement(bytes, out, true).0 {
         DecoderResult::InputEmpty => Ok(()),
         _ => Err(invalid(charset, out.len())),
     }
@@ -217,11 +199,7 @@ fn decode_iso(
             continue;
         }
         let mut decoder = encoding.new_decoder_without_bom_handling();
-        out.reserve(
-            decoder
-                .max_utf8_buffer_length_without_replacement(run.len())
-                .unwrap_or(0),
-        );
+        out.reserve(decoder.max_utf8_buffer_length_without_replacement(run.len()).unwrap_or(0));
         let (result, _) = decoder.decode_to_string_without_replacement(run, out, true);
         if result != DecoderResult::InputEmpty {
             return Err(invalid(charset, out.len()));

@@ -46,13 +46,8 @@ impl Subset<'_> {
             EntityValue::Internal(text) => Some(Rc::from(text)),
             _ => None,
         };
-        self.parameter_index
-            .insert(name.into(), self.parameters.len());
-        self.parameters.push(Parameter {
-            text,
-            is_in_subset,
-            is_open: false,
-        });
+        self.parameter_index.insert(name.into(), self.parameters.len());
+        self.parameters.push(Parameter { text, is_in_subset, is_open: false });
     }
 
     fn external_entity(
@@ -109,11 +104,7 @@ impl Subset<'_> {
                 // What a parameter entity holds has been through this already.
                 b'\r' if self.place.is_none() => {
                     value.push('\n');
-                    at += if bytes.get(at + 1) == Some(&b'\n') {
-                        2
-                    } else {
-                        1
-                    };
+                    at += if bytes.get(at + 1) == Some(&b'\n') { 2 } else { 1 };
                 }
                 b'\r' => {
                     value.push('\r');

@@ -69,9 +69,7 @@ pub struct Parsed<'m> {
 
 impl std::fmt::Debug for Door {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
+        f.debug_struct("Door").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
@@ -114,13 +112,7 @@ impl Door {
                 } else {
                     self.tree.decoded.as_bytes()
                 };
-                Ok(Parsed {
-                    message: Message {
-                        tree: &self.tree,
-                        source,
-                    },
-                    names: &self.names,
-                })
+                Ok(Parsed { message: Message { tree: &self.tree, source }, names: &self.names })
             }
             Err(refusal) => {
                 self.tree.clear();
@@ -152,11 +144,7 @@ impl Door {
         encoding: Option<&str>,
         decoded: &mut String,
     ) -> Result<usize, Box<Refusal>> {
-        let early = Detected {
-            charset: Charset::Latin1,
-            mark: 0,
-            is_given: false,
-        };
+        let early = Detected { charset: Charset::Latin1, mark: 0, is_given: false };
         let refuse = |fault: Box<Fault>| Err(Box::new(refusal_at(*fault, bytes, early, "")));
         if let Err(fault) = self.check_size(bytes.len()) {
             return refuse(fault);
@@ -198,13 +186,7 @@ impl Door {
         if len as u64 <= maximum {
             return Ok(());
         }
-        Err(Fault::limit(
-            Code::LimitMessageBytes,
-            0,
-            "message_bytes_max",
-            len as u64,
-            maximum,
-        ))
+        Err(Fault::limit(Code::LimitMessageBytes, 0, "message_bytes_max", len as u64, maximum))
     }
 }
 
@@ -223,23 +205,14 @@ fn refusal_at(fault: Fault, bytes: &[u8], detected: Detected, text: &str) -> Ref
     // Before the encoding is known there is no text; the place is in the bytes themselves.
     let early: String;
     let text = if text.is_empty() && fault.at > 0 {
-        early = body[..fault.at.min(body.len())]
-            .iter()
-            .map(|&byte| char::from(byte))
-            .collect();
-        return Refusal {
-            offset: fault.at as u64,
-            ..place(fault, &early, early.len())
-        };
+        early = body[..fault.at.min(body.len())].iter().map(|&byte| char::from(byte)).collect();
+        return Refusal { offset: fault.at as u64, ..place(fault, &early, early.len()) };
     } else {
         text
     };
     let offset = detected.mark + encoding::original_offset(detected.charset, body, text, fault.at);
     let at = fault.at;
-    Refusal {
-        offset: offset as u64,
-        ..place(fault, text, at)
-    }
+    Refusal { offset: offset as u64, ..place(fault, text, at) }
 }
 
 fn place(fault: Fault, text: &str, at: usize) -> Refusal {
@@ -254,11 +227,5 @@ fn place(fault: Fault, text: &str, at: usize) -> Refusal {
         }
     }
     let column = before[start..].chars().count() as u64 + 1;
-    Refusal {
-        code: fault.code,
-        line,
-        column,
-        offset: 0,
-        params: fault.params,
-    }
+    Refusal { code: fault.code, line, column, offset: 0, params: fault.params }
 }

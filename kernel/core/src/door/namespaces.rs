@@ -90,10 +90,7 @@ impl Namespaces {
             None => {
                 let id = self.bindings.len() as u32;
                 self.prefixes.insert(prefix.into(), id);
-                self.bindings.push(Binding {
-                    uri: None,
-                    element: 0,
-                });
+                self.bindings.push(Binding { uri: None, element: 0 });
                 id
             }
         };
@@ -117,11 +114,7 @@ impl Namespaces {
     /// The context inside an element whose declarations have all been given to `declare`.
     #[inline(always)]
     pub fn enter(&mut self, parent: u32) -> u32 {
-        if self.declared.is_empty() {
-            parent
-        } else {
-            self.enter_declared(parent)
-        }
+        if self.declared.is_empty() { parent } else { self.enter_declared(parent) }
     }
 
     fn enter_declared(&mut self, parent: u32) -> u32 {
@@ -132,8 +125,7 @@ impl Namespaces {
             self.next_context += 1;
             if !self.is_full() {
                 self.context_bytes += self.declared.len();
-                self.contexts
-                    .insert(self.declared.as_slice().into(), context);
+                self.contexts.insert(self.declared.as_slice().into(), context);
             }
             context
         });
@@ -161,10 +153,7 @@ impl Namespaces {
         if prefix == "xml" {
             return Ok(XML_URI);
         }
-        let bound = self
-            .prefixes
-            .get(prefix)
-            .and_then(|&id| self.bindings[id as usize].uri);
+        let bound = self.prefixes.get(prefix).and_then(|&id| self.bindings[id as usize].uri);
         match bound {
             Some((start, end)) => Ok(&self.uris[start as usize..end as usize]),
             None if prefix.is_empty() => Ok(""),

@@ -89,19 +89,13 @@ impl Door {
             expansion,
         };
         at = scanner.root(at)?;
-        self.tree
-            .attribute_start
-            .push(self.tree.attribute_name.len() as u32);
+        self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);
         at = skip_misc(text, at)?;
         if at == text.len() {
             return Ok(());
         }
         let is_doctype = text[at..].starts_with("<!DOCTYPE");
-        let code = if is_doctype {
-            Code::DoctypePlace
-        } else {
-            Code::Outside
-        };
+        let code = if is_doctype { Code::DoctypePlace } else { Code::Outside };
         Err(Fault::new(code, at))
     }
 }
@@ -126,10 +120,7 @@ fn skip_misc(text: &str, mut at: usize) -> Step<usize> {
 fn check_root(text: &str, at: usize) -> Step<()> {
     let rest = &text.as_bytes()[at..];
     match rest {
-        [] => Err(Fault::end(
-            "the prolog; there is no root element",
-            text.len(),
-        )),
+        [] => Err(Fault::end("the prolog; there is no root element", text.len())),
         [b'<', b'!', ..] if b"<!DOCTYPE".starts_with(rest) || b"<!--".starts_with(rest) => {
             Err(Fault::end("markup", text.len()))
         }

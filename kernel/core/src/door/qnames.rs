@@ -43,14 +43,7 @@ struct Slot {
     start: u32,
 }
 
-const EMPTY: Slot = Slot {
-    first: 0,
-    last: 0,
-    context: 0,
-    len: 0,
-    id: VACANT,
-    start: 0,
-};
+const EMPTY: Slot = Slot { first: 0, last: 0, context: 0, len: 0, id: VACANT, start: 0 };
 
 /// (context, bytes of a name) -> name.
 pub(super) struct QNames {
@@ -68,12 +61,7 @@ impl QNames {
             hasher.write_u64(n);
             hasher.finish() | 1
         });
-        QNames {
-            slots: vec![EMPTY; SLOTS_MIN],
-            filled: 0,
-            text: Vec::new(),
-            seed,
-        }
+        QNames { slots: vec![EMPTY; SLOTS_MIN], filled: 0, text: Vec::new(), seed }
     }
 
     /// Whether so much is kept that it should be forgotten before the next message.
@@ -144,14 +132,8 @@ impl QNames {
         if name.len() > 16 {
             self.text.extend_from_slice(name);
         }
-        let slot = Slot {
-            first: key.first,
-            last: key.last,
-            context,
-            len: name.len() as u32,
-            id,
-            start,
-        };
+        let slot =
+            Slot { first: key.first, last: key.last, context, len: name.len() as u32, id, start };
         self.place(key.hash, slot);
         self.filled += 1;
     }
@@ -194,15 +176,9 @@ fn ends(name: &[u8]) -> (u64, u64) {
     if let (Some(first), Some(last)) = (name.first_chunk::<8>(), name.last_chunk::<8>()) {
         (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
     } else if let (Some(first), Some(last)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) {
-        (
-            u64::from(u32::from_le_bytes(*first)),
-            u64::from(u32::from_le_bytes(*last)),
-        )
+        (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
     } else if let (Some(&first), Some(&last)) = (name.first(), name.last()) {
-        (
-            u64::from(first) | u64::from(name[name.len() / 2]) << 8,
-            u64::from(last),
-        )
+        (u64::from(first) | u64::from(name[name.len() / 2]) << 8, u64::from(last))
     } else {
         (0, 0)
     }
@@ -215,19 +191,13 @@ mod tests {
     #[test]
     fn names_of_every_length_are_told_apart() {
         let mut names = QNames::new();
-        let texts: Vec<String> = (0..3000u32)
-            .map(|n| format!("{}{n}", "x".repeat(n as usize % 40)))
-            .collect();
+        let texts: Vec<String> =
+            (0..3000u32).map(|n| format!("{}{n}", "x".repeat(n as usize % 40))).collect();
         for (id, text) in texts.iter().enumerate() {
             for context in [0, 7, ATTRIBUTES] {
                 let key = names.key(context, text.as_bytes());
                 assert_eq!(names.find(key, context, text.as_bytes()), None);
-                names.add(
-                    key,
-                    context,
-                    text.as_bytes(),
-                    id as NameId + (context & 7) * 10_000,
-                );
+                names.add(key, context, text.as_bytes(), id as NameId + (context & 7) * 10_000);
             }
         }
         for (id, text) in texts.iter().enumerate() {

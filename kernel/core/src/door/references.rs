@@ -57,11 +57,7 @@ pub(super) fn check_entity_name(name: &str, at: usize) -> Step<()> {
 /// Production 66 and its constraint "Legal Character".
 fn character_reference(text: &str, at: usize) -> Step<(Reference, usize)> {
     let bytes = text.as_bytes();
-    let (radix, start) = if bytes.get(at + 2) == Some(&b'x') {
-        (16, at + 3)
-    } else {
-        (10, at + 2)
-    };
+    let (radix, start) = if bytes.get(at + 2) == Some(&b'x') { (16, at + 3) } else { (10, at + 2) };
     let mut end = start;
     let mut value = 0u32;
     while let Some(digit) = bytes.get(end).and_then(|&b| char::from(b).to_digit(radix)) {
@@ -95,11 +91,7 @@ pub(super) struct Expansion {
 impl Expansion {
     /// Begins a message.
     pub fn new(message_bytes: u64) -> Self {
-        Expansion {
-            message_bytes,
-            bytes: 0,
-            open: Vec::new(),
-        }
+        Expansion { message_bytes, bytes: 0, open: Vec::new() }
     }
 
     /// Begins the replacement text of an entity, before anything of it is read.
@@ -133,24 +125,12 @@ impl Expansion {
         let code = Code::LimitEntityExpansion;
         let maximum = u64::from(limits.entity_expansion_bytes_max);
         if self.bytes > maximum {
-            return Err(Fault::limit(
-                code,
-                at,
-                "entity_expansion_bytes_max",
-                self.bytes,
-                maximum,
-            ));
+            return Err(Fault::limit(code, at, "entity_expansion_bytes_max", self.bytes, maximum));
         }
         let maximum = u64::from(limits.entity_expansion_ratio_max);
         if self.bytes > maximum * self.message_bytes {
             let given = self.bytes.div_ceil(self.message_bytes.max(1));
-            return Err(Fault::limit(
-                code,
-                at,
-                "entity_expansion_ratio_max",
-                given,
-                maximum,
-            ));
+            return Err(Fault::limit(code, at, "entity_expansion_ratio_max", given, maximum));
         }
         Ok(())
     }
@@ -165,9 +145,6 @@ mod tests {
         let text = "&#x100000041;";
         let code = reference(text, 0).map_err(|fault| fault.code);
         assert_eq!(code, Err(Code::ReferenceCharacter));
-        assert_eq!(
-            reference("&#x41;", 0).ok(),
-            Some((Reference::Character('A'), 6))
-        );
+        assert_eq!(reference("&#x41;", 0).ok(), Some((Reference::Character('A'), 6)));
     }
 }

@@ -108,13 +108,7 @@ pub struct Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "line {}, column {}: {}",
-            self.line,
-            self.column,
-            self.code.as_str()
-        )?;
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.code.as_str())?;
         for (name, value) in &self.params {
             match value {
                 Param::Text(text) => write!(f, ", {name} {text:?}")?,
@@ -145,11 +139,7 @@ const SHOWN_MAX: usize = 80;
 impl Fault {
     #[cold]
     pub fn new(code: Code, at: usize) -> Box<Fault> {
-        Box::new(Fault {
-            code,
-            at,
-            params: Vec::new(),
-        })
+        Box::new(Fault { code, at, params: Vec::new() })
     }
 
     /// The document ends inside a construct.
@@ -161,10 +151,7 @@ impl Fault {
     /// A limit is exceeded.
     #[cold]
     pub fn limit(code: Code, at: usize, limit: &str, given: u64, maximum: u64) -> Box<Fault> {
-        Fault::new(code, at)
-            .text("limit", limit)
-            .int("given", given)
-            .int("maximum", maximum)
+        Fault::new(code, at).text("limit", limit).int("given", given).int("maximum", maximum)
     }
 
     #[cold]

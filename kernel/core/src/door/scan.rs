@@ -118,11 +118,7 @@ enum Stop {
     /// The text is at its end.
     End,
     /// A reference to an entity other than the predefined ones: name, and the next byte.
-    Entity {
-        start: usize,
-        end: usize,
-        next: usize,
-    },
+    Entity { start: usize, end: usize, next: usize },
 }
 
 /// A text that waits for the end of an entity it refers to.
@@ -166,15 +162,9 @@ impl<'a> Scanner<'a> {
                             return Err(Fault::new(Code::EntityUnparsed, place).text("name", name));
                         }
                         Some((entity, Entity::Internal(inner))) => {
-                            self.expansion
-                                .open(entity, name, inner.len(), self.limits, place)?;
+                            self.expansion.open(entity, name, inner.len(), self.limits, place)?;
                             let open = self.memory.open.len();
-                            frames.push(Frame {
-                                text,
-                                resume: next,
-                                open,
-                                entity,
-                            });
+                            frames.push(Frame { text, resume: next, open, entity });
                             self.entity_place = Some(place);
                             (text, at) = (inner, 0);
                         }
@@ -290,10 +280,7 @@ impl<'a> Scanner<'a> {
             && is_document
             && memchr::memchr(b'\r', &text.as_bytes()[start..end]).is_some();
         if is_document && !has_return && self.pending == Pending::Nothing {
-            self.pending = Pending::Source {
-                start: start as u32,
-                end: end as u32,
-            };
+            self.pending = Pending::Source { start: start as u32, end: end as u32 };
         } else {
             self.add_slow(&text[start..end], has_return);
         }
@@ -320,9 +307,7 @@ impl<'a> Scanner<'a> {
             Pending::Scratch { .. } => return,
             Pending::Nothing => {}
             Pending::Source { start, end } => {
-                self.tree
-                    .scratch
-                    .push_str(&self.document[start as usize..end as usize]);
+                self.tree.scratch.push_str(&self.document[start as usize..end as usize]);
             }
         }
         self.pending = Pending::Scratch { start };
@@ -357,13 +342,7 @@ impl<'a> Scanner<'a> {
         let maximum = u64::from(Span::IN_SCRATCH);
         let at = self.place(0);
         let given = self.tree.scratch.len() as u64;
-        Fault::limit(
-            Code::LimitMessageBytes,
-            at,
-            "message_bytes_max",
-            given,
-            maximum,
-        )
+        Fault::limit(Code::LimitMessageBytes, at, "message_bytes_max", given, maximum)
     }
 
     /// An end tag, from its `<` on (production 42).
@@ -410,9 +389,7 @@ impl<'a> Scanner<'a> {
         let expected = self.memory.open.last().map_or("", |open| {
             &text[open.name_start as usize..(open.name_start + open.name_len) as usize]
         });
-        self.fault(Code::TagMismatch, at)
-            .text("expected", expected)
-            .text("found", found)
+        self.fault(Code::TagMismatch, at).text("expected", expected).text("found", found)
     }
 
     /// Ends the innermost element.
@@ -448,11 +425,7 @@ impl<'a> Scanner<'a> {
         if is_cut(b"<!--") || is_cut(b"<![CDATA[") {
             return Err(self.end("markup"));
         }
-        let code = if rest.starts_with(b"<!DOCTYPE") {
-            Code::DoctypePlace
-        } else {
-            Code::Markup
-        };
+        let code = if rest.starts_with(b"<!DOCTYPE") { Code::DoctypePlace } else { Code::Markup };
         Err(self.fault(code, at))
     }
 
@@ -479,13 +452,7 @@ impl<'a> Scanner<'a> {
             if self.names_seen > self.limits.names_max {
                 let (given, maximum) = (self.names_seen.into(), self.limits.names_max.into());
                 let at = self.place(at);
-                return Err(Fault::limit(
-                    Code::LimitNames,
-                    at,
-                    "names_max",
-                    given,
-                    maximum,
-                ));
+                return Err(Fault::limit(Code::LimitNames, at, "names_max", given, maximum));
             }
             self.memory.seen[index] = mark;
         } else if mark > before {

@@ -63,11 +63,7 @@ impl<'r> ValueReader<'r> {
                             match self.enter(&text[start..end], place)? {
                                 None => at = next,
                                 Some((entity, inner)) => {
-                                    frames.push(Frame {
-                                        text,
-                                        resume: next,
-                                        entity,
-                                    });
+                                    frames.push(Frame { text, resume: next, entity });
                                     self.place = Some(place);
                                     (text, at) = (inner, 0);
                                 }
@@ -85,8 +81,7 @@ impl<'r> ValueReader<'r> {
         let code = match self.dtd.entity(name, place)? {
             None => return Ok(None),
             Some((entity, Entity::Internal(inner))) => {
-                self.expansion
-                    .open(entity, name, inner.len(), self.limits, place)?;
+                self.expansion.open(entity, name, inner.len(), self.limits, place)?;
                 return Ok(Some((entity, inner)));
             }
             Some((_, Entity::External)) => Code::EntityExternal,
@@ -130,11 +125,7 @@ impl<'r> ValueReader<'r> {
 /// The further normalisation of values that are not CDATA: no blanks at the ends, no two together.
 /// Only U+0020 counts; a tab can be here only by a character reference, which keeps it.
 pub(super) fn collapse(value: &str) -> String {
-    value
-        .split(' ')
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    value.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// A normalised value must not be longer than the limit.
@@ -144,11 +135,5 @@ pub(super) fn check_value_size(len: usize, limits: &Limits, at: usize) -> Step<(
         return Ok(());
     }
     let code = Code::LimitAttributeValueBytes;
-    Err(Fault::limit(
-        code,
-        at,
-        "attribute_value_bytes_max",
-        given,
-        maximum,
-    ))
+    Err(Fault::limit(code, at, "attribute_value_bytes_max", given, maximum))
 }

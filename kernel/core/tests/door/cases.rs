@@ -54,10 +54,7 @@ impl Case {
     }
 
     fn expected(&self) -> &str {
-        self.tree
-            .as_deref()
-            .or(self.error.as_deref())
-            .expect("tree or error")
+        self.tree.as_deref().or(self.error.as_deref()).expect("tree or error")
     }
 }
 
@@ -72,10 +69,7 @@ fn outcome(door: &mut Door, bytes: &[u8], encoding: Option<&str>) -> String {
 }
 
 fn table() -> Vec<Case> {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../testdata/wellformedness.toml"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/wellformedness.toml");
     let text = std::fs::read_to_string(path).expect("the table of cases");
     let table: Table = toml::from_str(&text).expect("the table is TOML");
     assert!(table.case.len() >= 200, "only {} cases", table.case.len());
@@ -90,11 +84,7 @@ fn every_case_gives_its_tree_or_its_error() {
         let mut door = Door::new(case.limits());
         let found = outcome(&mut door, &case.bytes(), case.encoding.as_deref());
         if found != case.expected() {
-            wrong.push(format!(
-                "{}: expected {}, found {found}",
-                case.name,
-                case.expected()
-            ));
+            wrong.push(format!("{}: expected {}, found {found}", case.name, case.expected()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

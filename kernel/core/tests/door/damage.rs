@@ -69,11 +69,8 @@ fn changed_bytes_give_a_verdict() {
                 2 => drop(bytes.remove(at)),
                 _ => {
                     let from = noise.below(bytes.len());
-                    let piece: Vec<u8> = bytes[from..]
-                        .iter()
-                        .take(noise.below(12))
-                        .copied()
-                        .collect();
+                    let piece: Vec<u8> =
+                        bytes[from..].iter().take(noise.below(12)).copied().collect();
                     bytes.splice(at..at, piece);
                 }
             }

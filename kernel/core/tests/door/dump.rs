@@ -18,10 +18,7 @@ pub fn dump(parsed: &Parsed<'_>) -> String {
         let attributes = tree.attribute_start[element]..tree.attribute_start[element + 1];
         for at in attributes.map(|at| at as usize) {
             let value = quoted(parsed, tree.attribute_value[at]);
-            out.push_str(&format!(
-                " @{}={value}",
-                name(parsed, tree.attribute_name[at])
-            ));
+            out.push_str(&format!(" @{}={value}", name(parsed, tree.attribute_name[at])));
         }
         open.push(element);
     }
@@ -45,10 +42,7 @@ fn close(
             _ => tree.text_end[element],
         };
         while *text < before as usize {
-            assert_eq!(
-                tree.text_parent[*text] as usize, element,
-                "parent of text {text}"
-            );
+            assert_eq!(tree.text_parent[*text] as usize, element, "parent of text {text}");
             out.push(' ');
             out.push_str(&quoted(parsed, tree.text_value[*text]));
             *text += 1;
@@ -90,20 +84,11 @@ pub fn check_columns(parsed: &Parsed<'_>) {
     let tree = parsed.message.tree;
     let elements = tree.len();
     assert!(elements > 0, "a message has a root element");
-    for column in [
-        &tree.parent,
-        &tree.depth,
-        &tree.element_end,
-        &tree.text_start,
-        &tree.text_end,
-    ] {
+    for column in [&tree.parent, &tree.depth, &tree.element_end, &tree.text_start, &tree.text_end] {
         assert_eq!(column.len(), elements);
     }
     assert_eq!(tree.attribute_start.len(), elements + 1);
-    assert_eq!(
-        tree.attribute_start[elements] as usize,
-        tree.attribute_name.len()
-    );
+    assert_eq!(tree.attribute_start[elements] as usize, tree.attribute_name.len());
     assert_eq!(tree.attribute_name.len(), tree.attribute_value.len());
     assert_eq!(tree.text_parent.len(), tree.text_value.len());
     assert_eq!(tree.element_end[0] as usize, elements);
@@ -119,8 +104,5 @@ pub fn check_columns(parsed: &Parsed<'_>) {
     for span in tree.attribute_value.iter().chain(&tree.text_value) {
         assert!(std::str::from_utf8(parsed.message.bytes(*span)).is_ok());
     }
-    assert!(
-        tree.text_value.iter().all(|span| span.len() > 0),
-        "no text node is empty"
-    );
+    assert!(tree.text_value.iter().all(|span| span.len() > 0), "no text node is empty");
 }
