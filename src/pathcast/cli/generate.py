@@ -23,6 +23,8 @@ from pathcast.workload import (
     domain_graph,
     generate_messages,
     generate_queries,
+    write_message_files,
+    write_message_parquet,
 )
 
 if TYPE_CHECKING:
@@ -88,9 +90,8 @@ def documents(
         Path,
         typer.Option(
             "--out",
-            metavar="DIRECTORY",
-            file_okay=False,
-            help="Where to write one file a document; made if it is not there.",
+            metavar="DIRECTORY|FILE.parquet",
+            help="Where to write: one file a document, or all of them as rows of a Parquet file.",
         ),
     ],
     dtd: DtdOption = None,
@@ -105,13 +106,9 @@ def documents(
     graph = _graph(dtd, domain)
     chosen = {"count": count, "seed": seed, "depth_max": depth, "root": root}
     parameters = _parameters(DocumentParameters, chosen, domain, settings)
-    out.mkdir(parents=True, exist_ok=True)
-    broken = 0
-    for made in generate_messages(graph, parameters):
-        (out / f"{made.id}.xml").write_bytes(made.message)
-        broken += made.fault is not None
-    remark = f", {broken} of them broken on purpose" if broken else ""
-    say(f"{parameters.count} documents in {out}{remark}")
+    write = write_message_parquet if out.suffix == ".parquet" else write_message_files
+    written = write(generate_messages(graph, parameters), out)
+    say(f"{written} documents in {out}")
     return ExitCode.OK
 
 
