@@ -1,6 +1,7 @@
 """Generators, strategies, oracles and asserts for tests of Pathcast and of what is built on it.
 
-- `random_message`, `random_query`, `rewritten`, `random_history`, `random_split`: from a seed.
+- `random_message`, `random_query`, `random_query_for`, `rewritten`, `random_history`,
+  `random_split`: from a seed.
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
 - `lxml_matches`: lxml's opinion (needs `lxml`). `oracle_matches`: the oracle's.
 - `assert_same_matches`: fails with what differs.
@@ -37,6 +38,7 @@ from pathcast.testing.histories import (
 )
 from pathcast.testing.lxml_oracle import LxmlQuery, lxml_matches, lxml_tree, number_differs
 from pathcast.testing.message_text import MessageShape, random_message
+from pathcast.testing.query_for_message import random_query_for
 from pathcast.testing.query_text import LINEAR, VALUES, QueryShape, random_query, rewritten
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "random_history",
     "random_message",
     "random_query",
+    "random_query_for",
     "random_split",
     "rewritten",
 ]

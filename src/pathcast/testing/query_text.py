@@ -43,7 +43,8 @@ class QueryShape:
         steps_max: Location steps of the main path.
         nesting_max: Levels of nested paths.
         predicate_odds: Predicates are this probable at a step, of 100.
-        has_extensions: Whether notations beyond XPath 1.0 occur: `*:name`, `Q{uri}name`, `$msg/...`.
+        has_extensions: Whether notations beyond XPath 1.0 occur: `*:name`, `Q{uri}name`,
+            `$msg/...`.
     """
 
     steps_max: int = 5
