@@ -42,7 +42,7 @@ path = "{subscriptions}"
 
 [mode]
 kind = "batch"
-files_per_batch_max = 1000
+files_per_batch_max = 1500
 
 [output]
 path = "output"
