@@ -137,6 +137,7 @@ def test_limits_of_the_index_hold(engine: EngineName) -> None:
     found = index.freeze().explain("q1", b"<a><b/></a>")
     assert found.error is not None
     assert found.error["code"] == "limit.depth"
+    assert index.freeze().explain("q1", b"<a><b/></a>", limits=Limits()).is_match
 
 
 def test_unknown_queries() -> None:

@@ -109,17 +109,20 @@ class Snapshot:
         options = matcher_options(self._engine, limits or self._limits, threads, cache_bytes_max)
         return Matcher(self._backend.matcher(options), options)
 
-    def explain(self, query_id: str, message: MessageBytes | str) -> Explanation:
+    def explain(
+        self, query_id: str, message: MessageBytes | str, *, limits: Limits | None = None
+    ) -> Explanation:
         """Why a message satisfies a query, or at which step and condition it first fails.
 
         Args:
             query_id: Id of the query.
             message: The message; a refusal by the door is explained, not raised.
+            limits: What the message may cost; None as for `matcher`.
 
         Raises:
             UnknownQueryError: No query has this id.
         """
-        return explain_query(self.query(query_id), message, self._module, self._limits)
+        return explain_query(self.query(query_id), message, self._module, limits or self._limits)
 
     def __len__(self) -> int:
         return len(self._backend)
