@@ -31,10 +31,14 @@ MODULE_DEPTH_MAX = 16
 """Modules that call modules; also ends a module that calls itself."""
 
 _LITERAL = r"""(?:"[^"]*+"|'[^']*+')"""
+# What is not closed goes on to the end of the text: nothing behind it can be told apart, and the
+# DTD reader refuses it anyway. Trying again at each sign would take quadratic time.
 _TOKEN = re.compile(
     rf"""(?P<comment><!--.*?-->|<\?.*?\?>)
+    |(?P<open_comment>(?:<!--|<\?).*)
     |(?P<section><!\[\s*+[^\[<>]*+\[)
     |(?P<declaration><!(?:[^"'>]++|{_LITERAL})*+>)
+    |(?P<open_declaration><!.*)
     |%(?P<reference>[^\s;%]++);
     |(?P<other>[^<%]++|.)""",
     re.VERBOSE | re.DOTALL,

@@ -177,17 +177,22 @@ def _bounds(particle: Particle) -> dict[str, tuple[int, int]]:
     if isinstance(particle, NameParticle):
         inner = {particle.name: (1, 1)}
     else:
-        parts = [_bounds(part) for part in particle.particles]
-        names = dict.fromkeys(name for part in parts for name in part)
-        found = {name: [part.get(name, (0, 0)) for part in parts] for name in names}
+        found: dict[str, list[tuple[int, int]]] = {}
+        for part in particle.particles:
+            for name, pair in _bounds(part).items():
+                found.setdefault(name, []).append(pair)
         if isinstance(particle, SequenceParticle):
             inner = {
                 name: (sum(low for low, _ in pairs), sum(high for _, high in pairs))
                 for name, pairs in found.items()
             }
         else:
+            # An alternative without the name has none of it.
             inner = {
-                name: (min(low for low, _ in pairs), max(high for _, high in pairs))
+                name: (
+                    min(low for low, _ in pairs) if len(pairs) == len(particle.particles) else 0,
+                    max(high for _, high in pairs),
+                )
                 for name, pairs in found.items()
             }
     occurrence = particle.occurrence
