@@ -4,7 +4,7 @@ use crate::door::{limits_of, refusal_params};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, LargeBinaryArray, ListArray, UInt32Array, make_array,
 };
-use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
@@ -15,6 +15,7 @@ use pathcast_core::snapshot::Snapshot;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// What a matcher matches against.
@@ -38,7 +39,7 @@ impl Target for Source {
 #[pyclass(frozen)]
 pub struct Matcher {
     source: Source,
-    pool: Pool,
+    pool: Arc<Pool>,
 }
 
 /// (matches, refusals, counters, ids) of a batch.
@@ -96,7 +97,7 @@ impl Matcher {
             .iter()
             .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
             .collect::<PyResult<_>>()?;
-        let matches = to_pyarrow(py, &list_array(answer, &array)?)?;
+        let matches = to_pyarrow(py, &list_array(answer, &array, &self.pool)?)?;
         Ok((matches, refusals, stats, crate::index::IdTable(ids)))
     }
 }
@@ -110,7 +111,7 @@ impl Matcher {
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
         let options = Options { limits: limits_of(limits)?, cache_bytes_max };
-        Ok(Matcher { source, pool: Pool::new(options, threads) })
+        Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
     }
 }
 
@@ -170,7 +171,7 @@ impl Messages for Column<'_> {
     }
 }
 
-fn list_array(answer: Answer, messages: &ArrayRef) -> PyResult<ListArray> {
+fn list_array(answer: Answer, messages: &ArrayRef, pool: &Arc<Pool>) -> PyResult<ListArray> {
     let total = answer.numbers.len();
     if i32::try_from(total).is_err() {
         return Err(PyOverflowError::new_err(format!(
@@ -180,9 +181,33 @@ fn list_array(answer: Answer, messages: &ArrayRef) -> PyResult<ListArray> {
     let ends = answer.ends.iter().map(|&end| end as i32);
     let offsets: ScalarBuffer<i32> = std::iter::once(0).chain(ends).collect();
     let field = Arc::new(Field::new("item", DataType::UInt32, true));
-    let numbers = Arc::new(UInt32Array::from(answer.numbers));
+    let numbers = Recycled::buffer(answer.numbers, Arc::clone(pool));
+    let numbers = Arc::new(UInt32Array::new(ScalarBuffer::new(numbers, 0, total), None));
     let nulls = messages.nulls().cloned();
     Ok(ListArray::new(field, OffsetBuffer::new(offsets), numbers, nulls))
+}
+
+/// Numbers on loan to Arrow; they go back to the pool when the last array over them is dropped.
+struct Recycled {
+    numbers: Vec<u32>,
+    pool: Arc<Pool>,
+}
+
+impl Recycled {
+    fn buffer(numbers: Vec<u32>, pool: Arc<Pool>) -> Buffer {
+        let bytes = numbers.len() * size_of::<u32>();
+        let start = NonNull::from(numbers.as_slice()).cast::<u8>();
+        let owner = Arc::new(Recycled { numbers, pool });
+        // SAFETY: the bytes are those of `numbers`, whose heap memory stays where it is while
+        // `owner` lives: nobody can reach the vector to change it before it is dropped.
+        unsafe { Buffer::from_custom_allocation(start, bytes, owner) }
+    }
+}
+
+impl Drop for Recycled {
+    fn drop(&mut self) {
+        self.pool.give_buffer(std::mem::take(&mut self.numbers));
+    }
 }
 
 /// An array as a pyarrow array, without a copy.

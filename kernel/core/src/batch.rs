@@ -18,6 +18,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const INLINE_BYTES_MAX: usize = 1 << 20;
 /// Messages handed to a thread at a time.
 const RUN: usize = 32;
+/// Bytes of number buffers kept for the next batch.
+const SPARE_BYTES_MAX: usize = 64 << 20;
 
 /// The messages of a batch.
 pub trait Messages: Sync {
@@ -60,6 +62,7 @@ pub struct Pool {
     options: Options,
     threads: usize,
     idle: Mutex<Vec<Worker>>,
+    spare: Mutex<Vec<Vec<QueryNumber>>>,
 }
 
 impl Pool {
@@ -67,7 +70,7 @@ impl Pool {
     pub fn new(mut options: Options, threads: usize) -> Self {
         let threads = threads.max(1);
         options.cache_bytes_max /= threads;
-        Pool { options, threads, idle: Mutex::default() }
+        Pool { options, threads, idle: Mutex::default(), spare: Mutex::default() }
     }
 
     /// Matches a batch. `give_up` is asked now and then, on the calling thread only.
@@ -81,7 +84,9 @@ impl Pool {
     ) -> Result<Answer, Interrupted> {
         if messages.bytes() < INLINE_BYTES_MAX {
             let mut worker = self.take();
-            let answer = match_run(&mut worker, target, messages, 0..messages.len(), &|| false);
+            let numbers = self.take_buffer();
+            let all = 0..messages.len();
+            let answer = match_run(&mut worker, target, messages, all, numbers, &|| false);
             self.give_back(worker);
             return Ok(answer);
         }
@@ -103,7 +108,9 @@ impl Pool {
                         }
                         let range = start..messages.len().min(start + run_len);
                         let is_stopped = || stop.load(Ordering::Relaxed);
-                        let part = match_run(&mut worker, target, messages, range, &is_stopped);
+                        let numbers = self.take_buffer();
+                        let part =
+                            match_run(&mut worker, target, messages, range, numbers, &is_stopped);
                         // The receiver lives until this scope ends.
                         drop(send.send((start, part)));
                     }
@@ -127,8 +134,41 @@ impl Pool {
                 return Err(Interrupted);
             }
             parts.sort_unstable_by_key(|(start, _)| *start);
-            Ok(Answer::join(parts.into_iter().map(|(_, part)| part)))
+            Ok(self.join(parts.into_iter().map(|(_, part)| part)))
         })
+    }
+
+    /// Takes a buffer of numbers back for a later batch. Fresh memory costs a page fault every
+    /// 1,024 numbers, which is a good part of what collecting them costs.
+    pub fn give_buffer(&self, mut numbers: Vec<QueryNumber>) {
+        numbers.clear();
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept: usize = spare.iter().map(|buffer| buffer.capacity() * 4).sum();
+        if kept + numbers.capacity() * 4 <= SPARE_BYTES_MAX {
+            spare.push(numbers);
+        }
+    }
+
+    fn take_buffer(&self) -> Vec<QueryNumber> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Puts parts together in order. The first part is grown rather than copied.
+    fn join(&self, parts: impl Iterator<Item = Answer>) -> Answer {
+        let mut parts = parts.collect::<Vec<_>>().into_iter();
+        let Some(mut all) = parts.next() else { return Answer::default() };
+        let rest = parts.as_slice();
+        all.numbers.reserve(rest.iter().map(|part| part.numbers.len()).sum());
+        all.ends.reserve_exact(rest.iter().map(|part| part.ends.len()).sum());
+        for part in parts {
+            let before = all.numbers.len();
+            all.numbers.extend_from_slice(&part.numbers);
+            all.ends.extend(part.ends.iter().map(|end| before + end));
+            all.refusals.extend(part.refusals);
+            all.stats.add(&part.stats);
+            self.give_buffer(part.numbers);
+        }
+        all
     }
 
     fn take(&self) -> Worker {
@@ -150,9 +190,10 @@ fn match_run(
     target: &impl Target,
     messages: &impl Messages,
     range: std::ops::Range<usize>,
+    numbers: Vec<QueryNumber>,
     is_stopped: &impl Fn() -> bool,
 ) -> Answer {
-    let mut answer = Answer::default();
+    let mut answer = Answer { numbers, ..Answer::default() };
     answer.ends.reserve(range.len());
     for at in range {
         if is_stopped() {
@@ -169,25 +210,4 @@ fn match_run(
     }
     answer.stats = std::mem::take(&mut worker.stats);
     answer
-}
-
-impl Answer {
-    /// Puts parts together in order. The first part is grown rather than copied.
-    fn join(parts: impl ExactSizeIterator<Item = Answer>) -> Answer {
-        let mut parts = parts.collect::<Vec<_>>().into_iter();
-        let Some(mut all) = parts.next() else {
-            return Answer::default();
-        };
-        let rest = parts.as_slice();
-        all.numbers.reserve_exact(rest.iter().map(|part| part.numbers.len()).sum());
-        all.ends.reserve_exact(rest.iter().map(|part| part.ends.len()).sum());
-        for part in parts {
-            let before = all.numbers.len();
-            all.numbers.extend_from_slice(&part.numbers);
-            all.ends.extend(part.ends.iter().map(|end| before + end));
-            all.refusals.extend(part.refusals);
-            all.stats.add(&part.stats);
-        }
-        all
-    }
 }
