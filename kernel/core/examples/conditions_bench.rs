@@ -26,9 +26,8 @@ const NAMES: [&str; 20] = [
     "nitf", "head", "title", "meta", "docdata", "body", "content", "block", "p", "hl", "media",
     "table", "tr", "td", "ul", "li", "em", "person", "org", "location",
 ];
-const ATTRIBUTES: [&str; 10] = [
-    "id", "class", "style", "lang", "type", "size", "date", "source", "width", "height",
-];
+const ATTRIBUTES: [&str; 10] =
+    ["id", "class", "style", "lang", "type", "size", "date", "source", "width", "height"];
 const MESSAGES: usize = 20;
 
 /// A message of about 70 elements: names get deeper with the levels and recur.
@@ -44,10 +43,8 @@ fn message(random: &mut Random) -> Document {
                 let element = document.element(Some(parent), "", local);
                 for _ in 0..random.below(4) {
                     let name = random.pick(&ATTRIBUTES);
-                    let is_new = document.nodes[element]
-                        .attributes
-                        .iter()
-                        .all(|known| known.1 != name);
+                    let is_new =
+                        document.nodes[element].attributes.iter().all(|known| known.1 != name);
                     if is_new {
                         let value = random.below(50).to_string();
                         document.nodes[element].attributes.push(("", name, value));
@@ -66,10 +63,7 @@ fn message(random: &mut Random) -> Document {
 }
 
 fn named(local: &'static str) -> NameTest<'static> {
-    NameTest::Name {
-        uri: "".into(),
-        local: local.into(),
-    }
+    NameTest::Name { uri: "".into(), local: local.into() }
 }
 
 /// The label path of a random element, some axes made `//` and the steps above dropped.
@@ -77,16 +71,8 @@ fn path(random: &mut Random, document: &Document, length: usize) -> Vec<Step<'st
     let mut node = random.below(document.nodes.len());
     let mut steps = Vec::new();
     loop {
-        let axis = if random.chance(20) {
-            Axis::Descendant
-        } else {
-            Axis::Child
-        };
-        steps.push(Step {
-            axis,
-            test: named(document.nodes[node].local),
-            stages: vec![],
-        });
+        let axis = if random.chance(20) { Axis::Descendant } else { Axis::Child };
+        steps.push(Step { axis, test: named(document.nodes[node].local), stages: vec![] });
         match document.nodes[node].parent {
             Some(parent) if steps.len() < length => node = parent,
             Some(_) => {
@@ -106,14 +92,8 @@ fn attribute(random: &mut Random) -> Condition<'static> {
     } else {
         Constant::String(random.below(50).to_string().into())
     };
-    let compare = Some((
-        random.pick(&[Operator::Eq, Operator::Eq, Operator::Ge]),
-        constant,
-    ));
-    Condition::Attribute {
-        test: named(random.pick(&ATTRIBUTES)),
-        compare,
-    }
+    let compare = Some((random.pick(&[Operator::Eq, Operator::Eq, Operator::Ge]), constant));
+    Condition::Attribute { test: named(random.pick(&ATTRIBUTES)), compare }
 }
 
 fn add(
@@ -121,11 +101,11 @@ fn add(
     positions: Vec<(Operator, f64)>,
     conditions: Vec<Condition<'static>>,
 ) {
-    step.stages.push(Stage {
-        positions,
-        conditions,
-    });
+    step.stages.push(Stage { positions, conditions });
 }
+
+/// Of one message: (plan, end of its ends in the list of all ends), and that list.
+type Candidates = (Vec<(usize, usize)>, Vec<u32>);
 
 type Shape = fn(&mut Random, &Document) -> Vec<Step<'static>>;
 
@@ -155,15 +135,9 @@ const SHAPES: [(&str, Shape); 8] = [
     ("one attribute between two //", |random, document| {
         let mut steps = path(random, document, 5);
         let length = steps.len();
-        steps
-            .iter_mut()
-            .for_each(|step| step.axis = Axis::Descendant);
+        steps.iter_mut().for_each(|step| step.axis = Axis::Descendant);
         let condition = attribute(random);
-        add(
-            &mut steps[length.saturating_sub(2)],
-            vec![],
-            vec![condition],
-        );
+        add(&mut steps[length.saturating_sub(2)], vec![], vec![condition]);
         steps
     }),
     ("position, any step", |random, document| {
@@ -176,11 +150,7 @@ const SHAPES: [(&str, Shape); 8] = [
     ("value of an element > n", |random, document| {
         let mut steps = path(random, document, 6);
         let bound = Constant::Number(random.below(1000) as f64);
-        add(
-            steps.last_mut().expect("a step"),
-            vec![],
-            vec![Condition::Value(Operator::Gt, bound)],
-        );
+        add(steps.last_mut().expect("a step"), vec![], vec![Condition::Value(Operator::Gt, bound)]);
         steps
     }),
     ("one nested path, any step", |random, document| {
@@ -209,19 +179,13 @@ fn nested(random: &mut Random, document: &Document) -> Vec<Step<'static>> {
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let mut argument = |default| {
-        arguments
-            .next()
-            .map_or(default, |count| count.parse().expect("a count"))
-    };
+    let mut argument =
+        |default| arguments.next().map_or(default, |count| count.parse().expect("a count"));
     let (plans, rounds): (usize, usize) = (argument(2_000), argument(15));
     let mut random = Random(7);
     let mut names = NameTable::default();
     let documents: Vec<Document> = (0..MESSAGES).map(|_| message(&mut random)).collect();
-    let built: Vec<Built> = documents
-        .iter()
-        .map(|document| document.build(&mut names))
-        .collect();
+    let built: Vec<Built> = documents.iter().map(|document| document.build(&mut names)).collect();
     let elements: usize = built.iter().map(|built| built.tree.len()).sum();
     println!("{MESSAGES} messages, {} elements each", elements / MESSAGES);
     println!(
@@ -229,15 +193,7 @@ fn main() {
         "conditions", "candidates", "hold", "ns each", "compile", "bytes"
     );
     for (title, shape) in SHAPES {
-        measure(
-            title,
-            shape,
-            (plans, rounds),
-            &documents,
-            &built,
-            &names,
-            &mut random,
-        );
+        measure(title, shape, (plans, rounds), &documents, &built, &names, &mut random);
     }
 }
 
@@ -250,16 +206,13 @@ fn measure(
     names: &NameTable,
     random: &mut Random,
 ) {
-    let queries: Vec<_> = (0..plans)
-        .map(|number| shape(random, &documents[number % 6]))
-        .collect();
+    let queries: Vec<_> = (0..plans).map(|number| shape(random, &documents[number % 6])).collect();
     let start = Instant::now();
     let compiled: Vec<Plan> = queries.iter().map(|query| Plan::compile(query)).collect();
     let compile = start.elapsed().as_nanos() as usize / plans;
     let bytes = compiled.iter().map(Plan::bytes).sum::<usize>() / plans;
 
-    // Per message: (plan, end of its ends in the list of all ends).
-    let mut candidates: Vec<(Vec<(usize, usize)>, Vec<u32>)> = Vec::new();
+    let mut candidates: Vec<Candidates> = Vec::new();
     let (mut pairs, mut expected) = (0, 0);
     for (document, built) in documents.iter().zip(built) {
         let (mut here, mut ends) = (Vec::new(), Vec::new());

@@ -20,6 +20,7 @@ pub struct NameTable {
     text: String,
     /// (start of URI, start of local name, end) in `text`.
     entries: Vec<(u32, u32, u32)>,
+    hashes: Vec<u64>,
     index: HashTable<NameId>,
     generation: u64,
 }
@@ -57,18 +58,23 @@ impl NameTable {
         &self.text[local as usize..end as usize]
     }
 
-    /// The id of a known expanded name; `hash` is its [`hash_name`], which a caller who asks often
-    /// computes once. Cost: one probe.
-    pub fn find(&self, hash: u64, uri: &str, local: &str) -> Option<NameId> {
-        self.index
-            .find(hash, |&id| self.uri(id) == uri && self.local(id) == local)
-            .copied()
+    /// The [`hash_name`] of a name.
+    pub fn hash(&self, id: NameId) -> u64 {
+        self.hashes[id as usize]
+    }
+
+    /// The id of a known expanded name, given as UTF-8; `hash` is its [`hash_name`], which a caller
+    /// who asks often computes once. Cost: one probe.
+    pub fn find(&self, hash: u64, uri: &[u8], local: &[u8]) -> Option<NameId> {
+        let is_same =
+            |&id: &NameId| self.uri(id).as_bytes() == uri && self.local(id).as_bytes() == local;
+        self.index.find(hash, is_same).copied()
     }
 
     /// The id of an expanded name, new or known. Cost: one hash of the text.
     pub fn intern(&mut self, uri: &str, local: &str) -> NameId {
         let hash = hash_name(uri, local);
-        if let Some(id) = self.find(hash, uri, local) {
+        if let Some(id) = self.find(hash, uri.as_bytes(), local.as_bytes()) {
             return id;
         }
         let id = self.entries.len() as NameId;
@@ -77,14 +83,9 @@ impl NameTable {
         let middle = self.text.len() as u32;
         self.text.push_str(local);
         self.entries.push((start, middle, self.text.len() as u32));
-        let (text, entries) = (&self.text, &self.entries);
-        self.index.insert_unique(hash, id, |&id| {
-            let (uri, local, end) = entries[id as usize];
-            hash_name(
-                &text[uri as usize..local as usize],
-                &text[local as usize..end as usize],
-            )
-        });
+        self.hashes.push(hash);
+        let hashes = &self.hashes;
+        self.index.insert_unique(hash, id, |&id| hashes[id as usize]);
         id
     }
 
@@ -92,6 +93,7 @@ impl NameTable {
     pub fn clear(&mut self) {
         self.text.clear();
         self.entries.clear();
+        self.hashes.clear();
         self.index.clear();
         self.generation += 1;
     }

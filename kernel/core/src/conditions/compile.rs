@@ -36,14 +36,8 @@ struct Compiler {
 impl Compiler {
     fn main_path(&mut self, steps: &[Step<'_>]) -> Vec<Check> {
         let mut checks = Vec::new();
-        let leading = steps
-            .iter()
-            .take_while(|step| step.axis == Axis::Child)
-            .count();
-        let tail = steps
-            .iter()
-            .rposition(|step| step.axis != Axis::Child)
-            .unwrap_or(0);
+        let leading = steps.iter().take_while(|step| step.axis == Axis::Child).count();
+        let tail = steps.iter().rposition(|step| step.axis != Axis::Child).unwrap_or(0);
         let has_conditions = |at: &usize| !steps[*at].stages.is_empty();
 
         let mut bound = steps.len().saturating_sub(1);
@@ -66,10 +60,7 @@ impl Compiler {
         } else {
             bound = steps.len();
         }
-        for at in (0..leading.min(tail).min(bound))
-            .rev()
-            .filter(has_conditions)
-        {
+        for at in (0..leading.min(tail).min(bound)).rev().filter(has_conditions) {
             checks.push(self.check(&steps[at], Reach::ToDepthOrSelf(at as u32)));
         }
         checks
@@ -90,51 +81,28 @@ impl Compiler {
 
         let mut checks = Vec::with_capacity(steps.len());
         for at in (0..steps.len()).rev() {
-            let reach = steps
-                .get(at + 1)
-                .map_or(Reach::Everywhere, |next| climb(next.axis));
+            let reach = steps.get(at + 1).map_or(Reach::Everywhere, |next| climb(next.axis));
             checks.push(self.check(&steps[at], reach));
         }
         let checks = append(&mut self.arrays.checks, checks);
-        let axis = steps
-            .first()
-            .map_or(Axis::DescendantOrSelf, |step| step.axis);
-        self.arrays.nested.push(NestedPath {
-            checks,
-            axis,
-            key,
-            key_hash,
-        });
+        let axis = steps.first().map_or(Axis::DescendantOrSelf, |step| step.axis);
+        self.arrays.nested.push(NestedPath { checks, axis, key, key_hash });
         (self.arrays.nested.len() - 1) as u32
     }
 
     fn check(&mut self, step: &Step<'_>, reach: Reach) -> Check {
         let test = self.arrays.add_test(Named::Element, &step.test);
-        let is_pattern = matches!(
-            step.test,
-            NameTest::AnyIn { .. } | NameTest::AnyNamespace { .. }
-        );
-        let later = step
-            .stages
-            .iter()
-            .skip(1)
-            .any(|stage| !stage.positions.is_empty());
-        let first = step
-            .stages
-            .first()
-            .is_some_and(|stage| !stage.positions.is_empty());
+        let is_pattern =
+            matches!(step.test, NameTest::AnyIn { .. } | NameTest::AnyNamespace { .. });
+        let later = step.stages.iter().skip(1).any(|stage| !stage.positions.is_empty());
+        let first = step.stages.first().is_some_and(|stage| !stage.positions.is_empty());
         let by_siblings = step.axis != Axis::DescendantOrSelf && (later || (first && is_pattern));
         let mut operations = Vec::new();
         for stage in &step.stages {
             self.stage(stage, step.axis, test, by_siblings, &mut operations);
         }
         let operations = append(&mut self.arrays.operations, operations);
-        Check {
-            reach,
-            test,
-            operations,
-            by_siblings,
-        }
+        Check { reach, test, operations, by_siblings }
     }
 
     fn stage(
@@ -147,10 +115,7 @@ impl Compiler {
     ) {
         if axis == Axis::DescendantOrSelf {
             // `//.` is a step to the element itself, which is the first of one.
-            let holds = stage
-                .positions
-                .iter()
-                .all(|&(op, at)| compare_numbers(op, 1.0, at));
+            let holds = stage.positions.iter().all(|&(op, at)| compare_numbers(op, 1.0, at));
             if !holds {
                 operations.push(Operation::Never);
             }
@@ -191,9 +156,7 @@ impl Compiler {
     }
 
     fn compare(&mut self, compare: Option<&(Operator, Constant<'_>)>) -> Compare {
-        compare.map_or(Compare::Exists, |(operator, constant)| {
-            self.comparison(*operator, constant)
-        })
+        compare.map_or(Compare::Exists, |(operator, constant)| self.comparison(*operator, constant))
     }
 
     fn comparison(&mut self, operator: Operator, constant: &Constant<'_>) -> Compare {
@@ -218,21 +181,13 @@ fn climb(axis: Axis) -> Reach {
 }
 
 fn bare(reach: Reach) -> Check {
-    Check {
-        reach,
-        test: ANY,
-        operations: Slice::default(),
-        by_siblings: false,
-    }
+    Check { reach, test: ANY, operations: Slice::default(), by_siblings: false }
 }
 
 fn append<T>(array: &mut Vec<T>, entries: Vec<T>) -> Slice {
     let start = array.len() as u32;
     array.extend(entries);
-    Slice {
-        start,
-        end: array.len() as u32,
-    }
+    Slice { start, end: array.len() as u32 }
 }
 
 /// Writes what tells a nested path from every other one and, into `keys`, where it stands; the same
@@ -269,15 +224,11 @@ fn write_condition_key(condition: &Condition<'_>, key: &mut String, keys: &mut V
         Condition::Attribute { test, compare } => {
             key.push('@');
             write_test_key(test, key);
-            compare
-                .as_ref()
-                .map(|(operator, constant)| (*operator, constant))
+            compare.as_ref().map(|(operator, constant)| (*operator, constant))
         }
         Condition::Text(compare) => {
             key.push('t');
-            compare
-                .as_ref()
-                .map(|(operator, constant)| (*operator, constant))
+            compare.as_ref().map(|(operator, constant)| (*operator, constant))
         }
         Condition::Value(operator, constant) => {
             key.push('v');

@@ -36,15 +36,13 @@ impl Plan {
         ends: &[u32],
         post: &mut PostProcessor,
     ) -> bool {
-        if self.is_unconditional() || ends.is_empty() {
-            return !ends.is_empty();
+        if ends.is_empty() || !post.presence.may_hold(self.needs, message, names) {
+            return false;
         }
-        let mut evaluation = Evaluation {
-            plan: self,
-            message,
-            names,
-            post,
-        };
+        if self.is_unconditional() {
+            return true;
+        }
+        let mut evaluation = Evaluation { plan: self, message, names, post };
         if !evaluation.resolve_names() {
             return false;
         }
@@ -54,8 +52,7 @@ impl Plan {
         let first = self.check(self.main().start);
         let is_at_end = self.main().len() == 1 && first.reach == Reach::Up(0);
         if self.is_direct() && is_at_end {
-            ends.iter()
-                .any(|&end| evaluation.element_passes(&first, end))
+            ends.iter().any(|&end| evaluation.element_passes(&first, end))
         } else if self.is_direct() && ends.len() <= FEW_ENDS {
             ends.iter().any(|&end| evaluation.end_passes(end))
         } else {
@@ -95,7 +92,7 @@ impl Evaluation<'_> {
                 post.resolved.push(PATTERN);
                 continue;
             };
-            let (uri, local) = (self.plan.str(uri), self.plan.str(local));
+            let (uri, local) = (self.plan.text(uri), self.plan.text(local));
             let occurs = self.names.find(hash, uri, local).filter(|&id| match named {
                 Named::Element => post.index.has_element(id),
                 Named::Attribute => post.index.has_attribute(id),
@@ -122,9 +119,11 @@ impl Evaluation<'_> {
         match wanted {
             Wanted::Every => true,
             Wanted::One(id) => name == id,
-            Wanted::Pattern(Test::AnyIn { uri }) => self.names.uri(name) == self.plan.str(uri),
+            Wanted::Pattern(Test::AnyIn { uri }) => {
+                self.names.uri(name).as_bytes() == self.plan.text(uri)
+            }
             Wanted::Pattern(Test::AnyNamespace { local } | Test::Name { local, .. }) => {
-                self.names.local(name) == self.plan.str(local)
+                self.names.local(name).as_bytes() == self.plan.text(local)
             }
         }
     }
@@ -206,9 +205,7 @@ impl Evaluation<'_> {
         self.climb(base, reach, ANY);
         let post = &mut *self.post;
         let elements = self.message.tree.len();
-        let set = post
-            .sets
-            .insert(path.key_hash, key, &mut post.work[base..], elements);
+        let set = post.sets.insert(path.key_hash, key, &mut post.work[base..], elements);
         post.work.truncate(base);
         set
     }
@@ -362,11 +359,7 @@ impl Evaluation<'_> {
         for at in base..self.post.work.len() {
             let element = self.post.work[at];
             let parent = tree.parent[element as usize];
-            position = if group == Some(parent) {
-                position + 1
-            } else {
-                1
-            };
+            position = if group == Some(parent) { position + 1 } else { 1 };
             group = Some(parent);
             if self.position_passes(positions, position) {
                 self.post.work[kept] = element;

@@ -36,14 +36,7 @@ const NOWHERE: u32 = u32::MAX;
 
 impl Run {
     fn new(kind: Kind, text: u32, start: u32, end: u32) -> Run {
-        Run {
-            kind,
-            text,
-            start,
-            end,
-            first_nonzero: NOWHERE,
-            last_nonzero: NOWHERE,
-        }
+        Run { kind, text, start, end, first_nonzero: NOWHERE, last_nonzero: NOWHERE }
     }
 }
 
@@ -98,11 +91,7 @@ impl LongNumbers {
         let is_negative = self.single(Kind::Minus, &mut at, end);
         let whole = self.stretch(Kind::Digits, &mut at, end);
         let has_point = self.single(Kind::Point, &mut at, end);
-        let decimals = if has_point {
-            self.stretch(Kind::Digits, &mut at, end)
-        } else {
-            at..at
-        };
+        let decimals = if has_point { self.stretch(Kind::Digits, &mut at, end) } else { at..at };
         self.stretch(Kind::Blanks, &mut at, end);
         if at != end || (whole.is_empty() && decimals.is_empty()) {
             return f64::NAN;
@@ -120,8 +109,7 @@ impl LongNumbers {
             for (at, &byte) in message.bytes(span).iter().enumerate() {
                 if !self.read(first, text as u32, at as u32, byte) {
                     self.runs.truncate(first);
-                    self.runs
-                        .push(Run::new(Kind::Foreign, text as u32, 0, span.len() as u32));
+                    self.runs.push(Run::new(Kind::Foreign, text as u32, 0, span.len() as u32));
                     break;
                 }
             }
@@ -139,10 +127,7 @@ impl LongNumbers {
             _ => return false,
         };
         let can_grow = matches!(kind, Kind::Blanks | Kind::Digits);
-        let grows = can_grow
-            && self.runs[first..]
-                .last()
-                .is_some_and(|run| run.kind == kind);
+        let grows = can_grow && self.runs[first..].last().is_some_and(|run| run.kind == kind);
         if !grows {
             if self.runs.len() - first == RUNS_MAX {
                 return false;
@@ -168,21 +153,10 @@ impl LongNumbers {
         for at in (0..count).rev() {
             let run = self.runs[at];
             let next = at as u32 + 1;
-            let continues = self
-                .runs
-                .get(at + 1)
-                .is_some_and(|after| after.kind == run.kind);
-            self.same_end[at] = if continues {
-                self.same_end[at + 1]
-            } else {
-                next
-            };
+            let continues = self.runs.get(at + 1).is_some_and(|after| after.kind == run.kind);
+            self.same_end[at] = if continues { self.same_end[at + 1] } else { next };
             let is_zeros = run.kind == Kind::Digits && run.first_nonzero == NOWHERE;
-            self.nonzero[at] = if is_zeros {
-                self.nonzero[at + 1]
-            } else {
-                at as u32
-            };
+            self.nonzero[at] = if is_zeros { self.nonzero[at + 1] } else { at as u32 };
         }
         self.bytes_before.clear();
         let mut bytes = 0;
@@ -255,8 +229,7 @@ impl LongNumbers {
             let bytes = message.bytes(message.tree.text_value[run.text as usize]);
             let room = DIGITS_MAX - self.digits.len();
             let until = run.end.min(from.saturating_add(room as u32));
-            self.digits
-                .extend_from_slice(&bytes[from as usize..until as usize]);
+            self.digits.extend_from_slice(&bytes[from as usize..until as usize]);
             if until < run.end || self.digits.len() == DIGITS_MAX {
                 let here = run.last_nonzero != NOWHERE && run.last_nonzero >= until;
                 if here || self.nonzero[at as usize + 1] < end {
@@ -279,14 +252,10 @@ mod tests {
         let mut tree = MessageTree::default();
         let mut source = Vec::new();
         for piece in pieces {
-            tree.text_value
-                .push(Span::in_message(source.len() as u32, piece.len() as u32));
+            tree.text_value.push(Span::in_message(source.len() as u32, piece.len() as u32));
             source.extend_from_slice(piece.as_bytes());
         }
-        let message = Message {
-            tree: &tree,
-            source: &source,
-        };
+        let message = Message { tree: &tree, source: &source };
         let mut numbers = LongNumbers::default();
         for start in 0..pieces.len() {
             for end in start..=pieces.len() {
@@ -294,11 +263,7 @@ mod tests {
                 let given = numbers.of_texts(message, start as u32, end as u32);
                 let is_same =
                     given.to_bits() == expected.to_bits() || (given.is_nan() && expected.is_nan());
-                assert!(
-                    is_same,
-                    "{given} is not {expected}: {:?}",
-                    &pieces[start..end]
-                );
+                assert!(is_same, "{given} is not {expected}: {:?}", &pieces[start..end]);
             }
         }
     }
@@ -331,13 +296,7 @@ mod tests {
         check(&["9007199254740993", ".", &zeros, &zeros]);
         check(&["9007199254740993.0", &zeros[..700], "1"]);
         check(&[&zeros, "9007199254740993", &zeros[..390], ".5"]);
-        check(&[
-            "0.",
-            &zeros[..300],
-            "49406564584124654417656879286822137",
-            &zeros,
-            "1",
-        ]);
+        check(&["0.", &zeros[..300], "49406564584124654417656879286822137", &zeros, "1"]);
     }
 
     #[test]

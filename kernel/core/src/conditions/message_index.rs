@@ -72,23 +72,17 @@ impl MessageIndex {
 
     /// Whether some element has the name. Needs `find_names`.
     pub fn has_element(&self, name: NameId) -> bool {
-        self.by_name
-            .get(name as usize)
-            .is_some_and(|entry| entry.element_stamp == self.stamp)
+        self.by_name.get(name as usize).is_some_and(|entry| entry.element_stamp == self.stamp)
     }
 
     /// Whether some attribute has the name. Needs `find_names`.
     pub fn has_attribute(&self, name: NameId) -> bool {
-        self.by_name
-            .get(name as usize)
-            .is_some_and(|entry| entry.attribute_stamp == self.stamp)
+        self.by_name.get(name as usize).is_some_and(|entry| entry.attribute_stamp == self.stamp)
     }
 
     /// The elements of a name in document order. Needs `find_names`.
     pub fn elements(&self, name: NameId) -> impl Iterator<Item = u32> + '_ {
-        let first = self
-            .has_element(name)
-            .then(|| self.by_name[name as usize].first);
+        let first = self.has_element(name).then(|| self.by_name[name as usize].first);
         std::iter::successors(first, |&element| {
             let next = self.next_of_name[element as usize];
             (next != NONE).then_some(next)

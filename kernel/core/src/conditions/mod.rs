@@ -60,6 +60,7 @@ mod message_index;
 mod nested_sets;
 mod plan;
 mod post_processor;
+mod store_check;
 mod value;
 mod words;
 

@@ -95,19 +95,11 @@ impl NestedSets {
             anchors.sort_unstable();
             let first = self.elements.len() as u32;
             self.elements.extend_from_slice(anchors);
-            AnchorSet::Sorted {
-                first,
-                length: anchors.len() as u32,
-            }
+            AnchorSet::Sorted { first, length: anchors.len() as u32 }
         };
         let key_start = self.keys.len() as u32;
         self.keys.extend_from_slice(key);
-        let entry = Entry {
-            hash,
-            key_start,
-            key_end: self.keys.len() as u32,
-            anchors: set,
-        };
+        let entry = Entry { hash, key_start, key_end: self.keys.len() as u32, anchors: set };
         self.index.insert_unique(hash, entry, |entry| entry.hash);
         set
     }
@@ -121,9 +113,7 @@ impl NestedSets {
             }
             AnchorSet::Sorted { first, length } => {
                 let (first, length) = (first as usize, length as usize);
-                self.elements[first..first + length]
-                    .binary_search(&element)
-                    .is_ok()
+                self.elements[first..first + length].binary_search(&element).is_ok()
             }
         }
     }
@@ -145,23 +135,13 @@ mod tests {
             let key = format!("{elements} {}", anchors.len());
             let set = sets.insert(7, key.as_bytes(), &mut anchors.clone(), elements);
             for element in (0..elements as u32).step_by(5).chain([5, 64, 69]) {
-                assert_eq!(
-                    sets.contains(set, element),
-                    anchors.contains(&element),
-                    "{element}"
-                );
+                assert_eq!(sets.contains(set, element), anchors.contains(&element), "{element}");
             }
         }
         assert!(matches!(sets.find(7, b"70 0"), Some(AnchorSet::Empty)));
-        assert!(
-            sets.find(7, b"70 9").is_none(),
-            "equal hashes are not equal paths"
-        );
+        assert!(sets.find(7, b"70 9").is_none(), "equal hashes are not equal paths");
         sets.clear();
-        assert!(
-            sets.find(7, b"70 0").is_none(),
-            "a set outlived its message"
-        );
+        assert!(sets.find(7, b"70 0").is_none(), "a set outlived its message");
     }
 
     #[test]
@@ -171,11 +151,7 @@ mod tests {
         for number in 0..400_u64 {
             let set = sets.insert(number, &number.to_le_bytes(), &mut anchors, 1_000_000);
             assert!(sets.contains(set, 999_999));
-            assert!(
-                8 * sets.words.len() <= BYTES_MAX + 125_000,
-                "{}",
-                sets.words.len()
-            );
+            assert!(8 * sets.words.len() <= BYTES_MAX + 125_000, "{}", sets.words.len());
         }
     }
 }

@@ -4,6 +4,7 @@
 //! dropped freely. These are its parts as the evaluation sees them; how they lie in memory is in
 //! `words`.
 
+use super::store_check::{Needs, needs_of};
 use super::value::{Compare, TextRange};
 use super::words::lay_out;
 use crate::names::hash_name;
@@ -45,11 +46,7 @@ pub(super) enum Named {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Test {
     /// One expanded name, with its [`hash_name`].
-    Name {
-        hash: u64,
-        uri: TextRange,
-        local: TextRange,
-    },
+    Name { hash: u64, uri: TextRange, local: TextRange },
     /// Every name of a namespace.
     AnyIn { uri: TextRange },
     /// A local name in whatever namespace.
@@ -132,9 +129,12 @@ pub(super) struct NestedPath {
 
 /// A query's conditions, ready to be checked. Made by [`Plan::compile`].
 ///
-/// Size: about 100 bytes for a query with one attribute condition ([`Plan::bytes`]), in one block.
+/// Size: 24 bytes and, for a query with one attribute condition, about 100 more in one block
+/// ([`Plan::bytes`]). Most candidates are refused by the 24 bytes alone: keep plans themselves side
+/// by side, not pointers to them.
 #[derive(Debug)]
 pub struct Plan {
+    pub(super) needs: Needs,
     pub(super) words: Box<[u32]>,
 }
 
@@ -166,10 +166,7 @@ impl Arrays {
     pub fn add_text(&mut self, text: &str) -> TextRange {
         let start = self.text.len() as u32;
         self.text.push_str(text);
-        TextRange {
-            start,
-            end: self.text.len() as u32,
-        }
+        TextRange { start, end: self.text.len() as u32 }
     }
 
     /// Adds a name test, or finds the equal one.
@@ -219,14 +216,10 @@ impl Arrays {
     pub fn into_plan(self, main: Slice) -> Plan {
         let is_local = |number: u32| self.operations[number as usize].is_local();
         let is_direct = self.checks[main.start as usize..].iter().all(|check| {
-            let is_forced = matches!(
-                check.reach,
-                Reach::Up(_) | Reach::ToDepth(_) | Reach::ToDepthOrSelf(_)
-            );
+            let is_forced =
+                matches!(check.reach, Reach::Up(_) | Reach::ToDepth(_) | Reach::ToDepthOrSelf(_));
             is_forced && !check.by_siblings && check.operations.numbers().all(is_local)
         });
-        Plan {
-            words: lay_out(&self, main, is_direct),
-        }
+        Plan { needs: needs_of(&self, main), words: lay_out(&self, main, is_direct) }
     }
 }

@@ -3,6 +3,7 @@
 use super::long_numbers::LongNumbers;
 use super::message_index::MessageIndex;
 use super::nested_sets::NestedSets;
+use super::store_check::Presence;
 use super::value::{NumberScan, number};
 use crate::names::NameId;
 use crate::tree::Message;
@@ -15,6 +16,7 @@ use crate::tree::Message;
 /// are compared as numbers up to 40 bytes a run of digits.
 #[derive(Debug, Default)]
 pub struct PostProcessor {
+    pub(super) presence: Presence,
     pub(super) index: MessageIndex,
     pub(super) sets: NestedSets,
     pub(super) numbers: StringValueNumbers,
@@ -31,6 +33,7 @@ const WORK_KEPT: usize = 1 << 20;
 impl PostProcessor {
     /// Forgets the message before. Cost: what was computed for it.
     pub fn begin_message(&mut self) {
+        self.presence.begin_message();
         self.index.begin_message();
         self.sets.clear();
         self.numbers.long.clear();

@@ -57,17 +57,15 @@ impl NumberScan {
     /// Reads on; none if no continuation can be a number. Cost: up to the first byte that is wrong.
     pub fn read(self, piece: &[u8]) -> Option<NumberScan> {
         use NumberScan::*;
-        piece
-            .iter()
-            .try_fold(self, |state, &byte| match (state, byte) {
-                (Start | End, byte) if is_blank(byte) => Some(state),
-                (Start, b'-') => Some(Minus),
-                (Start | Minus | Digits, b'0'..=b'9') => Some(Digits),
-                (Start | Minus | Digits, b'.') => Some(Point),
-                (Point, b'0'..=b'9') => Some(Point),
-                (Digits | Point, byte) if is_blank(byte) => Some(End),
-                _ => None,
-            })
+        piece.iter().try_fold(self, |state, &byte| match (state, byte) {
+            (Start | End, byte) if is_blank(byte) => Some(state),
+            (Start, b'-') => Some(Minus),
+            (Start | Minus | Digits, b'0'..=b'9') => Some(Digits),
+            (Start | Minus | Digits, b'.') => Some(Point),
+            (Point, b'0'..=b'9') => Some(Point),
+            (Digits | Point, byte) if is_blank(byte) => Some(End),
+            _ => None,
+        })
     }
 }
 
@@ -109,21 +107,12 @@ pub(super) fn number(value: &[u8]) -> f64 {
         return if negative { -magnitude } else { magnitude };
     }
     // Only digits and one point are left, which Rust reads as XPath does: nearest, ties to even.
-    std::str::from_utf8(value)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(f64::NAN)
+    std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
 }
 
 fn trim_blanks(value: &[u8]) -> &[u8] {
-    let start = value
-        .iter()
-        .position(|&byte| !is_blank(byte))
-        .unwrap_or(value.len());
-    let end = value
-        .iter()
-        .rposition(|&byte| !is_blank(byte))
-        .map_or(start, |last| last + 1);
+    let start = value.iter().position(|&byte| !is_blank(byte)).unwrap_or(value.len());
+    let end = value.iter().rposition(|&byte| !is_blank(byte)).map_or(start, |last| last + 1);
     &value[start..end]
 }
 

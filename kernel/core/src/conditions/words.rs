@@ -27,14 +27,8 @@ const NESTED: usize = 6;
 const IS_DIRECT: u32 = 1;
 const HAS_ORDINALS: u32 = 2;
 
-const OPERATORS: [Operator; 6] = [
-    Operator::Eq,
-    Operator::Ne,
-    Operator::Lt,
-    Operator::Le,
-    Operator::Gt,
-    Operator::Ge,
-];
+const OPERATORS: [Operator; 6] =
+    [Operator::Eq, Operator::Ne, Operator::Lt, Operator::Le, Operator::Gt, Operator::Ge];
 const AXES: [Axis; 3] = [Axis::Child, Axis::Descendant, Axis::DescendantOrSelf];
 
 impl Plan {
@@ -54,10 +48,7 @@ impl Plan {
     #[inline]
     pub(super) fn main(&self) -> Slice {
         let checks = (self.words[2] - self.words[1]) / CHECK as u32;
-        Slice {
-            start: self.words[6],
-            end: checks,
-        }
+        Slice { start: self.words[6], end: checks }
     }
 
     #[inline]
@@ -68,19 +59,11 @@ impl Plan {
     #[inline]
     pub(super) fn test(&self, number: u32) -> (Named, Test) {
         let [kind, high, low, start, middle, end] = self.record(HEADER as u32, number);
-        let named = if kind & 1 == 0 {
-            Named::Element
-        } else {
-            Named::Attribute
-        };
+        let named = if kind & 1 == 0 { Named::Element } else { Named::Attribute };
         let first = TextRange { start, end: middle };
         let second = TextRange { start: middle, end };
         let test = match kind >> 1 {
-            0 => Test::Name {
-                hash: join(high, low),
-                uri: first,
-                local: second,
-            },
+            0 => Test::Name { hash: join(high, low), uri: first, local: second },
             1 => Test::AnyIn { uri: first },
             _ => Test::AnyNamespace { local: second },
         };
@@ -99,25 +82,14 @@ impl Plan {
             5 => Reach::Ancestors,
             _ => Reach::AncestorsOrSelf,
         };
-        Check {
-            reach,
-            test,
-            operations: Slice { start, end },
-            by_siblings: kind & 1 == 1,
-        }
+        Check { reach, test, operations: Slice { start, end }, by_siblings: kind & 1 == 1 }
     }
 
     #[inline]
     pub(super) fn operation(&self, number: u32) -> Operation {
         let [kind, argument, first, second] = self.record(self.words[2], number);
-        let slice = Slice {
-            start: first,
-            end: second,
-        };
-        let range = TextRange {
-            start: first,
-            end: second,
-        };
+        let slice = Slice { start: first, end: second };
+        let range = TextRange { start: first, end: second };
         let compare = match kind >> 8 & 0xff {
             0 => Compare::Exists,
             1 => Compare::Is(range),
@@ -142,25 +114,16 @@ impl Plan {
     #[inline]
     pub(super) fn position(&self, number: u32) -> (Operator, f64) {
         let [operator, high, low] = self.record(self.words[3], number);
-        (
-            OPERATORS[operator as usize],
-            f64::from_bits(join(high, low)),
-        )
+        (OPERATORS[operator as usize], f64::from_bits(join(high, low)))
     }
 
     pub(super) fn nested(&self, number: u32) -> NestedPath {
         let [checks_start, axis_and_length, key_start, key_end, high, low] =
             self.record(self.words[4], number);
         NestedPath {
-            checks: Slice {
-                start: checks_start,
-                end: checks_start + (axis_and_length >> 2),
-            },
+            checks: Slice { start: checks_start, end: checks_start + (axis_and_length >> 2) },
             axis: AXES[(axis_and_length & 3) as usize],
-            key: TextRange {
-                start: key_start,
-                end: key_end,
-            },
+            key: TextRange { start: key_start, end: key_end },
             key_hash: join(high, low),
         }
     }
@@ -170,12 +133,6 @@ impl Plan {
     pub(super) fn text(&self, range: TextRange) -> &[u8] {
         let text: &[u8] = bytemuck::cast_slice(&self.words[self.words[5] as usize..]);
         &text[range.start as usize..range.end as usize]
-    }
-
-    /// A text as such.
-    #[inline]
-    pub(super) fn str(&self, range: TextRange) -> &str {
-        std::str::from_utf8(self.text(range)).expect("texts are cut where they were joined")
     }
 
     #[inline]
@@ -190,35 +147,20 @@ impl Plan {
 pub(super) fn lay_out(arrays: &Arrays, main: Slice, is_direct: bool) -> Box<[u32]> {
     let mut words = vec![0; HEADER];
     words[0] = if is_direct { IS_DIRECT } else { 0 };
-    arrays
-        .tests
-        .iter()
-        .for_each(|test| words.extend(test_words(test)));
+    arrays.tests.iter().for_each(|test| words.extend(test_words(test)));
     words[1] = words.len() as u32;
-    arrays
-        .checks
-        .iter()
-        .for_each(|check| words.extend(check_words(check)));
+    arrays.checks.iter().for_each(|check| words.extend(check_words(check)));
     words[2] = words.len() as u32;
     for operation in &arrays.operations {
-        if matches!(
-            operation,
-            Operation::OrdinalOfName(_) | Operation::OrdinalOfAny(_)
-        ) {
+        if matches!(operation, Operation::OrdinalOfName(_) | Operation::OrdinalOfAny(_)) {
             words[0] |= HAS_ORDINALS;
         }
         words.extend(operation_words(operation));
     }
     words[3] = words.len() as u32;
-    arrays
-        .positions
-        .iter()
-        .for_each(|position| words.extend(position_words(position)));
+    arrays.positions.iter().for_each(|position| words.extend(position_words(position)));
     words[4] = words.len() as u32;
-    arrays
-        .nested
-        .iter()
-        .for_each(|nested| words.extend(nested_words(nested)));
+    arrays.nested.iter().for_each(|nested| words.extend(nested_words(nested)));
     words[5] = words.len() as u32;
     words[6] = main.start;
     for chunk in arrays.text.as_bytes().chunks(4) {
@@ -252,13 +194,7 @@ fn check_words(check: &Check) -> [u32; CHECK] {
         Reach::AncestorsOrSelf => (6, 0),
     };
     let kind = kind << 1 | u32::from(check.by_siblings);
-    [
-        kind,
-        argument,
-        check.test,
-        check.operations.start,
-        check.operations.end,
-    ]
+    [kind, argument, check.test, check.operations.start, check.operations.end]
 }
 
 fn operation_words(operation: &Operation) -> [u32; OPERATION] {
@@ -268,12 +204,7 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
         Compare::IsNot(literal) => [kind | 2 << 8, argument, literal.start, literal.end],
         Compare::Number(operator, constant) => {
             let [high, low] = split(constant.to_bits());
-            [
-                kind | 3 << 8 | operator_word(operator) << 16,
-                argument,
-                high,
-                low,
-            ]
+            [kind | 3 << 8 | operator_word(operator) << 16, argument, high, low]
         }
     };
     match *operation {
@@ -301,14 +232,7 @@ fn nested_words(nested: &NestedPath) -> [u32; NESTED] {
     };
     let length = nested.checks.len() << 2;
     let [high, low] = split(nested.key_hash);
-    [
-        nested.checks.start,
-        length | axis,
-        nested.key.start,
-        nested.key.end,
-        high,
-        low,
-    ]
+    [nested.checks.start, length | axis, nested.key.start, nested.key.end, high, low]
 }
 
 fn operator_word(operator: Operator) -> u32 {

@@ -37,12 +37,7 @@ impl Document {
         local: &'static str,
     ) -> usize {
         let number = self.nodes.len();
-        self.nodes.push(Node {
-            uri,
-            local,
-            parent,
-            ..Node::default()
-        });
+        self.nodes.push(Node { uri, local, parent, ..Node::default() });
         if let Some(parent) = parent {
             self.nodes[parent].content.push(Content::Element(number));
         }
@@ -50,9 +45,7 @@ impl Document {
     }
 
     pub fn attribute(&mut self, of: usize, local: &'static str, value: &str) {
-        self.nodes[of]
-            .attributes
-            .push(("", local, value.to_owned()));
+        self.nodes[of].attributes.push(("", local, value.to_owned()));
     }
 
     pub fn text(&mut self, of: usize, text: &str) {
@@ -60,10 +53,7 @@ impl Document {
     }
 
     /// Element children in order.
-    #[allow(
-        dead_code,
-        reason = "the benchmark builds documents and does not read them"
-    )]
+    #[allow(dead_code, reason = "the benchmark builds documents and does not read them")]
     pub fn children(&self, of: usize) -> Vec<usize> {
         let element = |content: &Content| match content {
             Content::Element(child) => Some(*child),
@@ -101,10 +91,7 @@ impl Document {
                 }
             }
         }
-        built
-            .tree
-            .attribute_start
-            .push(built.tree.attribute_value.len() as u32);
+        built.tree.attribute_start.push(built.tree.attribute_value.len() as u32);
         built
     }
 }
@@ -121,10 +108,7 @@ pub struct Built {
 
 impl Built {
     pub fn message(&self) -> Message<'_> {
-        Message {
-            tree: &self.tree,
-            source: &self.source,
-        }
+        Message { tree: &self.tree, source: &self.source }
     }
 
     fn open(&mut self, node: &Node, number: usize, parent: u32, depth: u32, names: &mut NameTable) {
@@ -133,9 +117,7 @@ impl Built {
         self.tree.parent.push(parent);
         self.tree.depth.push(depth);
         self.tree.element_end.push(0);
-        self.tree
-            .attribute_start
-            .push(self.tree.attribute_value.len() as u32);
+        self.tree.attribute_start.push(self.tree.attribute_value.len() as u32);
         self.tree.text_start.push(self.tree.text_value.len() as u32);
         self.tree.text_end.push(0);
         for (uri, local, value) in &node.attributes {

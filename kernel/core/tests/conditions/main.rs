@@ -8,15 +8,13 @@ mod scale;
 use document::Document;
 use pathcast_core::conditions::{Plan, PostProcessor};
 use pathcast_core::names::NameTable;
-use pathcast_core::query::ast::Step;
+use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use random::Random;
 
 /// Where the main path ends in the message, conditions ignored.
 fn ends(document: &Document, nodes: &[usize], steps: &[Step<'_>]) -> Vec<u32> {
     let selected = oracle::select_from_document(document, &oracle::bare(steps));
-    (0..nodes.len() as u32)
-        .filter(|&at| selected.contains(&nodes[at as usize]))
-        .collect()
+    (0..nodes.len() as u32).filter(|&at| selected.contains(&nodes[at as usize])).collect()
 }
 
 /// Random queries on random documents. If this fails, subscribers get messages that they did not
@@ -68,4 +66,56 @@ fn agrees_on_larger_documents() {
 #[test]
 fn agrees_on_documents_of_several_words_of_elements() {
     agree_on_random_pairs(3, 40, 40, 900);
+}
+
+/// Every candidate after the first few passes the store check first: what it refuses must not hold.
+#[test]
+fn store_check_refuses_only_what_fails() {
+    let long = "v".repeat(300);
+    let mut document = Document::default();
+    let root = document.element(None, "", "a");
+    let leaf = document.element(Some(root), "urn:u", "b");
+    for (name, value) in [("x", " 007.0 "), ("y", "-0"), ("z", long.as_str())] {
+        document.attribute(leaf, name, value);
+    }
+    let mut crowd = document.clone();
+    for _ in 0..20_000 {
+        let other = crowd.element(Some(root), "", "b");
+        crowd.attribute(other, "x", "1");
+    }
+    for document in [document, crowd] {
+        let mut names = NameTable::default();
+        let built = document.build(&mut names);
+        let mut post = PostProcessor::default();
+        post.begin_message();
+        for round in 0..40 {
+            for (name, operator, constant, expected) in [
+                ("x", Operator::Eq, Constant::Number(7.0), true),
+                ("x", Operator::Eq, Constant::Number(8.0), false),
+                ("x", Operator::Eq, Constant::String(" 007.0 ".into()), true),
+                ("x", Operator::Eq, Constant::String("7".into()), false),
+                ("x", Operator::Ne, Constant::Number(8.0), true),
+                ("y", Operator::Eq, Constant::Number(0.0), true),
+                ("y", Operator::Ge, Constant::String("0".into()), true),
+                ("z", Operator::Eq, Constant::String(long.as_str().into()), true),
+                ("z", Operator::Ne, Constant::String("v".into()), true),
+                ("z", Operator::Ne, Constant::Number(1.0), true),
+            ] {
+                let test =
+                    |local: &'static str| NameTest::Name { uri: "".into(), local: local.into() };
+                let condition =
+                    Condition::Attribute { test: test(name), compare: Some((operator, constant)) };
+                let step = |axis, test, conditions| Step {
+                    axis,
+                    test,
+                    stages: vec![Stage { positions: vec![], conditions }],
+                };
+                let below = NameTest::Name { uri: "urn:u".into(), local: "b".into() };
+                let nested = vec![step(Axis::Child, below, vec![condition.clone()])];
+                let query = [step(Axis::Child, test("a"), vec![Condition::Nested(nested)])];
+                let answer = Plan::compile(&query).holds(built.message(), &names, &[0], &mut post);
+                assert_eq!(answer, expected, "round {round}: {condition:?}");
+            }
+        }
+    }
 }

@@ -13,22 +13,16 @@ pub fn select_from_document(document: &Document, steps: &[Step<'_>]) -> BTreeSet
 pub fn bare(steps: &[Step<'_>]) -> Vec<Step<'static>> {
     let bare_test = |test: &NameTest<'_>| match test {
         NameTest::Any => NameTest::Any,
-        NameTest::Name { uri, local } => NameTest::Name {
-            uri: uri.to_string().into(),
-            local: local.to_string().into(),
-        },
-        NameTest::AnyIn { uri } => NameTest::AnyIn {
-            uri: uri.to_string().into(),
-        },
-        NameTest::AnyNamespace { local } => NameTest::AnyNamespace {
-            local: local.to_string().into(),
-        },
+        NameTest::Name { uri, local } => {
+            NameTest::Name { uri: uri.to_string().into(), local: local.to_string().into() }
+        }
+        NameTest::AnyIn { uri } => NameTest::AnyIn { uri: uri.to_string().into() },
+        NameTest::AnyNamespace { local } => {
+            NameTest::AnyNamespace { local: local.to_string().into() }
+        }
     };
-    let bare_step = |step: &Step<'_>| Step {
-        axis: step.axis,
-        test: bare_test(&step.test),
-        stages: vec![],
-    };
+    let bare_step =
+        |step: &Step<'_>| Step { axis: step.axis, test: bare_test(&step.test), stages: vec![] };
     steps.iter().map(bare_step).collect()
 }
 
@@ -88,16 +82,9 @@ fn stage_list(document: &Document, stage: &Stage<'_>, list: Vec<usize>) -> Vec<u
     let mut kept = Vec::new();
     for (index, &node) in list.iter().enumerate() {
         let position = (index + 1) as f64;
-        let at_position = stage
-            .positions
-            .iter()
-            .all(|&(operator, at)| numbers(operator, position, at));
-        if at_position
-            && stage
-                .conditions
-                .iter()
-                .all(|one| holds(document, node, one))
-        {
+        let at_position =
+            stage.positions.iter().all(|&(operator, at)| numbers(operator, position, at));
+        if at_position && stage.conditions.iter().all(|one| holds(document, node, one)) {
             kept.push(node);
         }
     }
@@ -116,10 +103,9 @@ fn holds(document: &Document, number: usize, condition: &Condition<'_>) -> bool 
             Content::Text(text) => compare_value(text, compare.as_ref()),
             Content::Element(_) => false,
         }),
-        Condition::Value(operator, constant) => compare_value(
-            &string_value(document, node),
-            Some(&(*operator, constant.clone())),
-        ),
+        Condition::Value(operator, constant) => {
+            compare_value(&string_value(document, node), Some(&(*operator, constant.clone())))
+        }
         Condition::Nested(steps) => !select(document, Some(number), steps).is_empty(),
     }
 }
@@ -172,9 +158,5 @@ fn number(text: &str) -> f64 {
     let is_number = digits.chars().all(|c| c.is_ascii_digit() || c == '.')
         && digits.chars().filter(|&c| c == '.').count() <= 1
         && digits.chars().any(|c| c.is_ascii_digit());
-    if is_number {
-        text.parse().expect("a decimal number")
-    } else {
-        f64::NAN
-    }
+    if is_number { text.parse().expect("a decimal number") } else { f64::NAN }
 }

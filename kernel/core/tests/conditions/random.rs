@@ -30,9 +30,8 @@ impl Random {
 
 const LOCALS: [&str; 4] = ["a", "b", "c", "d"];
 const URIS: [&str; 3] = ["", "", "urn:u"];
-const VALUES: [&str; 14] = [
-    "1", "2", "3", "10", "-1", "2.5", " 2 ", "", "x", "y", "xy", "1e1", "0.5", "+1",
-];
+const VALUES: [&str; 16] =
+    ["0", "-0", "1", "2", "3", "10", "-1", "2.5", " 2 ", "", "x", "y", "xy", "1e1", "0.5", "+1"];
 const TEXTS: [&str; 10] = ["1", "2", "3", "x", "y", "xy", " ", "\n ", "2.", "-"];
 
 /// A document of up to `elements_max` elements; shapes vary from chains to flat lists.
@@ -61,9 +60,7 @@ pub fn document(random: &mut Random, elements_max: usize) -> Document {
             if random.chance(attribute_bias) {
                 let uri = if random.chance(20) { "urn:u" } else { "" };
                 let value = random.pick(&VALUES).to_owned();
-                document.nodes[element]
-                    .attributes
-                    .push((uri, attribute, value));
+                document.nodes[element].attributes.push((uri, attribute, value));
             }
         }
         for _ in 0..2 {
@@ -92,11 +89,7 @@ fn path(
     let descendants = random.pick(&[0, 30, 70, 100]);
     (0..length)
         .map(|at| {
-            let mut axis = if random.chance(descendants) {
-                Axis::Descendant
-            } else {
-                Axis::Child
-            };
+            let mut axis = if random.chance(descendants) { Axis::Descendant } else { Axis::Child };
             let mut test = element_test(random);
             if at + 1 == length && random.chance(10) {
                 axis = Axis::DescendantOrSelf;
@@ -124,24 +117,14 @@ fn stage(
     must_count: bool,
 ) -> Stage<'static> {
     let positions = if must_count || (may_count && random.chance(35)) {
-        (0..random.pick(&[1, 1, 1, 2]))
-            .map(|_| (operator(random), position(random)))
-            .collect()
+        (0..random.pick(&[1, 1, 1, 2])).map(|_| (operator(random), position(random))).collect()
     } else {
         vec![]
     };
-    let count = if positions.is_empty() {
-        random.pick(&[1, 1, 2])
-    } else {
-        random.pick(&[0, 0, 1])
-    };
-    let conditions = (0..count)
-        .map(|_| condition(random, nesting, conditions))
-        .collect();
-    Stage {
-        positions,
-        conditions,
-    }
+    let count =
+        if positions.is_empty() { random.pick(&[1, 1, 2]) } else { random.pick(&[0, 0, 1]) };
+    let conditions = (0..count).map(|_| condition(random, nesting, conditions)).collect();
+    Stage { positions, conditions }
 }
 
 fn position(random: &mut Random) -> f64 {
@@ -150,10 +133,7 @@ fn position(random: &mut Random) -> f64 {
 
 fn condition(random: &mut Random, nesting: usize, conditions: usize) -> Condition<'static> {
     match random.below(if nesting > 0 { 10 } else { 7 }) {
-        0..=3 => Condition::Attribute {
-            test: attribute_test(random),
-            compare: compare(random),
-        },
+        0..=3 => Condition::Attribute { test: attribute_test(random), compare: compare(random) },
         4 => Condition::Text(compare(random)),
         5 | 6 => Condition::Value(operator(random), constant(random)),
         _ => Condition::Nested(path(random, 3, nesting - 1, conditions)),
@@ -161,11 +141,7 @@ fn condition(random: &mut Random, nesting: usize, conditions: usize) -> Conditio
 }
 
 fn compare(random: &mut Random) -> Option<(Operator, Constant<'static>)> {
-    if random.chance(35) {
-        None
-    } else {
-        Some((operator(random), constant(random)))
-    }
+    if random.chance(35) { None } else { Some((operator(random), constant(random))) }
 }
 
 fn operator(random: &mut Random) -> Operator {
@@ -177,11 +153,7 @@ fn constant(random: &mut Random) -> Constant<'static> {
     if random.chance(50) {
         Constant::Number(random.pick(&[1.0, 2.0, 2.5, 10.0, -1.0, 0.0, 12.0]))
     } else {
-        Constant::String(
-            random
-                .pick(&["1", "2", "x", "xy", "", " 2 ", "12", "x1"])
-                .into(),
-        )
+        Constant::String(random.pick(&["1", "2", "x", "xy", "", " 2 ", "12", "x1"]).into())
     }
 }
 
@@ -189,18 +161,10 @@ fn element_test(random: &mut Random) -> NameTest<'static> {
     let local = random.pick(&["a", "a", "b", "b", "c", "d"]).into();
     match random.below(12) {
         0..=2 => NameTest::Any,
-        3 => NameTest::AnyIn {
-            uri: random.pick(&["", "urn:u"]).into(),
-        },
+        3 => NameTest::AnyIn { uri: random.pick(&["", "urn:u"]).into() },
         4 => NameTest::AnyNamespace { local },
-        5 => NameTest::Name {
-            uri: "urn:u".into(),
-            local,
-        },
-        _ => NameTest::Name {
-            uri: "".into(),
-            local,
-        },
+        5 => NameTest::Name { uri: "urn:u".into(), local },
+        _ => NameTest::Name { uri: "".into(), local },
     }
 }
 
@@ -208,17 +172,9 @@ fn attribute_test(random: &mut Random) -> NameTest<'static> {
     let local = random.pick(&["x", "y", "z"]).into();
     match random.below(10) {
         0 => NameTest::Any,
-        1 => NameTest::AnyIn {
-            uri: random.pick(&["", "urn:u"]).into(),
-        },
+        1 => NameTest::AnyIn { uri: random.pick(&["", "urn:u"]).into() },
         2 => NameTest::AnyNamespace { local },
-        3 => NameTest::Name {
-            uri: "urn:u".into(),
-            local,
-        },
-        _ => NameTest::Name {
-            uri: "".into(),
-            local,
-        },
+        3 => NameTest::Name { uri: "urn:u".into(), local },
+        _ => NameTest::Name { uri: "".into(), local },
     }
 }
