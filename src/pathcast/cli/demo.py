@@ -29,7 +29,6 @@ MARKER = "pipeline.toml"
 """File by which a directory is known as that of an earlier demo, which may be replaced."""
 
 INBOX_ROWS_SHOWN = 5
-MESSAGE_CHARACTERS_SHOWN = 600
 
 PIPELINE = """\
 # What `make demo` ran. `pathcast run --describe` lists every key.
@@ -122,16 +121,17 @@ def _show_delivery(spark: SparkSession, written: DemoInput, output: Path, summar
     subscriber, count = summary.top_subscribers[0]
     rows = inbox(spark, output, subscriber).orderBy("message_id", "query_id")
     first = rows.limit(INBOX_ROWS_SHOWN).collect()
-    out.print(
-        f"\nInbox of {subscriber}, {min(len(first), INBOX_ROWS_SHOWN)} of {count:,} deliveries:"
-    )
+    version = first[0]["snapshot_version"]
+    snapshot = Snapshot.open(output / "_snapshots" / f"{version}.snapshot")
+    out.print(f"\nInbox of {subscriber}, {len(first)} of {count:,} deliveries:")
     for row in first:
-        out.print(f"  {row['message_id']}  because of query {row['query_id']}")
-    delivery = first[0]
-    snapshot = Snapshot.open(output / "_snapshots" / f"{delivery['snapshot_version']}.snapshot")
-    message = (written.messages / delivery["message_id"]).read_bytes()
-    out.print(f"\nWhy {delivery['message_id']} was delivered:")
-    out.print(str(snapshot.explain(delivery["query_id"], message)))
+        text = snapshot.query(row["query_id"]).text
+        out.print(f"  {row['message_id']}  because of {row['query_id']}  {text}")
+    # The longest query shows most of what there is to explain.
+    told = max(first, key=lambda row: len(snapshot.query(row["query_id"]).text))
+    message = (written.messages / told["message_id"]).read_bytes()
+    out.print(f"\nWhy {told['message_id']} was delivered:")
+    out.print(str(snapshot.explain(told["query_id"], message)))
 
 
 def _show_what_next(out: Path, pipeline: Path) -> None:
