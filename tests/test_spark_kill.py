@@ -1,0 +1,186 @@
+"""SIGKILL: a pipeline in a process of its own, killed at seeded moments and started again.
+
+At the end every message has exactly one verdict and every subscriber exactly the rows it asked for.
+The steps between which a kill can fall are each tested in one process as well, in
+`test_spark_pipeline`; here nothing is simulated.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
+
+from pathcast.errors import JavaMissingError
+from pathcast.spark.java import find_java
+from pathcast.spark.ledger import committed_batches
+
+pytestmark = pytest.mark.spark
+
+SOURCES = Path(__file__).resolve().parent.parent / "src"
+DRIVER = """
+import sys
+from pathcast.spark import load_settings, run
+print(run(load_settings(sys.argv[1])).to_json())
+"""
+KINDS = ("a", "b", "c", "d")
+RUN_SECONDS_MAX = 300.0
+
+
+def prepare(root: Path, messages: int, files_per_batch: int) -> Path:
+    """Messages, subscriptions and the file of a pipeline; returns the latter."""
+    (root / "in").mkdir()
+    for number in range(messages):
+        kind = KINDS[number % 4]
+        text = f"<m><{kind}/></m>" if number % 7 else f"<m><{kind}></m>"
+        (root / "in" / f"{number}.xml").write_text(text)
+    lines = ["subscriber\tquery_id\tquery"]
+    lines += [f"s{n}\tq{n}\t/m/{KINDS[n % 3]}" for n in range(9)]
+    (root / "subscriptions.tsv").write_text("\n".join(lines) + "\n")
+    path = root / "pipeline.toml"
+    path.write_text(
+        '[source]\npath = "in"\n[subscriptions]\npath = "subscriptions.tsv"\n'
+        f'[mode]\nfiles_per_batch_max = {files_per_batch}\n[engine]\nengine = "reference"\n'
+        '[output]\npath = "out"\ninbox_buckets = 2\n[spark]\nmaster = "local[2]"\n'
+    )
+    return path
+
+
+def start(pipeline: Path) -> subprocess.Popen[bytes]:
+    """The pipeline as a process of its own."""
+    paths = [str(SOURCES), os.environ.get("PYTHONPATH", "")]
+    with (pipeline.parent / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(pipeline)],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )
+
+
+def steps_done(root: Path) -> int:
+    """Steps of micro-batches that can be seen from outside: journal, pin, staging, commit."""
+    out = root / "out"
+    places = ("_checkpoint/journal", "_checkpoint/_pins", "_staging", "_commits", "matches")
+    return sum(len(list((out / place).glob("[0-9b]*"))) for place in places)
+
+
+def kill_after(process: subprocess.Popen[bytes], root: Path, steps: int, seconds: float) -> bool:
+    """SIGKILL once so many steps more are done; whether the process still ran then."""
+    begun, deadline = steps_done(root), time.monotonic() + RUN_SECONDS_MAX
+    while process.poll() is None and steps_done(root) < begun + steps:
+        assert time.monotonic() < deadline, (root / "log").read_text()
+        time.sleep(0.005)
+    time.sleep(seconds)
+    was_running = process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return was_running
+
+
+def rows(root: Path, name: str, columns: list[str]) -> Counter[Any]:
+    """Rows in all directories of an output, committed or not: at the end there is no other."""
+    table = ds.dataset(root / "out" / name, format="parquet").to_table(columns=columns)
+    return Counter(
+        tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
+        for row in table.to_pylist()
+    )
+
+
+def check(root: Path, messages: int) -> None:
+    """Every message has its one verdict, and every subscriber its rows."""
+    fine = [number for number in range(messages) if number % 7]
+    wants: dict[str, list[int]] = {kind: [] for kind in KINDS}
+    for subscriber in range(9):
+        wants[KINDS[subscriber % 3]].append(subscriber)
+    assert rows(root, "matches", ["message_id", "query_ids"]) == Counter(
+        (f"{n}.xml", tuple(f"q{s}" for s in wants[KINDS[n % 4]])) for n in fine
+    )
+    assert rows(root, "dead_letters", ["message_id"]) == Counter(
+        (f"{number}.xml",) for number in range(messages) if number % 7 == 0
+    )
+    assert rows(root, "inboxes", ["subscriber", "query_id", "message_id"]) == Counter(
+        (f"s{s}", f"q{s}", f"{n}.xml") for n in fine for s in wants[KINDS[n % 4]]
+    )
+    assert len(rows(root, "inboxes", ["delivery_id"])) == sum(
+        len(wants[KINDS[n % 4]]) for n in fine
+    ), "a delivery id occurs twice"
+
+
+def kill_and_check(root: Path, *, messages: int, per_batch: int, kills: int, seed: int) -> None:
+    try:
+        find_java()
+    except JavaMissingError as error:
+        pytest.skip(str(error))
+    print(f"seed {seed}")  # shown when the test fails: the kills can be repeated
+    chance = random.Random(seed)
+    pipeline = prepare(root, messages, per_batch)
+    hits = 0
+    for _ in range(kills):
+        process = start(pipeline)
+        # A micro-batch makes about four steps; a kill falls into one of the first few batches.
+        hits += kill_after(process, root, chance.randint(1, 12), chance.uniform(0.0, 0.5))
+    assert hits, "no kill found the pipeline at work: nothing was tested"
+    process = start(pipeline)
+    assert process.wait(RUN_SECONDS_MAX) == 0, (root / "log").read_text()
+    assert len(committed_batches(root / "out")) == -(-messages // per_batch)
+    check(root, messages)
+
+
+def test_killed_and_started_again_nothing_is_lost_or_twice(tmp_path: Path) -> None:
+    kill_and_check(tmp_path, messages=200, per_batch=40, kills=1, seed=1)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2, 7))
+def test_killed_many_times(tmp_path: Path, seed: int) -> None:
+    kill_and_check(tmp_path, messages=1500, per_batch=60, kills=5, seed=seed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.nightly
+def test_told_to_stop_it_ends_cleanly_and_goes_on_later(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    pipeline = prepare(tmp_path, 200, 20)
+    process = start(pipeline)
+    while steps_done(tmp_path) < 6:
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(RUN_SECONDS_MAX) == 0
+    log = (tmp_path / "log").read_text()
+    assert '"was_stopped": true' in log
+    assert "Traceback" not in log
+    assert 0 < len(committed_batches(tmp_path / "out")) < 10
+    assert start(pipeline).wait(RUN_SECONDS_MAX) == 0
+    check(tmp_path, 200)
+
+
+@pytest.mark.nightly
+def test_a_jvm_that_dies_is_an_error_not_a_hang(tmp_path: Path) -> None:
+    pipeline = prepare(tmp_path, 200, 20)
+    process = start(pipeline)
+    while steps_done(tmp_path) < 6:
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(0.02)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        process.kill()
+        pytest.skip("the children of a process cannot be listed here")
+    for child in children.read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+    assert process.wait(60) != 0
+    assert start(pipeline).wait(RUN_SECONDS_MAX) == 0
+    check(tmp_path, 200)
