@@ -20,7 +20,7 @@ Source: 003, Table 2 (P) and 5.3: predicates are spread over the steps uniformly
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from itertools import accumulate
 from typing import Protocol
@@ -69,15 +69,15 @@ class PredicateWriter:
         self._repeats_max = parameters.repeats_max
         self._values = values
         self._draw = draw
-        weights = [getattr(parameters.mix, kind) for kind in _KINDS]
-        self._cumulated = list(accumulate(weight / sum(weights) for weight in weights))
+        mix = parameters.mix
+        self._weights = [(kind, getattr(mix, kind)) for kind in _KINDS if getattr(mix, kind)]
+        self._choices: dict[tuple[str, bool], tuple[list[str], list[float]]] = {}
         self._repeatable = {
             (element.name, child.name)
             for element in graph
             for child in element.children
             if child.repeatable
         }
-        self._allowed = {kind for kind, weight in zip(_KINDS, weights, strict=True) if weight}
         self._in_mind: dict[tuple[int, str], str] = {}
 
     def write(self, steps: Sequence[Step], walk: Sequence[str]) -> list[list[str]] | None:
@@ -100,21 +100,41 @@ class PredicateWriter:
                 return None
         return written
 
+    def is_possible(self, names: Iterable[str]) -> bool:
+        """Some of these elements can have a predicate of a kind that is asked for."""
+        return not self._count or any(self._kinds_of(name, may_count=True) for name in names)
+
+    def _kinds_of(self, name: str, *, may_count: bool) -> list[tuple[str, float]]:
+        element = self._graph[name]
+        possible = {
+            "attribute_equal": bool(element.attributes),
+            "attribute_compare": bool(element.attributes),
+            "attribute_exists": bool(element.attributes),
+            "text": element.kind.has_text,
+            "position": may_count,
+        }
+        return [(kind, weight) for kind, weight in self._weights if possible[kind]]
+
     def _predicate(self, level: int, walk: Sequence[str]) -> str | None:
-        element = self._graph[walk[level]]
-        for _ in range(_TRIES):
-            last = len(_KINDS) - 1
-            kind = _KINDS[min(bisect_right(self._cumulated, self._draw.random()), last)]
-            if kind == "position":
-                if (level, "") not in self._in_mind:
-                    return self._position(level, walk)
-            elif kind == "text":
-                if element.kind.has_text:
-                    return f"[text()={self._literal(self._value(level, walk, None))}]"
-            elif element.attributes and kind in self._allowed:
-                chosen = int(self._draw.random() * len(element.attributes))
-                return self._attribute(kind, level, walk, element.attributes[chosen])
-        return None
+        key = (walk[level], (level, "") not in self._in_mind)
+        if key not in self._choices:
+            kinds = self._kinds_of(key[0], may_count=key[1])
+            self._choices[key] = (
+                [kind for kind, _ in kinds],
+                list(accumulate(weight for _, weight in kinds)),
+            )
+        kinds_here, cumulated = self._choices[key]
+        if not kinds_here:
+            return None
+        lot = self._draw.random() * cumulated[-1]
+        kind = kinds_here[min(bisect_right(cumulated, lot), len(kinds_here) - 1)]
+        if kind == "position":
+            return self._position(level, walk)
+        if kind == "text":
+            return f"[text()={self._literal(self._value(level, walk, None))}]"
+        attributes = self._graph[walk[level]].attributes
+        chosen = attributes[int(self._draw.random() * len(attributes))]
+        return self._attribute(kind, level, walk, chosen)
 
     def _position(self, level: int, walk: Sequence[str]) -> str:
         may_repeat = level > 0 and (walk[level - 1], walk[level]) in self._repeatable

@@ -32,6 +32,9 @@ from pathcast.workload.values import Draw, IntegerValues, ValueSource
 MISSES_MAX = 50_000
 """Attempts in a row without a new query after which a DTD counts as exhausted."""
 
+WALKS_MAX = 10_000
+"""Walks for one query after which its predicates and nested paths count as impossible."""
+
 BLOCK = 2000
 """Attempts after which it is checked that at least half of them gave a new query."""
 
@@ -193,11 +196,11 @@ class QueryGenerator:
             if nested is not None and predicates is not None:
                 return self._text(steps, walk, nested, predicates)
             attempts += 1
-            if attempts >= MISSES_MAX:
+            if attempts >= WALKS_MAX:
                 raise ConfigError(
                     "config.invalid",
                     key="predicates, nested_paths",
-                    reason="no element of the DTD can carry them",
+                    reason=f"{attempts} walks in a row have no step that can carry them",
                 )
             walk, steps = self._walk([self._root_number], parameters.depth_max)
 
@@ -372,6 +375,15 @@ class QueryGenerator:
                 "config.invalid",
                 key="nested_paths",
                 reason=f"below {self._root} there is no level for a nested path",
+            )
+        reached = {self._root_number}
+        for _ in range(1, self._levels_max):
+            reached |= {child for number in reached for child in self._children[number]}
+        if not self._writer.is_possible(self._names[number] for number in reached):
+            raise ConfigError(
+                "config.invalid",
+                key="predicates",
+                reason="no element that a query reaches can have one of the kinds in the mix",
             )
 
 
