@@ -132,7 +132,7 @@ class DocumentGenerator:
     def generate(self, number: int) -> GeneratedMessage:
         """The document with this number, from 0 on."""
         parameters = self._parameters
-        self._draw.restart(f"document/{parameters.seed}/{number}")
+        self._draw.restart(f"document/{parameters.seed}/{self._root}/{number}")
         self._out.clear()
         self._elements = 0
         self._out.append(DECLARATION)

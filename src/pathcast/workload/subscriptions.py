@@ -162,7 +162,6 @@ SLOTS: Mapping[str, Values] = MappingProxyType(
         "name": words.person,
         "office": ("mayor", "minister", "governor", "chair", "judge", "coach", "envoy"),
         "outcome": ("review", "hit"),
-        "percent": _numbers(80, 99, 1),
         "population": _numbers(300_000, 890_000, 10_000),
         "position": ("1", "2", "3"),
         "price": _numbers(500, 890, 10),
