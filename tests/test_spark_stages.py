@@ -110,7 +110,7 @@ def test_stage_says_what_the_engine_says(
     }
     assert matches["m0"]["query_ids"] == ["alpha", "mid", "zeta"]
     assert matches["m3"]["query_ids"] == []
-    version = Snapshot.open(snapshot, engine="reference").version
+    version = Snapshot.open(snapshot, engine=engine).version
     assert {row["snapshot_version"] for row in [*matches.values(), *dead.values()]} == {version}
 
 

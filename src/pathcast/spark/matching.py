@@ -113,7 +113,7 @@ class OpenSnapshot:
             are sorted once per worker.
         """
         if self._ids is None or self._ranks is None:
-            self._ids, self._ranks = _dictionary(pa.array(self._snapshot.query_ids, pa.string()))
+            self._ids, self._ranks = _dictionary(_ids_as_arrow(self._snapshot))
         message = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
         keys = (message << np.uint64(32)) | self._ranks[numbers.to_numpy()]
         keys.sort()
@@ -123,9 +123,17 @@ class OpenSnapshot:
 def _dictionary(ids: pa.Array) -> tuple[pa.Array, np.ndarray]:
     """The ids in sorted order, and the place of each query number in that order."""
     order = pc.array_sort_indices(ids).to_numpy()
-    ranks = np.empty(len(order), dtype=np.uint64)
-    ranks[order] = np.arange(len(order), dtype=np.uint64)
+    ranks = np.empty(len(order), dtype=np.uint32)
+    ranks[order] = np.arange(len(order), dtype=np.uint32)
     return ids.take(pa.array(order)), ranks
+
+
+def _ids_as_arrow(snapshot: Snapshot) -> pa.Array:
+    """Ids by number. The kernel has them as an array; the reference engine as a list."""
+    ids = snapshot.query_ids
+    array = ids.to_arrow() if hasattr(ids, "to_arrow") else pa.array(ids, pa.string())
+    # Spark's string type is the one with 32-bit offsets; a batch is cut to fit it.
+    return array.cast(pa.string())
 
 
 @lru_cache(maxsize=OPEN_SNAPSHOTS_MAX)

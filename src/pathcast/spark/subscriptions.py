@@ -164,7 +164,17 @@ class SubscriptionBook:
         accepted: Sequence[tuple[str, str]],
         rejected: Sequence[RejectedSubscription],
     ) -> Generation:
-        numbers = {query_id: number for number, query_id in enumerate(snapshot.query_ids)}
+        snapshot_file = self._store / f"{snapshot.version}.snapshot"
+        self._store.mkdir(parents=True, exist_ok=True)
+        if not snapshot_file.exists():
+            # Never replaced: readers may have it mapped.
+            temporary = snapshot_file.with_name(f".{snapshot_file.name}.{os.getpid()}")
+            snapshot.save(temporary)
+            temporary.replace(snapshot_file)
+            sync_directory(self._store)
+        # Equal sets of queries have equal versions; the numbers that count are those of the file.
+        stored = Snapshot.open(snapshot_file, engine=self._engine)
+        numbers = {query_id: number for number, query_id in enumerate(stored.query_ids)}
         table = pa.table(
             [
                 [subscriber for subscriber, _ in accepted],
@@ -174,14 +184,7 @@ class SubscriptionBook:
             schema=TABLE_SCHEMA,
         )
         digest = _digest(accepted, snapshot.version)
-        snapshot_file, table_file = self._files(snapshot.version, digest)
-        self._store.mkdir(parents=True, exist_ok=True)
-        if not snapshot_file.exists():
-            # A file of this name has this content: readers may have it mapped.
-            temporary = snapshot_file.with_name(f".{snapshot_file.name}.{os.getpid()}")
-            snapshot.save(temporary)
-            temporary.replace(snapshot_file)
-            sync_directory(self._store)
+        _, table_file = self._files(snapshot.version, digest)
         if not table_file.exists():
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression="zstd")
