@@ -87,7 +87,6 @@ class ElementTests:
         self.filters: dict[object, set[int]] = {}
         self._tree = tree
         self._positions: dict[tuple[StepPlan, int, int], dict[int, int]] = {}
-        self._string_values: dict[int, str] = {}
 
     def passes(self, step: StepPlan, element: int) -> bool:
         """Whether an element that the step is bound to passes all its predicates."""
@@ -125,12 +124,9 @@ class ElementTests:
                 return element in self.filters[condition.key]
 
     def _string_value(self, element: int) -> str:
-        value = self._string_values.get(element)
-        if value is None:
-            tree = self._tree
-            texts = tree.text_value[tree.text_start[element] : tree.text_end[element]]
-            value = self._string_values[element] = "".join(texts)
-        return value
+        # Not kept: the string-values of elements inside one another hold the same text again.
+        tree = self._tree
+        return "".join(tree.text_value[tree.text_start[element] : tree.text_end[element]])
 
     def _is_at(self, step: StepPlan, stage: int, element: int) -> bool:
         """Whether an element stands at the positions of a stage, in the list it counts in."""
