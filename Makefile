@@ -14,7 +14,7 @@ PYTEST ?=
 DEMO   ?=
 BENCH  ?=
 
-PYTHON_CODE := $(wildcard src tests benchmarks examples tools)
+PYTHON_CODE := $(wildcard conftest.py src tests benchmarks examples tools)
 KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
 WITH_ENGINE := tools/with-engine $(STAMPS)
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
