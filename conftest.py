@@ -15,5 +15,5 @@ def pytest_report_header() -> str:
     if HAS_KERNEL:
         return "native kernel: there"
     return (
-        "native kernel: MISSING; its tests are skipped, examples of src/pathcast/kernel.py left out"
+        "native kernel: MISSING; its tests and examples are skipped"
     )
