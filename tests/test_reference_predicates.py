@@ -8,7 +8,21 @@ import pytest
 
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query import Comparison, Operator, normalise
+from pathcast.query import (
+    AnyName,
+    AttributeCondition,
+    Axis,
+    Comparison,
+    Condition,
+    Name,
+    NestedCondition,
+    NormalQuery,
+    Operator,
+    Stage,
+    Step,
+    ValueCondition,
+    normalise,
+)
 from pathcast.reference import Selection, parse
 from pathcast.reference.comparison import number_of, passes
 from pathcast.reference.execution import Execution
@@ -27,6 +41,16 @@ def is_match(selection: Selection, query: str, message: str) -> bool:
     plan = QueryPlan(normalise(query))
     yfilter.insert(plan)
     return plan in yfilter.match(tree_of(message))
+
+
+def child(name: str, *conditions: Condition) -> Step:
+    """A step as it stands before equal queries are brought into one form."""
+    stages = (Stage((), conditions),) if conditions else ()
+    return Step(Axis.CHILD, Name("", name), stages)
+
+
+def nested(*steps: Step) -> NestedCondition:
+    return NestedCondition(steps)
 
 
 both = pytest.mark.parametrize("selection", list(Selection))
@@ -112,7 +136,10 @@ def test_query_decomposition() -> None:
 
 def test_query_decomposition_of_several_levels() -> None:
     """Section 6.2.3: inner nested paths come before those that need their filters."""
-    plan = QueryPlan(normalise("/a[b[c/d]/e[f]]"))
+    c_d = nested(child("c"), child("d"))
+    plan = QueryPlan(
+        NormalQuery((child("a", nested(child("b", c_d), child("e", nested(child("f"))))),))
+    )
     assert [(path.anchor_step, len(path.steps)) for path in plan.nested_paths] == [
         (2, 4),
         (3, 4),
@@ -129,8 +156,10 @@ def test_paths_are_shared_by_main_and_nested_paths() -> None:
 
 
 def test_equal_nested_paths_share_their_filter() -> None:
-    first, second = QueryPlan(normalise("/a[b=1]/c")), QueryPlan(normalise("/a[@x][b=1]/d"))
-    other = QueryPlan(normalise("//a[b=1]"))
+    b_is_1 = nested(child("b", ValueCondition(Comparison(Operator.EQ, 1.0))))
+    first = QueryPlan(NormalQuery((child("a", b_is_1), child("c"))))
+    second = QueryPlan(NormalQuery((child("a", AttributeCondition(AnyName()), b_is_1),)))
+    other = QueryPlan(NormalQuery((child("r"), child("a", b_is_1))))
     assert first.nested_paths[0].key == second.nested_paths[0].key
     assert first.nested_paths[0].key != other.nested_paths[0].key
 

@@ -1,8 +1,8 @@
 """Why a message satisfies a query, or where the query comes to an end in it.
 
 A query is followed step by step through the message tree: how many elements each step selects and
-where the first one is; at the step that selects nothing, the first position or condition that leaves
-nothing, and the values that it saw.
+where the first one is; at the step that selects nothing, the first position or condition that
+leaves nothing, and the values that it saw.
 
 Example:
     >>> from pathcast import Query, QueryIndex
@@ -116,7 +116,9 @@ class Explanation:
 
     def __str__(self) -> str:
         verdict = "match" if self.is_match else "no match"
-        lines = [f"{self.query_id}: {verdict}", f"  {self.canonical}"]
+        lines = [f"{self.query_id}: {verdict}", f"  {self.text}"]
+        if self.canonical != self.text:
+            lines.append(f"  explained as {self.canonical}")
         if self.error is not None:
             lines[0] = f"{self.query_id}: the message was refused"
             lines.append(f"  {self.error['message']}")

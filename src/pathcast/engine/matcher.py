@@ -7,7 +7,7 @@ Example:
     >>> batch = index.matcher().match_batch([b"<a><b/></a>", b"<a", b"<b/>"])
     >>> [list(result.query_ids) for result in batch]
     [['q1'], [], []]
-    >>> type(batch[1].error).__name__
+    >>> batch[1].error.family
     'IllFormedMessageError'
 
 It does not match; an engine does. A message that is refused is reported in its own result and

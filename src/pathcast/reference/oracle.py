@@ -9,8 +9,8 @@ Example:
     >>> from pathcast.query import normalise
     >>> from pathcast.reference import parse
     >>> tree = parse(b"<a><b><c>1</c></b><b><c>7</c></b></a>", Limits())
-    >>> Oracle(tree).select(normalise("/a/b[c > 5]").steps)
-    [3]
+    >>> Oracle(tree).select(normalise("/a/b[2]/c[. > 5]").steps)
+    [4]
     >>> is_satisfied(normalise("/a/b[3]"), tree)
     False
 
