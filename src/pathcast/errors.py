@@ -199,6 +199,12 @@ class KernelBugError(PathcastError, RuntimeError):
     family = "KernelBugError"
 
 
+class WrongCountError(PathcastError, RuntimeError):
+    """A benchmark found matches that differ from those of another engine; its times are void."""
+
+    family = "WrongCountError"
+
+
 def caret(text: str, offset: int) -> str:
     """The text indented by two, and a caret under the character at `offset`.
 
@@ -289,6 +295,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "`pip install pathcast-kernel` or, in a clone, `make build`; to do without it, slowly, "
         'use engine="reference" or set PATHCAST_ENGINE=reference',
     ),
+    "bench.wrong_count": CatalogueEntry(
+        "WrongCountError", "{case}: {found} matches, {expected} by {oracle}; no time is reported"
+    ),
     "kernel.bug": CatalogueEntry("KernelBugError", "the kernel broke its own invariant: {reason}"),
 }
 """Code of every error -> its family and sentence. Message errors are added below."""
@@ -367,6 +376,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         JavaMissingError,
         KernelMissingError,
         KernelBugError,
+        WrongCountError,
     )
 }
 """Name of a family -> exception class."""

@@ -175,6 +175,11 @@ class KernelIndex:
         with _native_errors():
             return KernelMatcher(self._index.matcher(*_native_options(options)))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the queries registered since the last freeze occupy."""
+        return self._index.memory()
+
     def __len__(self) -> int:
         return len(self._index)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pathcast.cli.bench import bench
 from pathcast.cli.check import check
 from pathcast.cli.console import guarded
 from pathcast.cli.demo import demo
@@ -28,7 +29,7 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    for command in (match, explain, check, run, demo, doctor):
+    for command in (match, explain, check, run, demo, bench, doctor):
         app.command(epilog=EXIT_CODES_HELP)(guarded(command))
     app.add_typer(build_generate(), name="generate")
     return app

@@ -1,0 +1,19 @@
+"""Benchmarks: what building, parsing, matching and collecting cost, beside a yardstick.
+
+Every time is a ratio to `lxml.etree.fromstring` over the same messages, taken alternately in the
+same run, with its spread; and no time is reported before the matches behind it were checked against
+the reference engine and the plain NFA. What is measured, with which numbers and which bound, is
+data (`benchmarks/*.toml`); the modules here know how.
+
+Read in this order: `definitions` (the data), `inputs` (queries and messages), `timing` (rounds and
+spread), `checking` (right answers first), then a module for each benchmark (`filtering`, `door`,
+`threads`, `conditions`, `pipeline`), and `run`, `record`, `report`, `plot`.
+
+Example:
+    >>> from pathcast.bench.timing import Spread
+    >>> Spread.of([3.0, 1.0, 2.0])
+    Spread(median=2.0, least=1.0, most=3.0)
+
+Nothing else in Pathcast but the command line knows this room. It compares with no other engine than
+Pathcast's own: the peers were measured elsewhere, once.
+"""

@@ -1,0 +1,421 @@
+"""`filter`: many linear queries, and everything that happens to them.
+
+One case a number of queries: build, open, register later, and then messages in three states of the
+matcher's cache: cold (a matcher that has seen nothing), warm (it has seen these messages), unseen
+(it has seen others of their kind).
+
+Source: measurements of this project: 003, 4.2.2 measures the same against the number of queries.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from pathcast.bench.checking import (
+    THREADS,
+    Checks,
+    Truth,
+    check_nfa,
+    check_reference,
+    counts,
+    spread_sample,
+    wrong_count,
+)
+from pathcast.bench.definitions import Expected, FilterDefinition, FilterSet
+from pathcast.bench.inputs import Source, inputs_digest, standing_queries
+from pathcast.bench.measures import Measure
+from pathcast.bench.rounds import (
+    Round,
+    Rounds,
+    binary_array,
+    fresh_rounds,
+    spread,
+    timed_round,
+    warm_rounds,
+)
+from pathcast.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
+from pathcast.engine import QueryIndex, Snapshot
+from pathcast.kernel import new_index
+from pathcast.model import Query
+
+ENGINE = "kernel"
+
+OPENINGS = 21
+"""How often a snapshot is opened; the first opening is not counted."""
+
+QUARTERS = 4
+
+
+@dataclass(frozen=True)
+class Build:
+    """What the queries cost before the first message.
+
+    Attributes:
+        register_ns: All of them in one call, by build.
+        freeze_ns: The snapshot of them, by build.
+        delta_bytes: What the index holds for them before it is frozen.
+        file_bytes: Size of the snapshot file.
+        open_ns: Opening that file, by opening.
+    """
+
+    register_ns: tuple[int, ...]
+    freeze_ns: tuple[int, ...]
+    delta_bytes: int
+    file_bytes: int
+    open_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Later:
+    """Queries registered one by one while messages flow.
+
+    Attributes:
+        registered: How many in a row.
+        in_a_row_ns: All of them, with no message in between.
+        between_ns: One query each, right after a message.
+        message_ns: The message right after each.
+        message_before_ns: The same message, when no query had been registered since the last one.
+    """
+
+    registered: int
+    in_a_row_ns: int
+    between_ns: tuple[int, ...]
+    message_ns: tuple[int, ...]
+    message_before_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class UnseenRound:
+    """One matcher, warmed with other messages: quarters of unseen messages, and the same seen."""
+
+    quarters: Rounds
+    seen: Rounds
+
+
+@dataclass(frozen=True)
+class FilterResult:
+    """One number of queries."""
+
+    case: str
+    queries: int
+    message_bytes: float
+    matches_a_message: float
+    checks: Checks
+    build: Build
+    later: Later
+    cold: Rounds
+    warm: Rounds
+    unseen: tuple[UnseenRound, ...]
+
+    def measures(self) -> Iterator[Measure]:
+        """Its figures, in the order of a message's life."""
+
+        def figure(name: str, unit: str, value: Spread) -> Measure:
+            return Measure("filter", self.case, name, unit, value, self.queries)
+
+        build, later = self.build, self.later
+        yield figure("register", "s", Spread.of(build.register_ns).scaled(1e-9))
+        yield figure("freeze", "s", Spread.of(build.freeze_ns).scaled(1e-9))
+        yield figure("index size", "B/query", _single(build.delta_bytes / self.queries))
+        yield figure("snapshot size", "B/query", _single(build.file_bytes / self.queries))
+        yield figure("open", "ms", Spread.of(build.open_ns).scaled(1e-6))
+        in_a_row = later.in_a_row_ns / later.registered / 1e3
+        yield figure("register later", "us/query", _single(in_a_row))
+        yield figure("register between", "us/query", Spread.of(later.between_ns).scaled(1e-3))
+        yield figure("next message", "us", Spread.of(later.message_ns).scaled(1e-3))
+        yield figure("message before", "us", Spread.of(later.message_before_ns).scaled(1e-3))
+        yield figure("cold pass", "s", spread(self.cold, lambda one: one.total_ns / 1e9))
+        yield figure("cold by lxml", "x lxml", spread(self.cold, lambda one: one.ratio))
+        yield from warm_measures(figure, self.warm)
+        for quarter in range(QUARTERS):
+            part = tuple(one.quarters[quarter] for one in self.unseen)
+            name = f"unseen {quarter + 1}/{QUARTERS}"
+            yield figure(name, "us/message", spread(part, lambda one: one.microseconds("total")))
+        yield figure("unseen by lxml", "x lxml", _unseen(self.unseen, lambda one: one.yardstick_ns))
+        yield figure("unseen by warm", "x warm", self._unseen_by_warm())
+
+    def _unseen_by_warm(self) -> Spread:
+        """Unseen messages as a multiple of the same messages seen."""
+        return Spread.of(
+            [
+                sum(one.total_ns for one in unseen.quarters)
+                / sum(one.total_ns for one in unseen.seen)
+                for unseen in self.unseen
+            ]
+        )
+
+
+def warm_measures(
+    figure: Callable[[str, str, Spread], Measure], rounds: Rounds
+) -> Iterator[Measure]:
+    """The figures of warm rounds."""
+    for part in ("parsing", "matching", "collecting", "rest", "total", "yardstick"):
+        value = spread(rounds, lambda one, part=part: one.microseconds(part))  # type: ignore[misc]
+        yield figure("lxml" if part == "yardstick" else f"warm {part}", "us/message", value)
+    yield figure("warm by lxml", "x lxml", spread(rounds, lambda one: one.ratio))
+
+
+def run_filter(
+    definition: FilterDefinition,
+    chosen: FilterSet,
+    source: Source,
+    say: Callable[[str], None],
+) -> Iterator[FilterResult]:
+    """The cases, from few queries to many.
+
+    Raises:
+        WrongCountError: Engines disagree.
+    """
+    sizes = sorted(chosen.queries)
+    # The last queries of the list are in no case: they are registered later.
+    say(f"queries: {sizes[-1]:,} distinct linear ones of {source.name}")
+    texts = source.queries(
+        sizes[-1] + chosen.later,
+        seed=definition.seed,
+        wildcard=definition.wildcard,
+        descendant=definition.descendant,
+    )
+    queries = standing_queries(texts)
+    needed = max(chosen.warm_up + chosen.unseen, chosen.cold)
+    messages = source.messages(needed, seed=definition.seed)
+    for size in sizes:
+        case = f"{source.name} Q={size:,}"
+        say(case)
+        yield FilterCase(
+            case, queries[:size], queries[sizes[-1] :], messages, chosen, definition.expected
+        ).run()
+
+
+class FilterCase:
+    """One number of queries, step by step.
+
+    Args:
+        case: Its name.
+        queries: The queries.
+        later: Further ones.
+        messages: Enough of them; the first ones warm up.
+        chosen: How much is done.
+        expected: Known counts.
+    """
+
+    def __init__(
+        self,
+        case: str,
+        queries: Sequence[Query],
+        later: Sequence[Query],
+        messages: Sequence[bytes],
+        chosen: FilterSet,
+        expected: Sequence[Expected],
+    ) -> None:
+        self._case, self._queries, self._later = case, list(queries), list(later)
+        self._chosen, self._expected = chosen, expected
+        warm_up, unseen = split(messages, chosen)
+        self._warm_up, self._unseen = warm_up, unseen
+        self._cold = list(messages[: chosen.cold])
+
+    def run(self) -> FilterResult:
+        """Everything: builds, then checks, then times."""
+        with TemporaryDirectory(prefix="pathcast-bench-") as directory:
+            file = Path(directory) / "queries.snapshot"
+            index, build = build_index(self._queries, file, self._chosen.builds)
+            snapshot = Snapshot.open(file, engine=ENGINE)
+            checks, truth = check_case(
+                self._case,
+                file,
+                self._queries,
+                self._warm_up,
+                self._chosen,
+                self._expected,
+            )
+            warm_up = binary_array(self._warm_up)
+            matcher = snapshot.matcher(threads=THREADS)
+            warm = warm_rounds(
+                matcher, warm_up, yardstick(self._warm_up), self._chosen.rounds, truth
+            )
+            return FilterResult(
+                case=self._case,
+                queries=len(self._queries),
+                message_bytes=sum(map(len, self._warm_up)) / len(self._warm_up),
+                matches_a_message=checks.matches / len(self._warm_up),
+                checks=checks,
+                build=build,
+                later=self._register_later(index),
+                cold=self._cold_rounds(snapshot),
+                warm=warm,
+                unseen=tuple(
+                    self._unseen_round(snapshot) for _ in range(self._chosen.fresh_rounds)
+                ),
+            )
+
+    def _cold_rounds(self, snapshot: Snapshot) -> Rounds:
+        messages = binary_array(self._cold)
+        found = counts(snapshot.matcher(threads=THREADS).match_arrow(messages))
+        truth = Truth(f"{self._case}, cold", found)
+        return fresh_rounds(
+            lambda: snapshot.matcher(threads=THREADS),
+            messages,
+            yardstick(self._cold),
+            self._chosen.fresh_rounds,
+            truth,
+        )
+
+    def _unseen_round(self, snapshot: Snapshot) -> UnseenRound:
+        matcher = snapshot.matcher(threads=THREADS)
+        warm_up = binary_array(self._warm_up)
+        for _ in range(2):
+            matcher.match_arrow(warm_up)
+        size = len(self._unseen) // QUARTERS
+        parts = [self._unseen[start : start + size] for start in range(0, size * QUARTERS, size)]
+        arrays = [binary_array(part) for part in parts]
+        quarters: list[Round] = []
+        seen: list[Round] = []
+        with undisturbed():
+            found: list[int] = []
+            for number, (part, array) in enumerate(zip(parts, arrays, strict=True)):
+                one, batch = timed_round(
+                    matcher, array, yardstick(part), parse_first=bool(number % 2)
+                )
+                quarters.append(one)
+                found += counts(batch)
+            truth = Truth(f"{self._case}, unseen", found)
+            for number, (part, array) in enumerate(zip(parts, arrays, strict=True)):
+                matcher.match_arrow(array)
+                one, batch = timed_round(matcher, array, yardstick(part))
+                truth.confirm(sum(counts(batch)), (number + 1) * size, number * size)
+                seen.append(one)
+        return UnseenRound(tuple(quarters), tuple(seen))
+
+    def _register_later(self, index: QueryIndex) -> Later:
+        """Queries one by one into the frozen index, whose live matcher must see each at once."""
+        message = binary_array(self._warm_up[:1])
+        matcher = index.matcher(threads=THREADS)
+        matcher.match_arrow(binary_array(self._warm_up))
+        in_a_row, rest = self._later[: len(self._later) // 2], self._later[len(self._later) // 2 :]
+        between: list[int] = []
+        after: list[int] = []
+        before: list[int] = []
+        with undisturbed():
+            started = time.perf_counter_ns()
+            for query in in_a_row:
+                index.register([query])
+            in_a_row_ns = time.perf_counter_ns() - started
+            matcher.match_arrow(message)
+            for query in rest:
+                before.append(elapsed_ns(lambda: matcher.match_arrow(message)))
+                between.append(elapsed_ns(lambda query=query: index.register([query])))  # type: ignore[misc]
+                after.append(elapsed_ns(lambda: matcher.match_arrow(message)))
+        self._check_later(index)
+        return Later(len(in_a_row), in_a_row_ns, tuple(between), tuple(after), tuple(before))
+
+    def _check_later(self, index: QueryIndex) -> None:
+        """A live matcher answers as a snapshot of its queries, and a new one counts at once."""
+        messages = binary_array(self._warm_up)
+        live = index.matcher(threads=THREADS)
+        found = sum(counts(live.match_arrow(messages)))
+        index.register([Query("anything", "/*")])
+        more = sum(counts(live.match_arrow(messages)))
+        if more != found + len(self._warm_up):
+            raise wrong_count(self._case, more, found + len(self._warm_up), "a query added later")
+        frozen = sum(counts(index.freeze().matcher(threads=THREADS).match_arrow(messages)))
+        if frozen != more:
+            raise wrong_count(self._case, more, frozen, "a snapshot of the changed index")
+
+
+def split(messages: Sequence[bytes], chosen: FilterSet) -> tuple[list[bytes], list[bytes]]:
+    """Messages to warm up with, and unseen ones; halves where there are too few."""
+    border = min(chosen.warm_up, len(messages) // 2)
+    unseen = messages[border : border + chosen.unseen]
+    return list(messages[:border]), list(unseen[: len(unseen) // QUARTERS * QUARTERS])
+
+
+def build_index(queries: list[Query], file: Path, builds: int) -> tuple[QueryIndex, Build]:
+    """Builds several times; the last index, frozen and saved to `file`."""
+    register_ns: list[int] = []
+    freeze_ns: list[int] = []
+    for _ in range(builds):
+        index = QueryIndex(engine=ENGINE)
+        with undisturbed():
+            started = time.perf_counter_ns()
+            report = index.register(queries)
+            register_ns.append(time.perf_counter_ns() - started)
+            started = time.perf_counter_ns()
+            snapshot = index.freeze()
+            freeze_ns.append(time.perf_counter_ns() - started)
+        if report.rejected:
+            raise next(iter(report.rejected.values()))
+    snapshot.save(file)
+    # The facade does not say what it holds, so the same queries go into the engine once more.
+    bare = new_index({})
+    bare.register(queries, {})
+    delta_bytes = bare.nbytes
+    del bare
+    with undisturbed():
+        open_ns = [elapsed_ns(lambda: Snapshot.open(file, engine=ENGINE)) for _ in range(OPENINGS)]
+    build = Build(
+        tuple(register_ns), tuple(freeze_ns), delta_bytes, file.stat().st_size, tuple(open_ns[1:])
+    )
+    return index, build
+
+
+def check_case(
+    case: str,
+    file: Path,
+    queries: Sequence[Query],
+    messages: Sequence[bytes],
+    chosen: FilterSet,
+    expected: Sequence[Expected],
+) -> tuple[Checks, Truth]:
+    """What must be right before anything is timed.
+
+    Raises:
+        WrongCountError: It is not.
+    """
+    snapshot = Snapshot.open(file, engine=ENGINE)
+    plain = Snapshot.open(file, engine="nfa")
+    few = binary_array(messages[: chosen.check_messages])
+    nfa_matches = check_nfa(case, snapshot, plain, few)
+    sample = spread_sample(queries, chosen.check_queries)
+    some: pa.Array = binary_array(spread_messages(messages, chosen.check_sample))
+    reference_matches = check_reference(case, snapshot, sample, some)
+    found = counts(snapshot.matcher(threads=THREADS).match_arrow(binary_array(messages)))
+    truth = Truth(case, found)
+    digest = inputs_digest([query.text for query in queries], messages)
+    known = next((e for e in expected if e.case == case and e.inputs == digest), None)
+    if known is not None:
+        truth.confirm(known.matches, len(messages))
+    checks = Checks(
+        inputs=digest,
+        matches=sum(found),
+        nfa_messages=len(few),
+        nfa_matches=nfa_matches,
+        reference_messages=len(some),
+        reference_queries=len(sample),
+        reference_matches=reference_matches,
+        is_expected=None if known is None else True,
+    )
+    return checks, truth
+
+
+def spread_messages(messages: Sequence[bytes], count: int) -> list[bytes]:
+    """Every so-many-th message."""
+    step = max(1, len(messages) // count)
+    return list(messages[::step][:count])
+
+
+def _single(value: float) -> Spread:
+    return Spread(value, value, value)
+
+
+def _unseen(unseen: Sequence[UnseenRound], by: Callable[[Round], int]) -> Spread:
+    return Spread.of(
+        [
+            sum(one.total_ns for one in each.quarters) / sum(by(one) for one in each.quarters)
+            for each in unseen
+        ]
+    )

@@ -1,0 +1,206 @@
+"""`spark`: the matching stage on local Spark, beside the bare kernel on one thread.
+
+Both read the same messages and enumerate query numbers; the stage adds Parquet, the JVM, the way to
+the Python workers and back. What can be had at most is the kernel's throughput times the number of
+workers, so the figure is the share of that which arrives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pathcast.bench.checking import THREADS, counts, wrong_count
+from pathcast.bench.definitions import FilterDefinition, SparkDefinition, SparkSet
+from pathcast.bench.filtering import ENGINE
+from pathcast.bench.inputs import Source, standing_queries
+from pathcast.bench.measures import Measure
+from pathcast.bench.timing import Spread, elapsed_ns, missing_library, undisturbed
+from pathcast.engine import Matcher, QueryIndex, Snapshot
+
+ROWS_A_BATCH = 1_000
+"""Rows of a batch of the bare kernel, and of a row group: about 4 MB, as Spark sends them."""
+
+CORES = 2
+"""Of `local[2]`; the bound is as many times the kernel's throughput."""
+
+
+@dataclass(frozen=True)
+class SparkResult:
+    """Wall times of the same messages; `kernel_ns[i]` and `stage_ns[i]` were taken in one round."""
+
+    case: str
+    queries: int
+    messages: int
+    distinct_messages: int
+    bytes: int
+    matches: int
+    cores: int
+    kernel_ns: tuple[int, ...]
+    stage_ns: tuple[int, ...]
+
+    def measures(self) -> Iterator[Measure]:
+        """Its figures."""
+
+        def figure(name: str, unit: str, values: list[float]) -> Measure:
+            return Measure("spark", self.case, name, unit, Spread.of(values), self.queries)
+
+        yield figure("kernel, 1 thread", "MB/s", [self.bytes / ns * 1e3 for ns in self.kernel_ns])
+        yield figure("stage", "MB/s", [self.bytes / ns * 1e3 for ns in self.stage_ns])
+        yield figure("stage rows", "1/s", [self.messages / ns * 1e9 for ns in self.stage_ns])
+        shares = [
+            100 * kernel / stage / self.cores
+            for kernel, stage in zip(self.kernel_ns, self.stage_ns, strict=True)
+        ]
+        yield figure("share of kernel", f"% of {self.cores}x kernel", shares)
+
+
+def run_spark(
+    definition: SparkDefinition,
+    chosen: SparkSet,
+    queries: FilterDefinition,
+    source: Source,
+    say: Callable[[str], None],
+) -> Iterator[SparkResult]:
+    """The one case.
+
+    Args:
+        definition: What is measured.
+        chosen: How much of it.
+        queries: How queries are drawn: as in `filter`.
+        source: Queries and messages.
+        say: Takes progress.
+
+    Raises:
+        WrongCountError: The stage found other matches than the kernel.
+        JavaMissingError: There is no Java that Spark can run on.
+        MissingDependencyError: PySpark is not installed.
+    """
+    case = f"{source.name} Q={chosen.queries:,}"
+    say(f"{case}, {chosen.messages:,} messages")
+    texts = source.queries(
+        chosen.queries,
+        seed=queries.seed,
+        wildcard=queries.wildcard,
+        descendant=queries.descendant,
+    )
+    with TemporaryDirectory(prefix="pathcast-bench-") as directory:
+        snapshot = Path(directory) / "queries.snapshot"
+        index = QueryIndex(engine=ENGINE)
+        index.register(standing_queries(texts))
+        index.freeze().save(snapshot)
+        distinct = source.messages(chosen.distinct, seed=definition.seed)
+        parquet = Path(directory) / "messages.parquet"
+        size = write_messages(parquet, distinct, chosen.messages)
+        stage = _Stage(definition.master, parquet, snapshot)
+        try:
+            yield _measure(case, chosen, parquet, snapshot, size, stage)
+        finally:
+            stage.stop()
+
+
+def _measure(
+    case: str, chosen: SparkSet, parquet: Path, snapshot: Path, size: int, stage: _Stage
+) -> SparkResult:
+    matcher = Snapshot.open(snapshot, engine=ENGINE).matcher(threads=THREADS)
+    matches = match_all(matcher, parquet)[1]
+    found = stage.count()
+    if found != matches:
+        raise wrong_count(case, found, matches, "the bare kernel")
+    # Workers have compiled what the count needed; both are warm now.
+    stage.run()
+    kernel_ns: list[int] = []
+    stage_ns: list[int] = []
+    for number in range(chosen.rounds):
+        if number % 2:
+            stage_ns.append(elapsed_ns(stage.run))
+        time_ns, again = match_all(matcher, parquet)
+        if again != matches:
+            raise wrong_count(case, again, matches, "the pass before")
+        kernel_ns.append(time_ns)
+        if not number % 2:
+            stage_ns.append(elapsed_ns(stage.run))
+    return SparkResult(
+        case=case,
+        queries=chosen.queries,
+        messages=chosen.messages,
+        distinct_messages=min(chosen.distinct, chosen.messages),
+        bytes=size,
+        matches=matches,
+        cores=CORES,
+        kernel_ns=tuple(kernel_ns),
+        stage_ns=tuple(stage_ns),
+    )
+
+
+def write_messages(path: Path, distinct: list[bytes], count: int) -> int:
+    """Packs messages, repeated in turn, into Parquet without compression; their bytes.
+
+    Uncompressed, because what is measured is the stage and not a decompressor.
+    """
+    schema = pa.schema([("message_id", pa.string()), ("message", pa.binary())])
+    messages = islice(cycle(distinct), count)
+    size = 0
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        for start in range(0, count, ROWS_A_BATCH):
+            rows = list(islice(messages, ROWS_A_BATCH))
+            size += sum(map(len, rows))
+            ids = [f"m{number}" for number in range(start, start + len(rows))]
+            writer.write_batch(pa.record_batch([ids, rows], schema=schema))
+    return size
+
+
+def match_all(matcher: Matcher, parquet: Path) -> tuple[int, int]:
+    """Time of the calls alone, and matches; reading the file is not the kernel's."""
+    total_ns = matches = 0
+    for batch in pq.ParquetFile(parquet).iter_batches(ROWS_A_BATCH, columns=["message"]):
+        messages = batch.column(0)
+        with undisturbed():
+            started = time.perf_counter_ns()
+            found = matcher.match_arrow(messages)
+            total_ns += time.perf_counter_ns() - started
+        matches += sum(counts(found))
+    return total_ns, matches
+
+
+class _Stage:
+    """The matching stage of one session, written to nowhere.
+
+    Args:
+        master: Spark's master URL.
+        parquet: The messages.
+        snapshot: The queries.
+    """
+
+    def __init__(self, master: str, parquet: Path, snapshot: Path) -> None:
+        try:
+            from pathcast.spark.session import local_session
+            from pathcast.spark.stages import match_messages
+        except ModuleNotFoundError as error:
+            missing = missing_library(error.name or "pyspark")
+            raise type(missing)(missing.code, **{**missing.params, "extra": "spark"}) from error
+        self._spark = local_session(master)
+        frame = self._spark.read.parquet(str(parquet))
+        self._found = match_messages(
+            frame, snapshot, "message", "message_id", ids="numbers", engine="kernel"
+        )
+
+    def run(self) -> None:
+        """Every message through the stage."""
+        self._found.verdicts.write.format("noop").mode("overwrite").save()
+
+    def count(self) -> int:
+        """Matches of all messages."""
+        sizes = self._found.verdicts.selectExpr("sum(size(query_numbers)) AS matches")
+        return int(sizes.collect()[0]["matches"])
+
+    def stop(self) -> None:
+        """Ends the session."""
+        self._spark.stop()

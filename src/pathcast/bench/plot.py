@@ -1,0 +1,78 @@
+"""The plot of a record: what a message costs as a multiple of the yardstick, against Q.
+
+It draws from a record alone, so that old records can be drawn again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pathcast.bench.timing import missing_library
+
+PARTS = ("parsing", "matching", "collecting", "rest")
+COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#bab0ac")
+
+
+def draw(record: dict[str, Any], path: Path) -> bool:
+    """Writes the plot; the ending of the name chooses the format.
+
+    Args:
+        record: As `make_record` gives it.
+        path: Such as `plot.png` or `plot.svg`.
+
+    Returns:
+        Whether there was something to draw: cases of `filter`.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+    """
+    cases = [
+        result
+        for benchmark in record["benchmarks"]
+        if benchmark["name"] == "filter"
+        for result in benchmark["results"]
+    ]
+    if not cases:
+        return False
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise missing_library("matplotlib") from error
+    # No pyplot: it would keep figures, and a backend, for the whole process.
+    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    _bars(axes, cases)
+    axes.axhline(1.0, color="black", linewidth=1)
+    axes.annotate("lxml.etree.fromstring", (0.0, 1.0), (2, 3), textcoords="offset points")
+    axes.set_xticks(range(len(cases)), [f"{case['queries']:,}" for case in cases])
+    axes.set_xlabel("standing queries (distinct linear paths)")
+    axes.set_ylabel("time of a message, as a multiple of lxml's parse")
+    axes.set_title(f"{record['workload']['name']}, warm, one thread; whiskers: all rounds")
+    axes.legend(loc="upper left")
+    figure.savefig(path, dpi=150)
+    return True
+
+
+def _bars(axes: Any, cases: list[dict[str, Any]]) -> None:
+    bottoms = [0.0] * len(cases)
+    for part, colour in zip(PARTS, COLOURS, strict=True):
+        heights = [median([_ratio(one, part) for one in case["warm"]]) for case in cases]
+        axes.bar(range(len(cases)), heights, 0.6, bottom=bottoms, label=part, color=colour)
+        bottoms = [low + high for low, high in zip(bottoms, heights, strict=True)]
+    totals = [[_ratio(one, "total") for one in case["warm"]] for case in cases]
+    middles = [median(values) for values in totals]
+    below = [middle - min(values) for middle, values in zip(middles, totals, strict=True)]
+    above = [max(values) - middle for middle, values in zip(middles, totals, strict=True)]
+    axes.errorbar(
+        range(len(cases)), middles, [below, above], fmt="k.", capsize=4, label="total, median"
+    )
+
+
+def _ratio(one: dict[str, int], part: str) -> float:
+    known = {name: one[f"{name}_ns"] for name in ("total", "parsing", "matching", "collecting")}
+    known["rest"] = 2 * known["total"] - sum(known.values())
+    return known[part] / one["yardstick_ns"]

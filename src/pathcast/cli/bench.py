@@ -1,0 +1,214 @@
+"""`pathcast bench`: what the engine costs, beside lxml's bare parse."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pathcast.cli.console import answers, extra, say, say_error
+from pathcast.cli.exits import ExitCode
+from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.bench.machine import Machine
+    from pathcast.bench.run import BenchmarkName, Outcome, Plan
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[filter|door|threads|conditions|spark]...",
+            help="Benchmarks to run. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few seconds: whether it runs.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Up to a million queries.")] = False,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            help="nitf (its DTD is found through PATHCAST_SHARED_DATA), news, payments or alerts. "
+            "Default: nitf where it is found, else news.",
+            show_default=False,
+        ),
+    ] = None,
+    dtd: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="A DTD to use instead."),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Linear queries to use instead of generated ones, one a line; .gz is read.",
+        ),
+    ] = None,
+    documents: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            exists=True,
+            file_okay=False,
+            help="Directory of *.xml to use instead of generated messages.",
+        ),
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="Q,Q,...",
+            help="Numbers of queries of filter, such as 10k,500k,1m.",
+            show_default=False,
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds of filter.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Where the record and the plot go. Default: records/ beside the definitions.",
+            show_default=False,
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Where generated queries are kept. Default: .work/ beside the definitions.",
+            show_default=False,
+        ),
+    ] = None,
+    definitions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Where the definitions lie. Default: benchmarks/ of the clone.",
+            show_default=False,
+        ),
+    ] = None,
+) -> ExitCode:
+    """Measure the engine, each time as a ratio to lxml's bare parse of the same messages.
+
+    Matches are compared with the plain NFA and the reference engine first; if they differ, no time
+    is reported and the exit code is 1. A missed aim is no failure.
+    """
+    _require()
+    with extra("bench", "pathcast bench"):
+        from pathcast.bench.definitions import (
+            FilterDefinition,
+            SetName,
+            default_directory,
+            read_definition,
+        )
+        from pathcast.bench.inputs import open_source
+        from pathcast.bench.machine import describe_machine
+        from pathcast.bench.run import BENCHMARKS, Plan
+    if quick and full:
+        raise _refused("--quick, --full", "only one of the two can be given")
+    set_name: SetName = "quick" if quick else "full" if full else "short"
+    directory = definitions or default_directory()
+    depths = read_definition(directory, "filter", FilterDefinition).depth_max
+    source = open_source(
+        workload,
+        dtd=dtd,
+        query_file=queries,
+        message_directory=documents,
+        work=work or directory / ".work",
+        depth_max=depths,
+    )
+    plan = Plan(
+        source=source,
+        definitions=directory,
+        set_name=set_name,
+        names=_names(names, BENCHMARKS),
+        is_named=bool(names),
+        sizes=None if sizes is None else read_sizes(sizes),
+        rounds=rounds,
+    )
+    started, before = datetime.now(UTC), describe_machine()
+    load = before["load"]
+    say(f"workload {source.name}, set {set_name}, {before['cpu']}, load {load and load[0]}")
+    outcomes = _run(plan)
+    _write(plan, outcomes, out or directory / "records", started, before)
+    return ExitCode.REFUSED if any(outcome.failure for outcome in outcomes) else ExitCode.OK
+
+
+def read_sizes(text: str) -> tuple[int, ...]:
+    """Numbers with k for a thousand and m for a million.
+
+    Raises:
+        ConfigError: It is something else.
+
+    Example:
+        >>> read_sizes("500,10k,1m")
+        (500, 10000, 1000000)
+    """
+    units = {"k": 1_000, "m": 1_000_000}
+    sizes: list[int] = []
+    for part in text.lower().replace("_", "").split(","):
+        digits, unit = (part[:-1], units[part[-1]]) if part[-1:] in units else (part, 1)
+        if not (digits.isascii() and digits.isdigit() and int(digits)):
+            raise _refused("--sizes", f"{part!r} is no number from 1 on, such as 500 or 10k")
+        sizes.append(int(digits) * unit)
+    return tuple(sizes)
+
+
+def _require() -> None:
+    """Says what is missing before anything is measured, not after."""
+    with extra("bench", "pathcast bench"):
+        for module in ("lxml.etree", "matplotlib"):
+            importlib.import_module(module)
+
+
+def _names(names: list[str] | None, known: tuple[BenchmarkName, ...]) -> tuple[BenchmarkName, ...]:
+    """The benchmarks that were named, in the order in which they run."""
+    for name in names or []:
+        if name not in known:
+            raise _refused("benchmark", f"{name!r} is none of {', '.join(known)}")
+    return tuple(name for name in known if not names or name in names)
+
+
+def _run(plan: Plan) -> list[Outcome]:
+    """Runs and prints each benchmark as soon as it is done."""
+    from pathcast.bench.report import plain, table
+    from pathcast.bench.run import run_plan
+
+    out = answers()
+    outcomes: list[Outcome] = []
+    for outcome in run_plan(plan, say):
+        outcomes.append(outcome)
+        if outcome.measures:
+            out.print(table(outcome) if out.is_terminal else plain(outcome))
+            out.print()
+        if outcome.failure is not None:
+            say_error(outcome.failure)
+        if outcome.skipped is not None:
+            say(f"{outcome.name} is SKIPPED: {outcome.skipped}")
+    return outcomes
+
+
+def _write(
+    plan: Plan, outcomes: list[Outcome], directory: Path, started: datetime, before: Machine
+) -> None:
+    """The record, and its plot where there is something to draw."""
+    from pathcast.bench.plot import draw
+    from pathcast.bench.record import make_record, write_record
+
+    record = make_record(plan, outcomes, command=sys.argv[1:], started=started, before=before)
+    path = write_record(record, directory)
+    plot = path.with_suffix(".png")
+    drawn = f" and {plot.name}" if draw(record, plot) else ""
+    say(f"record: {path}{drawn}")
+
+
+def _refused(key: str, reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key=key, reason=reason)
