@@ -97,6 +97,44 @@ class Maker:
 
 
 @dataclass
+class Gardener:
+    """Moves branches: what leads on from a step becomes a nested path, a nested path leads on.
+
+    Only the conditions of a last stage move. The path asks the same as before.
+    """
+
+    random: Random
+
+    def moved(self, path: Path, *, is_main: bool = True) -> Path:
+        rest = replace(path, steps=())
+        for index in reversed(range(len(path.steps))):
+            step = path.steps[index]
+            stages = [
+                replace(stage, conditions=tuple(self.inside(each) for each in stage.conditions))
+                for stage in step.stages
+            ]
+            last = stages.pop() if stages else Stage()
+            branches = list(last.conditions)
+            if rest.steps or rest.end or rest.compare:
+                branches.append(rest)
+            rest = Path(())
+            # A comparison stands in a predicate.
+            able = [branch for branch in branches if not (is_main and branch.compare)]
+            if able and self.random.random() < 0.8:
+                rest = self.random.choice(able)
+                branches.remove(rest)
+            self.random.shuffle(branches)
+            last = replace(last, conditions=tuple(branches))
+            if last.positions or last.conditions:
+                stages.append(last)
+            rest = replace(rest, steps=(replace(step, stages=tuple(stages)), *rest.steps))
+        return rest
+
+    def inside(self, path: Path) -> Path:
+        return self.moved(path, is_main=False)
+
+
+@dataclass
 class Writer:
     """Writes a path down.
 

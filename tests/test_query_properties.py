@@ -25,7 +25,8 @@ from pathcast.query import (
     normalise,
     parse,
 )
-from query_writer import ATTRIBUTES, NAMES, NUMBERS, STRINGS, Maker, Writer
+from pathcast.query.conditions import depth
+from query_writer import ATTRIBUTES, NAMES, NUMBERS, STRINGS, Gardener, Maker, Writer
 
 
 class SeededRandom(Random):
@@ -89,6 +90,47 @@ def test_notations_of_one_query_have_one_canonical_form(random: Random) -> None:
 
 @given(randoms)
 @settings(max_examples=500)
+def test_branches_may_stand_anywhere(random: Random) -> None:
+    path = Maker(random).query()
+    moved = Gardener(random).moved(path)
+    assert canonical_form(Writer(random).write(moved)) == canonical_form(Writer(random).write(path))
+
+
+def test_branches_do_move() -> None:
+    """Guard: most paths with branches have others that ask the same."""
+    branched = moved = 0
+    for seed in range(300):
+        random = Random(seed)
+        path = Maker(random).query()
+        if any(stage.conditions for step in path.steps for stage in step.stages[-1:]):
+            branched += 1
+            moved += Gardener(random).moved(path) != path
+    assert moved >= branched * 0.5 >= 50
+
+
+@given(randoms)
+@settings(max_examples=500)
+def test_brackets_never_nest_deeper_than_as_moved(random: Random) -> None:
+    """The canonical form nests as little as any way to put the branches does."""
+    path = Maker(random).query()
+    normal = normalise(Writer(random).write(path))
+    moved = Gardener(random).moved(path)
+    written = Writer(random, is_plain=True).write(moved)
+    # A comparison on the end of a nested path takes a bracket of its own.
+    assert depth(normal.steps) <= brackets(written) + 1
+
+
+def brackets(text: str) -> int:
+    """How deep brackets nest; string literals of `query_writer` hold none."""
+    deepest = level = 0
+    for character in text:
+        level += (character == "[") - (character == "]")
+        deepest = max(deepest, level)
+    return deepest
+
+
+@given(randoms)
+@settings(max_examples=500)
 def test_canonical_text_reads_back(random: Random) -> None:
     normal = normalise(Writer(random).write(Maker(random).query()))
     canonical = canonical_text(normal)
@@ -99,11 +141,15 @@ def test_canonical_text_reads_back(random: Random) -> None:
 @given(randoms)
 @settings(max_examples=500)
 def test_canonical_form_selects_the_same_messages(random: Random) -> None:
-    query = Writer(random, is_plain=True).write(Maker(random, budget=2).query())
+    path = Maker(random, budget=2).query()
+    query = Writer(random, is_plain=True).write(path)
+    moved = Writer(random, is_plain=True).write(Gardener(random).moved(path))
     canonical = as_lxml_reads(canonical_form(query))
     for _ in range(3):
         root = document(random)
-        assert selects(query, root) == selects(canonical, root), etree.tostring(root)
+        answer = selects(query, root)
+        assert selects(moved, root) == answer, etree.tostring(root)
+        assert selects(canonical, root) == answer, etree.tostring(root)
 
 
 def test_the_comparison_with_lxml_sees_both_answers() -> None:
@@ -174,6 +220,14 @@ def test_kernel_takes_usual_notation_and_canonical_text(random: Random, kernel: 
 
 @given(random=randoms)
 @settings(max_examples=500)
+def test_kernel_moves_branches_alike(random: Random, kernel: ModuleType) -> None:
+    path = Maker(random).query()
+    moved = Writer(random, is_usual=True).write(Gardener(random).moved(path))
+    assert kernel.canonical_form(moved, {}) == canonical_form(Writer(random).write(path))
+
+
+@given(random=randoms)
+@settings(max_examples=500)
 def test_kernel_never_gives_another_form(random: Random, kernel: ModuleType) -> None:
     query = Writer(random).write(Maker(random).query())
     assert kernel.canonical_form(query, {}) in (None, canonical_form(query))
@@ -210,7 +264,7 @@ def test_long_run(kernel: ModuleType) -> None:
         random = SeededRandom(seed)
         path = Maker(random, budget=random.choice((2, 6, 12))).query()
         plain = Writer(random, is_plain=True).write(path)
-        usual = Writer(random, is_usual=True).write(path)
+        usual = Writer(random, is_usual=True).write(Gardener(random).moved(path))
         canonical = canonical_form(plain)
         assert kernel.canonical_form(usual, {}) == canonical, seed
         assert canonical_form(usual) == canonical, seed

@@ -198,11 +198,28 @@ def test_nesting_is_bounded(kind: str) -> None:
 
 def test_canonical_form_is_bounded_as_well() -> None:
     """A comparison on a nested path adds a bracket: what has no room for it is refused."""
-    deepest = "a[" * DEPTH_MAX + "@b=1" + "]" * DEPTH_MAX
-    assert canonical_form(canonical_form(deepest)) == canonical_form(deepest)
+    before, after = "a[" * DEPTH_MAX, "][1]" * DEPTH_MAX  # a position keeps a branch where it is
+    deepest = canonical_form(before + "@b=1" + after)
+    assert canonical_form(deepest) == deepest
     with pytest.raises(QuerySyntaxError) as raised:
-        canonical_form("a[" * DEPTH_MAX + "b=1" + "]" * DEPTH_MAX)
+        canonical_form(before + "b=1" + after)
     assert raised.value.code == "query.too_deep"
+
+
+def test_branches_become_steps_as_deep_as_they_may_stand() -> None:
+    deepest = "a[" * DEPTH_MAX + "b=1" + "]" * DEPTH_MAX
+    assert canonical_form(deepest) == "/a" * DEPTH_MAX + "/b[.=1]"
+
+
+def test_choosing_among_branches_nests_no_deeper() -> None:
+    """What is as deep as it may be leads on, whatever stands beside it at any level."""
+    fixed = "b[" * (DEPTH_MAX - 1) + "b" + "][1]" * (DEPTH_MAX - 1)
+    expected = "b[" * (DEPTH_MAX - 1) + "b" + "][position()=1]" * (DEPTH_MAX - 1)
+    for query in (f"/a[{fixed}]/a", f"/a[a]/{fixed}", f"/a[a][{fixed}]"):
+        assert canonical_form(query) == f"/a[a]/{expected}"
+    two = canonical_form(f"/a[{fixed}][c{fixed}]")
+    assert two == f"/a[c{expected}]/{expected}"
+    assert canonical_form(two) == two
 
 
 def test_length_is_bounded() -> None:
@@ -229,6 +246,10 @@ LONG_CHAINS = (
     "a/",
     "a//",
     "a[b]/",
+    "a[b][c]/",
+    "a[c[d]/e]/",
+    "*[a]//",
+    "*//",
     "../",
 )
 

@@ -95,6 +95,45 @@ fn nesting_is_bounded() {
 }
 
 #[test]
+fn every_place_of_a_branch_gives_one_form() {
+    let branches = ["b", ".//c", "d[e][f]", "g[h][1]", "*//@i", "k='x'"];
+    let mut forms = std::collections::BTreeSet::new();
+    for rotation in 0..branches.len() {
+        let mut order = branches;
+        order.rotate_left(rotation);
+        let nested: Vec<String> = order.iter().map(|branch| format!("[{branch}]")).collect();
+        let mut texts = vec![format!("/a{}", nested.concat())];
+        let (last, others) = nested.split_last().expect("there are branches");
+        match order[order.len() - 1] {
+            "k='x'" => texts.push(format!("/a{}/k[.='x']", others.concat())),
+            ".//c" => texts.push(format!("/a{}//c", others.concat())),
+            branch => texts.push(format!("/a{}/{branch}", others.concat())),
+        }
+        texts.push(format!("/a{last}[{}]", order[..order.len() - 1].join(" and ")));
+        for text in texts {
+            let main = form(&text, Namespaces::NONE).expect("it is read");
+            let inner = form(&format!("/z[{}]", &text[1..]), Namespaces::NONE);
+            assert_eq!(inner, Ok(format!("/z{main}")));
+            forms.insert(main);
+        }
+    }
+    let only = "/a[.//c][b][d[f]/e][g[h][position()=1]][k[.='x']]//*[@i]";
+    assert_eq!(forms.into_iter().collect::<Vec<_>>(), [only]);
+}
+
+#[test]
+fn the_deepest_branch_leads_on() {
+    // A position keeps nested paths where they are, so these are as deep as they may be.
+    let fixed = format!("{}b{}", "b[".repeat(DEPTH_MAX - 1), "][1]".repeat(DEPTH_MAX - 1));
+    let canonical = fixed.replace("[1]", "[position()=1]");
+    for text in [format!("/a[{fixed}]/a"), format!("/a[a]/{fixed}"), format!("/a[a][{fixed}]")] {
+        assert_eq!(form(&text, Namespaces::NONE), Ok(format!("/a[a]/{canonical}")));
+    }
+    let folded = format!("{}a{}", "a[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
+    assert_eq!(form(&folded, Namespaces::NONE), Ok("/a".repeat(DEPTH_MAX + 1)));
+}
+
+#[test]
 fn length_is_bounded() {
     let longest = format!("/{}", "a".repeat(TEXT_BYTES_MAX - 1));
     assert_eq!(form(&longest, Namespaces::NONE).as_ref(), Ok(&longest));

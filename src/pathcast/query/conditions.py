@@ -1,4 +1,4 @@
-"""Building normal forms: conditions into stages, ends into conditions, wildcards into order.
+"""Building normal forms: conditions into stages, ends into conditions, branches into order.
 
 Functions from normal forms to normal forms; what may be written where is the normaliser's matter.
 """
@@ -83,42 +83,99 @@ def end_path(steps: list[Step], condition: Condition | None, is_pending: bool) -
 
 
 def simplified(steps: list[Step], *, is_main: bool) -> tuple[Step, ...]:
-    """The steps with wildcards in canonical order.
+    """The steps with branches and wildcards in canonical order.
+
+    Nested paths are in order already; the path is put in order from its end, so that every choice
+    among branches is one among paths in normal form.
 
     Example:
         >>> from pathcast.query.normaliser import canonical_form
         >>> [canonical_form(text) for text in ("//*/*/b", "/a//*", "/a/*//@b", "//@b", "/a//@b")]
         ['/*/*//b', '/a/*', '/a//*[@b]', '//*[@b]', '/a//.[@b]']
+        >>> [canonical_form(text) for text in ("//*[b]", "/a[c]/b", "/a[b/@x]/c", "/a[b][2][c]")]
+        ['/*//b', '/a[c]/b', '/a[c]/b[@x]', '/a[b][position()=2]/c']
     """
-    steps = list(steps)
-    if steps[-1].axis is Axis.DESCENDANT_OR_SELF:
-        if len(steps) > 1 and _is_bare(steps[-2]):
-            # One step down or more, then there or below: the same as anywhere below.
-            del steps[-2]
-            steps[-1] = replace(steps[-1], axis=Axis.DESCENDANT)
-        elif len(steps) == 1 and is_main:
-            # The document node has neither attributes nor text.
-            steps[-1] = replace(steps[-1], axis=Axis.DESCENDANT)
-    start = 0
-    for index, step in enumerate(steps):
-        if _is_bare(step):
-            continue
-        if any(each.axis is Axis.DESCENDANT for each in steps[start:index]):
-            steps[index] = replace(step, axis=Axis.DESCENDANT)
-        if index > start and steps[index].axis is Axis.DESCENDANT:
-            _to_children(steps, start, index)
-        start = index + 1
-    _to_children(steps, start, len(steps))
-    return tuple(steps)
+    tail = _Tail()
+    for each in reversed(steps):
+        step = each
+        if step.stages and _nested_paths(step.stages[-1]):
+            step, tail = _continued(step, tail)
+        tail.prepend(step)
+    ordered = tail.in_order()
+    if is_main and ordered[0].axis is Axis.DESCENDANT_OR_SELF:
+        # The document node has neither attributes nor text.
+        return (replace(ordered[0], axis=Axis.DESCENDANT),)
+    return ordered
+
+
+class _Tail:
+    """The steps after a step, in normal form: its continuation."""
+
+    def __init__(self, steps: Iterable[Step] = ()) -> None:
+        self.steps: list[Step] = []  # the last one first
+        self.anchor = -1  # where the first step that is not bare stands
+        self.deepest = 0  # how deep brackets nest in the first `counted` steps of the list
+        self.counted = 0
+        for step in steps:
+            self.prepend(step)
+
+    def in_order(self) -> tuple[Step, ...]:
+        return tuple(reversed(self.steps))
+
+    def depth(self) -> int:
+        """As `depth` of the steps; counts each step once however often it is asked."""
+        self.deepest = max(self.deepest, depth(self.steps[self.counted :]))
+        self.counted = len(self.steps)
+        return self.deepest
+
+    def prepend(self, step: Step) -> None:
+        """Puts a step before; in a run of bare wildcards, only the step after it keeps a `//`."""
+        if not _is_bare(step):
+            self.anchor = len(self.steps)
+            self.steps.append(step)
+            return
+        if self.anchor >= 0:
+            after = self.steps[self.anchor]
+            is_or_self = after.axis is Axis.DESCENDANT_OR_SELF
+            if is_or_self or step.axis is Axis.DESCENDANT:
+                self.steps[self.anchor] = replace(after, axis=Axis.DESCENDANT)
+            if is_or_self:
+                # One step down or more, then there or below: the same as anywhere below.
+                return
+        self.steps.append(replace(step, axis=Axis.CHILD))
+
+
+def _continued(step: Step, tail: _Tail) -> tuple[Step, _Tail]:
+    """A step with nested paths in its last stage, and which of the branches leads on from it.
+
+    A query asks whether something is selected: the nested paths of the last stage and the
+    continuation are asked of the same elements. The one whose brackets nest deepest leads on (the
+    first by text among several), which makes brackets nest as little as they can.
+    """
+    *earlier, last = step.stages
+    # Sorted by text: the first of the deepest is found.
+    first = max(_nested_paths(last), key=lambda nested: depth(nested.steps))
+    others = [condition for condition in last.conditions if condition is not first]
+    if tail.steps:
+        difference = depth(first.steps) - tail.depth()
+        if difference < 0:
+            return step, tail
+        continuation = NestedCondition(tail.in_order())
+        if difference == 0 and condition_text(continuation) < condition_text(first):
+            return step, tail
+        if continuation != first:
+            others.append(continuation)
+    left = stage(last.positions, others)
+    stages = (*earlier, left) if left.positions or left.conditions else ()
+    return replace(step, stages=stages), _Tail(reversed(first.steps))
+
+
+def _nested_paths(part: Stage) -> list[NestedCondition]:
+    return [condition for condition in part.conditions if isinstance(condition, NestedCondition)]
 
 
 def _is_bare(step: Step) -> bool:
     return isinstance(step.test, AnyName) and not step.stages
-
-
-def _to_children(steps: list[Step], start: int, end: int) -> None:
-    for index in range(start, end):
-        steps[index] = replace(steps[index], axis=Axis.CHILD)
 
 
 def depth(steps: Iterable[Step]) -> int:

@@ -10,6 +10,8 @@ Every rule keeps the answer to "does the query select at least one node of the m
   number (XPath 1.0, 3.4), conditions are sorted, equal ones are kept once.
 - In a run of bare wildcards only the number of steps matters and whether a `//` is among them: it
   goes to the step after the run, and away at the end of a path.
+- The nested paths of a step's last stage and the steps after it are asked of the same elements: a
+  rule chooses which of them leads on, and the others are nested paths.
 
 What is XPath but not evaluated is refused with the construct and its place.
 

@@ -259,16 +259,17 @@ class _Parser:
 
     def function_call(self) -> FunctionCall:
         name = self.advance()
-        self.open("(", self.token.offset)
-        self.advance()
+        offset = self.advance().offset
         arguments: list[Expr] = []
-        if not self.is_next(")"):
+        if self.take(")") is None:
+            # A call without arguments nests nothing: `[position()=1]` may stand where `[1]` may.
+            self.open("(", offset)
             arguments.append(self.expression())
             while self.take(","):
                 arguments.append(self.expression())
-        if not self.is_next(")"):
-            raise self.unexpected_after_operand("an operator, a comma or ) is expected")
-        self.close()
+            if not self.is_next(")"):
+                raise self.unexpected_after_operand("an operator, a comma or ) is expected")
+            self.close()
         self.check_function(name, len(arguments))
         return FunctionCall(name.text, tuple(arguments), name.offset)
 

@@ -1,9 +1,10 @@
-//! Bringing a path into canonical order: ends into conditions, conditions sorted, wildcards.
+//! Bringing a path into canonical order: ends into conditions, conditions sorted, branches,
+//! wildcards.
 //!
 //! Each function keeps the answer to "does the path select something".
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::{condition_text, position_text};
+use super::canonical::{condition_text, nested_text, position_text};
 use super::scan::number_of;
 use std::cmp::Ordering;
 
@@ -56,20 +57,144 @@ pub(super) fn or_self<'q>(stages: Vec<Stage<'q>>) -> Step<'q> {
     Step { axis: Axis::DescendantOrSelf, test: NameTest::Any, stages }
 }
 
-/// Sorts what the stages hold and moves wildcards; the path has one step or more.
+/// Sorts what the stages hold and puts branches and wildcards in order; the path has one step or
+/// more, and its nested paths are arranged already.
 pub(super) fn arrange(steps: &mut Vec<Step<'_>>, is_main: bool) {
-    let mut has_bare = false;
+    let mut is_plain = true;
     for step in steps.iter_mut() {
-        has_bare |= is_bare(step);
+        is_plain &= step.axis != Axis::DescendantOrSelf && !is_bare(step);
         for stage in &mut step.stages {
-            sort_by_text(&mut stage.positions, position_text, |_, _| None);
-            sort_by_text(&mut stage.conditions, condition_text, attribute_order);
+            sort_stage(stage);
+        }
+        is_plain &= !has_branch(step);
+    }
+    if is_plain {
+        return;
+    }
+    order_tail(steps);
+    if is_main && steps[0].axis == Axis::DescendantOrSelf {
+        // The document node has neither attributes nor text.
+        steps[0].axis = Axis::Descendant;
+    }
+}
+
+fn sort_stage(stage: &mut Stage<'_>) {
+    sort_by_text(&mut stage.positions, position_text, |_, _| None);
+    sort_by_text(&mut stage.conditions, condition_text, attribute_order);
+}
+
+/// Goes from the end of the path to its start, so that every choice among branches is one among
+/// paths in normal form. In a run of bare wildcards, only the step after it keeps a `//`.
+fn order_tail(steps: &mut Vec<Step<'_>>) {
+    let mut anchor = None;
+    let mut tail = TailDepth { deepest: 0, from: steps.len() };
+    for index in (0..steps.len()).rev() {
+        if has_branch(&steps[index]) && continue_by_branch(steps, index, &mut tail) {
+            anchor = (index + 1..steps.len()).find(|&after| !is_bare(&steps[after]));
+        }
+        if !is_bare(&steps[index]) {
+            anchor = Some(index);
+            continue;
+        }
+        let Some(after) = anchor else {
+            steps[index].axis = Axis::Child;
+            continue;
+        };
+        if steps[after].axis == Axis::DescendantOrSelf {
+            // One step down or more, then there or below: the same as anywhere below.
+            steps[after].axis = Axis::Descendant;
+            steps.remove(index);
+            tail.from -= 1;
+            anchor = Some(after - 1);
+            continue;
+        }
+        if steps[index].axis == Axis::Descendant {
+            steps[after].axis = Axis::Descendant;
+            steps[index].axis = Axis::Child;
         }
     }
-    end_or_self(steps, is_main);
-    if has_bare {
-        move_wildcards(steps);
+}
+
+/// How deep brackets nest from a step on to the end of the path.
+struct TailDepth {
+    deepest: usize,
+    from: usize,
+}
+
+impl TailDepth {
+    /// The depth from an earlier step on; counts each step once.
+    fn extended_to(&mut self, start: usize, steps: &[Step<'_>]) -> usize {
+        self.deepest = self.deepest.max(depth(&steps[start..self.from]));
+        self.from = start;
+        self.deepest
     }
+}
+
+/// Lets the branch lead on from a step that has to; true if another one does than before.
+///
+/// A query asks whether something is selected: the nested paths of the last stage and the
+/// continuation are asked of the same elements. The one whose brackets nest deepest leads on (the
+/// first by text among several), which makes brackets nest as little as they can.
+fn continue_by_branch(steps: &mut Vec<Step<'_>>, index: usize, tail: &mut TailDepth) -> bool {
+    let Some(last) = steps[index].stages.last() else { return false };
+    let Some((at, deepest)) = deepest_branch(&last.conditions) else { return false };
+    let mut is_same = false;
+    if index + 1 < steps.len() {
+        let order = deepest.cmp(&tail.extended_to(index + 1, steps)).then_with(|| {
+            let (mut branch, mut continuation) = (String::new(), String::new());
+            condition_text(&last.conditions[at], &mut branch);
+            nested_text(&steps[index + 1..], &mut continuation);
+            continuation.cmp(&branch)
+        });
+        if order.is_lt() {
+            return false;
+        }
+        is_same = order.is_eq();
+    }
+    let continuation = steps.split_off(index + 1);
+    let stages = &mut steps[index].stages;
+    let Some(last) = stages.last_mut() else { return false };
+    let Condition::Nested(mut branch) = last.conditions.remove(at) else { return false };
+    if !continuation.is_empty() && !is_same {
+        last.conditions.push(Condition::Nested(continuation));
+        sort_by_text(&mut last.conditions, condition_text, attribute_order);
+    }
+    if last.positions.is_empty() && last.conditions.is_empty() {
+        stages.pop();
+    }
+    *tail = TailDepth { deepest, from: index + 1 };
+    steps.append(&mut branch);
+    true
+}
+
+/// Where the deepest nested path stands among sorted conditions, the first of several; its depth.
+fn deepest_branch(conditions: &[Condition<'_>]) -> Option<(usize, usize)> {
+    let mut found: Option<(usize, usize)> = None;
+    for (at, condition) in conditions.iter().enumerate() {
+        if let Condition::Nested(steps) = condition {
+            let depth = depth(steps);
+            if found.is_none_or(|(_, deepest)| depth > deepest) {
+                found = Some((at, depth));
+            }
+        }
+    }
+    found
+}
+
+/// How deep brackets nest in the canonical text of a path.
+fn depth(steps: &[Step<'_>]) -> usize {
+    let stages = steps.iter().flat_map(|step| &step.stages);
+    stages
+        .map(|stage| 1 + deepest_branch(&stage.conditions).map_or(0, |found| found.1))
+        .max()
+        .unwrap_or(0)
+}
+
+/// Whether a nested path could lead on from a step: predicates of earlier stages stand before
+/// positions, which count what they leave.
+fn has_branch(step: &Step<'_>) -> bool {
+    let is_nested = |condition: &Condition<'_>| matches!(condition, Condition::Nested(_));
+    step.stages.last().is_some_and(|stage| stage.conditions.iter().any(is_nested))
 }
 
 /// Sorts by canonical text and drops duplicates.
@@ -113,39 +238,4 @@ fn plain_attribute<'a>(condition: &'a Condition<'_>) -> Option<&'a str> {
 
 fn is_bare(step: &Step<'_>) -> bool {
     step.test == NameTest::Any && step.stages.is_empty()
-}
-
-/// `//.` at the end becomes an ordinary step where that says the same.
-fn end_or_self(steps: &mut Vec<Step<'_>>, is_main: bool) {
-    let Some(last) = steps.len().checked_sub(1) else { return };
-    if steps[last].axis != Axis::DescendantOrSelf {
-        return;
-    }
-    if last > 0 && is_bare(&steps[last - 1]) {
-        // One step down or more, then there or below: the same as anywhere below.
-        steps.remove(last - 1);
-        steps[last - 1].axis = Axis::Descendant;
-    } else if last == 0 && is_main {
-        // The document node has neither attributes nor text.
-        steps[last].axis = Axis::Descendant;
-    }
-}
-
-/// In a run of bare wildcards only its length matters and whether a `//` is in it or after it.
-fn move_wildcards(steps: &mut [Step<'_>]) {
-    let mut start = 0;
-    for index in 0..steps.len() {
-        if is_bare(&steps[index]) {
-            continue;
-        }
-        let (run, rest) = steps[start..].split_at_mut(index - start);
-        if run.iter().any(|step| step.axis == Axis::Descendant) {
-            rest[0].axis = Axis::Descendant;
-        }
-        if rest[0].axis == Axis::Descendant {
-            run.iter_mut().for_each(|step| step.axis = Axis::Child);
-        }
-        start = index + 1;
-    }
-    steps[start..].iter_mut().for_each(|step| step.axis = Axis::Child);
 }

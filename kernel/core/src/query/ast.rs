@@ -2,6 +2,8 @@
 //!
 //! A query is a main path of location steps. Comparisons on the end of a path are conditions of
 //! its last step (`/a/b/@c = 3` is `/a/b[@c=3]`), so a nested path asks for existence only.
+//! Of the nested paths of a step's last stage and the steps after it, which ask the same, a rule
+//! chooses the one that leads on (`docs/query-language.md`); a path never ends in a nested path.
 
 use std::borrow::Cow;
 

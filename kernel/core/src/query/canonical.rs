@@ -29,7 +29,7 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
             out.push_str(operator_text(*operator));
             push_constant(constant, out);
         }
-        Condition::Nested(steps) => push_nested(steps, out),
+        Condition::Nested(steps) => nested_text(steps, out),
     }
 }
 
@@ -40,7 +40,8 @@ pub(super) fn position_text(&(operator, number): &(Operator, f64), out: &mut Str
     push_number(number, out);
 }
 
-fn push_nested(steps: &[Step<'_>], out: &mut String) {
+/// Appends a nested path as it stands between the brackets.
+pub(super) fn nested_text(steps: &[Step<'_>], out: &mut String) {
     let Some((first, others)) = steps.split_first() else { return };
     if first.axis == Axis::Child {
         push_from_test(first, out);
