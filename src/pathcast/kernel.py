@@ -1,8 +1,9 @@
 """The native kernel as an engine; the only module that imports `pathcast_kernel`.
 
 It hands batches over and turns what comes back into Pathcast's own values and errors. The kernel
-compiles the usual notation of queries itself; a query that it declines goes through `pathcast.query`,
-which gives its canonical form (and then the kernel takes it) or the error that the user sees.
+compiles the usual notation of queries itself; a query that it declines goes through
+`pathcast.query`, which gives its canonical form (and then the kernel takes it) or the error that
+the user sees.
 
 It decides nothing about queries or messages.
 

@@ -55,7 +55,9 @@ class Limits:
             if field.name == "dtd":
                 if value not in ("internal", "refuse"):
                     raise ConfigError(
-                        "config.invalid", key="dtd", reason=f'{value!r} is not "internal" or "refuse"'
+                        "config.invalid",
+                        key="dtd",
+                        reason=f'{value!r} is not "internal" or "refuse"',
                     )
             elif not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(
