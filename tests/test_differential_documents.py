@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,25 +83,42 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
         (refused,) = QueryIndex(engine=engine).matcher().match_batch([message])
         assert isinstance(refused.error, MessageError), path.name
         return 0
-    root = lxml_tree(message)
+    root = tree_by_lxml(message)
     generator = random.Random(seed + path.name)
     queries = [random_query_for(generator, tree, f"q{number}") for number in range(count)]
     texts = {query.id: query.text for query in queries}
-    by_lxml = [query.id for query in queries if LxmlQuery(query).matches(root)]
     oracle = Oracle(tree)
     by_oracle = [
         query.id
         for query in queries
         if oracle.select(normalise(query.text, query.namespaces).steps)
     ]
-    assert_same_matches(by_oracle, by_lxml, f"oracle on {path.name}", "lxml", texts)
+    if root is not None:
+        by_lxml = [query.id for query in queries if LxmlQuery(query).matches(root)]
+        assert_same_matches(by_oracle, by_lxml, f"oracle on {path.name}", "lxml", texts)
     index = QueryIndex(engine=engine)
     report = index.register(queries)
     assert not report.rejected
     (result,) = index.matcher().match_batch([message])
     assert result.error is None
-    assert_same_matches(result.query_ids, by_lxml, f"{engine} on {path.name}", "lxml", texts)
-    return len(by_lxml)
+    assert_same_matches(result.query_ids, by_oracle, f"{engine} on {path.name}", "oracle", texts)
+    return len(by_oracle)
+
+
+def tree_by_lxml(message: bytes) -> Any:
+    """The tree; None where libxml2 refuses what XML 1.0 allows.
+
+    Seen: a reference to an entity that only an external subset could declare, and a namespace name
+    with a blank in it.
+    """
+    from lxml import etree
+
+    try:
+        return lxml_tree(message)
+    except etree.XMLSyntaxError as error:
+        if "not defined" in str(error) or "not a valid URI" in str(error):
+            return None
+        raise
 
 
 @engines

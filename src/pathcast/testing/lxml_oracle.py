@@ -70,13 +70,23 @@ def lxml_tree(message: bytes) -> etree._Element:
     """
     from lxml import etree
 
-    parser = etree.XMLParser(
-        resolve_entities="internal", no_network=True, huge_tree=True, attribute_defaults=True
-    )
-    root = etree.fromstring(message, parser)
+    parser = etree.XMLParser(resolve_entities="internal", no_network=True, huge_tree=True)
+    if b"<!ATTLIST" in message:
+        # Asking for attribute defaults makes libxml2 ask for external subsets, too.
+        root = etree.fromstring(message, _with_attribute_defaults())
+    else:
+        root = etree.fromstring(message, parser)
     # Serialised without its DTD and parsed once more: adjacent text nodes become one.
     plain = etree.tostring(root, encoding="UTF-8", with_tail=False)
     return etree.fromstring(plain, parser)
+
+
+def _with_attribute_defaults() -> etree.XMLParser:
+    from lxml import etree
+
+    return etree.XMLParser(
+        resolve_entities="internal", no_network=True, huge_tree=True, attribute_defaults=True
+    )
 
 
 class LxmlQuery:
