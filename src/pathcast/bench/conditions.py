@@ -42,6 +42,8 @@ class ConditionsResult:
         def figure(name: str, unit: str, value: Spread) -> Measure:
             return Measure("conditions", self.case, name, unit, value, self.queries)
 
+        matches = self.matches_a_message
+        yield figure("matches", "1/message", Spread(matches, matches, matches))
         yield figure("register", "s", Spread.of(self.register_ns).scaled(1e-9))
         yield figure("freeze", "s", Spread.of(self.freeze_ns).scaled(1e-9))
         yield from warm_measures(figure, self.warm)

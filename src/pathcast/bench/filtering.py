@@ -120,6 +120,7 @@ class FilterResult:
             return Measure("filter", self.case, name, unit, value, self.queries)
 
         build, later = self.build, self.later
+        yield figure("matches", "1/message", _single(self.matches_a_message))
         yield figure("register", "s", Spread.of(build.register_ns).scaled(1e-9))
         yield figure("freeze", "s", Spread.of(build.freeze_ns).scaled(1e-9))
         yield figure("index size", "B/query", _single(build.delta_bytes / self.queries))

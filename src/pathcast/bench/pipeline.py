@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,8 +23,12 @@ from pathcast.bench.definitions import FilterDefinition, SparkDefinition, SparkS
 from pathcast.bench.filtering import ENGINE
 from pathcast.bench.inputs import Source, standing_queries
 from pathcast.bench.measures import Measure
-from pathcast.bench.timing import Spread, elapsed_ns, missing_library, undisturbed
+from pathcast.bench.timing import Spread, elapsed_ns, undisturbed
 from pathcast.engine import Matcher, QueryIndex, Snapshot
+from pathcast.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROWS_A_BATCH = 1_000
 """Rows of a batch of the bare kernel, and of a row group: about 4 MB, as Spark sends them."""
@@ -68,6 +73,7 @@ def run_spark(
     queries: FilterDefinition,
     source: Source,
     say: Callable[[str], None],
+    session: SparkSession | None = None,
 ) -> Iterator[SparkResult]:
     """The one case.
 
@@ -77,6 +83,7 @@ def run_spark(
         queries: How queries are drawn: as in `filter`.
         source: Queries and messages.
         say: Takes progress.
+        session: A session to use, and to leave running; one of `definition.master` if not given.
 
     Raises:
         WrongCountError: The stage found other matches than the kernel.
@@ -99,11 +106,13 @@ def run_spark(
         distinct = source.messages(chosen.distinct, seed=definition.seed)
         parquet = Path(directory) / "messages.parquet"
         size = write_messages(parquet, distinct, chosen.messages)
-        stage = _Stage(definition.master, parquet, snapshot)
+        spark = session or _session(definition.master)
         try:
+            stage = _Stage(spark, parquet, snapshot)
             yield _measure(case, chosen, parquet, snapshot, size, stage)
         finally:
-            stage.stop()
+            if session is None:
+                spark.stop()
 
 
 def _measure(
@@ -174,20 +183,15 @@ class _Stage:
     """The matching stage of one session, written to nowhere.
 
     Args:
-        master: Spark's master URL.
+        spark: The session.
         parquet: The messages.
         snapshot: The queries.
     """
 
-    def __init__(self, master: str, parquet: Path, snapshot: Path) -> None:
-        try:
-            from pathcast.spark.session import local_session
-            from pathcast.spark.stages import match_messages
-        except ModuleNotFoundError as error:
-            missing = missing_library(error.name or "pyspark")
-            raise type(missing)(missing.code, **{**missing.params, "extra": "spark"}) from error
-        self._spark = local_session(master)
-        frame = self._spark.read.parquet(str(parquet))
+    def __init__(self, spark: SparkSession, parquet: Path, snapshot: Path) -> None:
+        from pathcast.spark.stages import match_messages
+
+        frame = spark.read.parquet(str(parquet))
         self._found = match_messages(
             frame, snapshot, "message", "message_id", ids="numbers", engine="kernel"
         )
@@ -201,6 +205,15 @@ class _Stage:
         sizes = self._found.verdicts.selectExpr("sum(size(query_numbers)) AS matches")
         return int(sizes.collect()[0]["matches"])
 
-    def stop(self) -> None:
-        """Ends the session."""
-        self._spark.stop()
+
+def _session(master: str) -> SparkSession:
+    try:
+        from pathcast.spark.session import local_session
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "dependency.missing",
+            purpose="pathcast bench spark",
+            module=error.name or "pyspark",
+            extra="spark",
+        ) from error
+    return local_session(master)

@@ -42,17 +42,12 @@ def draw(record: dict[str, Any], path: Path) -> bool:
     except ModuleNotFoundError as error:
         raise missing_library("matplotlib") from error
     # No pyplot: it would keep figures, and a backend, for the whole process.
-    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    _bars(axes, cases)
-    axes.axhline(1.0, color="black", linewidth=1)
-    axes.annotate("lxml.etree.fromstring", (0.0, 1.0), (2, 3), textcoords="offset points")
-    axes.set_xticks(range(len(cases)), [f"{case['queries']:,}" for case in cases])
-    axes.set_xlabel("standing queries (distinct linear paths)")
-    axes.set_ylabel("time of a message, as a multiple of lxml's parse")
-    axes.set_title(f"{record['workload']['name']}, warm, one thread; whiskers: all rounds")
-    axes.legend(loc="upper left")
+    warm, unseen = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure.suptitle(f"{record['workload']['name']}, one thread; whiskers: all rounds")
+    _bars(warm, cases)
+    _lines(unseen, cases)
     figure.savefig(path, dpi=150)
     return True
 
@@ -70,9 +65,29 @@ def _bars(axes: Any, cases: list[dict[str, Any]]) -> None:
     axes.errorbar(
         range(len(cases)), middles, [below, above], fmt="k.", capsize=4, label="total, median"
     )
+    axes.axhline(1.0, color="black", linewidth=1, label="lxml.etree.fromstring")
+    axes.set_xticks(range(len(cases)), [f"{case['queries']:,}" for case in cases])
+    axes.set_xlabel("standing queries (distinct linear paths)")
+    axes.set_ylabel("time of a message, as a multiple of lxml's parse")
+    axes.set_title("messages seen before", fontsize="medium")
+    axes.legend(loc="lower left", framealpha=0.9)
 
 
 def _ratio(one: dict[str, int], part: str) -> float:
     known = {name: one[f"{name}_ns"] for name in ("total", "parsing", "matching", "collecting")}
     known["rest"] = 2 * known["total"] - sum(known.values())
     return known[part] / one["yardstick_ns"]
+
+
+def _lines(axes: Any, cases: list[dict[str, Any]]) -> None:
+    """Unseen messages, quarter by quarter of the stream after the warm-up."""
+    for case in cases:
+        quarters = list(zip(*(one["quarters"] for one in case["unseen"]), strict=True))
+        middles = [median(_ratio(one, "total") for one in rounds) for rounds in quarters]
+        axes.plot(range(1, len(middles) + 1), middles, "o-", label=f"{case['queries']:,}")
+    axes.set_xticks(range(1, len(cases[0]["unseen"][0]["quarters"]) + 1))
+    axes.set_ylim(bottom=0)
+    axes.axhline(1.0, color="black", linewidth=1)
+    axes.set_xlabel("quarter of the stream after the warm-up")
+    axes.set_title("unseen messages, by number of queries", fontsize="medium")
+    axes.legend()

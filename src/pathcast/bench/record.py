@@ -34,7 +34,7 @@ def make_record(
     Args:
         plan: What was to run.
         outcomes: What came of it.
-        command: Arguments of the command line, as given.
+        command: Arguments of the command line; of absolute paths only the name is kept.
         started: When the run began, with time zone.
         before: The machine at that time.
     """
@@ -42,7 +42,7 @@ def make_record(
         "format": FORMAT,
         "started": started.astimezone(UTC).isoformat(timespec="seconds"),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": list(command),
+        "command": [Path(part).name if Path(part).is_absolute() else part for part in command],
         "commit": commit(),
         "machine": before,
         "load_at_end": describe_machine()["load"],

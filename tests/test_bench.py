@@ -1,0 +1,173 @@
+"""`pathcast bench` from outside: what it prints and records, and that a wrong count voids times."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pathcast.testing.engines import missing_reason
+
+pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
+pytest.importorskip(
+    "matplotlib", reason="matplotlib is not installed: pip install 'pathcast[bench]'"
+)
+KERNEL_MISSING = missing_reason("kernel")
+pytestmark = pytest.mark.skipif(KERNEL_MISSING is not None, reason=str(KERNEL_MISSING))
+
+DEFINITIONS = Path(__file__).resolve().parent.parent / "benchmarks"
+
+Bench = Callable[..., Result]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Runs the quick set on the news domain, in this process."""
+    from pathcast.cli.app import build_app
+
+    monkeypatch.setenv("PATHCAST_SHARED_DATA", str(tmp_path / "absent"))
+
+    def run(*arguments: str | Path) -> Result:
+        fixed = ["bench", "--quick", "--out", tmp_path / "out", "--work", tmp_path / "work"]
+        result = CliRunner().invoke(build_app(), [str(a) for a in (*fixed, *arguments)])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+def only_record(tmp_path: Path) -> dict[str, Any]:
+    """The record that a run has written."""
+    [path] = (tmp_path / "out").glob("*.json")
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+def test_filter_prints_every_case_and_records_raw_rounds(bench: Bench, tmp_path: Path) -> None:
+    result = bench("filter", "--sizes", "100,300", "--rounds", "4")
+    assert result.exit_code == 0, result.output
+    assert "news Q=100" in result.stdout
+    assert "news Q=300" in result.stdout
+    assert re.search(r"warm by lxml +\d[\d.,]* x lxml", result.stdout)
+    assert "\x1b" not in result.stdout
+    record = only_record(tmp_path)
+    assert {"commit", "machine", "software", "started", "command", "set"} <= record.keys()
+    [benchmark] = record["benchmarks"]
+    assert [case["queries"] for case in benchmark["results"]] == [100, 300]
+    for case in benchmark["results"]:
+        assert len(case["warm"]) == 4
+        assert all(one["yardstick_ns"] > 0 and one["total_ns"] > 0 for one in case["warm"])
+        assert all(one["parsing_ns"] < one["total_ns"] for one in case["warm"])
+        assert all(one["cache_misses"] == 0 for one in case["warm"]), "warm is not warm"
+        assert all(one["cache_misses"] > 0 for one in case["cold"]), "cold is not cold"
+        assert case["checks"]["nfa_matches"] > 0
+        assert case["checks"]["reference_matches"] > 0
+        assert case["matches_a_message"] > 0
+        assert [len(one["quarters"]) for one in case["unseen"]] == [4, 4]
+    [plot] = (tmp_path / "out").glob("*.png")
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_known_count_that_differs_voids_the_times(bench: Bench, tmp_path: Path) -> None:
+    assert bench("filter", "--sizes", "100").exit_code == 0
+    checks = only_record(tmp_path)["benchmarks"][0]["results"][0]["checks"]
+    shutil.rmtree(tmp_path / "out")
+    definitions = tmp_path / "definitions"
+    shutil.copytree(DEFINITIONS, definitions, ignore=shutil.ignore_patterns(".*", "records"))
+    text = (definitions / "filter.toml").read_text(encoding="utf-8")
+    known = '[[expected]]\ncase = "news Q=100"\ninputs = "{inputs}"\nmatches = {matches}\n'
+
+    def run(matches: int) -> tuple[int, dict[str, Any], str]:
+        expected = known.format(inputs=checks["inputs"], matches=matches)
+        (definitions / "filter.toml").write_text(f"{text}\n{expected}", encoding="utf-8")
+        result = bench("filter", "--sizes", "100", "--definitions", definitions)
+        record = only_record(tmp_path)
+        shutil.rmtree(tmp_path / "out")
+        return result.exit_code, record["benchmarks"][0], result.stdout
+
+    code, good, _ = run(checks["matches"])
+    assert code == 0
+    assert good["results"][0]["checks"]["is_expected"] is True
+    code, wrong, printed = run(checks["matches"] + 1)
+    assert code == 1
+    assert "no time is reported" in wrong["failure"]
+    assert wrong["results"] == wrong["measures"] == []
+    assert "us/message" not in printed
+
+
+def test_the_other_benchmarks_of_one_machine(bench: Bench, tmp_path: Path) -> None:
+    result = bench("door", "threads", "conditions")
+    assert result.exit_code == 0, result.output
+    door, threads, conditions = only_record(tmp_path)["benchmarks"]
+    assert [case["case"] for case in door["results"]] == [
+        f"{name} generated" for name in ("news", "payments", "alerts")
+    ]
+    assert all(case["elements"] > 0 and case["refused"] == 0 for case in door["results"])
+    assert {m["aim"] for m in door["measures"] if m["name"] == "door by lxml"} == {"<= 0.35"}
+    assert threads["results"][0]["matches"] > 0
+    assert [case["predicates"] for case in conditions["results"]] == [1, 0]
+    assert [case["nested_paths"] for case in conditions["results"]] == [0, 1]
+
+
+def test_own_queries_and_documents(bench: Bench, tmp_path: Path) -> None:
+    directory = tmp_path / "documents"
+    directory.mkdir()
+    for number in range(12):
+        (directory / f"{number:02}.xml").write_text(f"<a><b c='{number}'/><d/></a>")
+    queries = tmp_path / "queries.txt"
+    queries.write_text("".join(f"/a/b{n}\n//d\n" for n in range(25)))
+    result = bench("filter", "--sizes", "20", "--queries", queries, "--documents", directory)
+    assert result.exit_code == 0, result.output
+    record = only_record(tmp_path)
+    [case] = record["benchmarks"][0]["results"]
+    assert case["matches_a_message"] == 10, "every second of 20 queries is //d"
+    assert str(tmp_path) not in json.dumps(record), "a record names no directory of the machine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing"], "none of filter, door"),
+        (["--full"], "only one of the two"),
+        (["--sizes", "10q"], "no number from 1 on"),
+        (["--workload", "nitf"], "PATHCAST_SHARED_DATA"),
+        (["--workload", "weather"], "none of nitf, news"),
+        (["--definitions", "absent"], "holds no filter.toml"),
+    ],
+)
+def test_what_cannot_be_run_is_said_before_anything_runs(
+    bench: Bench, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    result = bench(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("module", ["lxml.etree", "matplotlib"])
+def test_missing_library_names_the_extra(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    result = bench("filter")
+    assert result.exit_code == 3
+    assert "pathcast[bench]" in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_aim_speaks_of_a_figure(bench: Bench, tmp_path: Path) -> None:
+    """A misspelt aim would never be printed."""
+    assert bench("filter", "door").exit_code == 0
+    for benchmark in only_record(tmp_path)["benchmarks"]:
+        text = (DEFINITIONS / f"{benchmark['name']}.toml").read_text(encoding="utf-8")
+        aims = {aim["measure"] for aim in tomllib.loads(text)["aims"]}
+        assert aims
+        assert aims <= {measure["name"] for measure in benchmark["measures"]}
