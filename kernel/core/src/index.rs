@@ -327,7 +327,7 @@ impl IndexState {
             Some(base) => import(&base, &mut self.delta),
             None => vec![],
         };
-        let (namespaces, namespace_of) = self.sorted_namespaces();
+        let (namespaces, namespace_of) = self.used_namespaces();
         let ids = read(&self.delta_ids);
         let base_len = self.base_len();
         let mut queries: Vec<LiveQuery<'_>> = (0..self.number_count() as u32)
@@ -350,11 +350,20 @@ impl IndexState {
         snapshot
     }
 
-    /// The namespace maps sorted, and old number -> new number. All are kept: there are few.
-    fn sorted_namespaces(&self) -> (Vec<NamespaceMap>, Vec<u32>) {
-        let mut sorted = self.namespaces.clone();
+    /// The namespace maps that live queries use, sorted, and old number -> new number.
+    fn used_namespaces(&self) -> (Vec<NamespaceMap>, Vec<u32>) {
+        let base_of = self.base.as_ref().map_or(&[][..], |base| base.namespace_numbers());
+        let of = base_of.iter().chain(&self.delta_namespaces);
+        let mut used = vec![false; self.namespaces.len()];
+        for (number, &namespaces) in of.enumerate() {
+            used[namespaces as usize] |= !self.is_removed(number as u32);
+        }
+        let is_used = |(map, &used)| used.then_some(map);
+        let mut sorted: Vec<NamespaceMap> =
+            self.namespaces.iter().zip(&used).filter_map(is_used).cloned().collect();
         sorted.sort();
-        let number = |map| sorted.binary_search(map).expect("it is among them") as u32;
+        // An unused map has no number; none is asked for.
+        let number = |map| sorted.binary_search(map).unwrap_or(0) as u32;
         let numbers = self.namespaces.iter().map(number).collect();
         (sorted, numbers)
     }

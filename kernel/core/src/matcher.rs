@@ -219,6 +219,9 @@ struct Run<'m, 'w> {
 const ELEMENTS_PER_STATE_MIN: u64 = 10;
 /// Messages that go through the plain NFA before a cache that thrashed is tried again.
 const PLAIN_MESSAGES: u32 = 256;
+/// Pairs of plan and element that the plain NFA gathers before it has them checked: enough that a
+/// plan sees its elements together and climbs to their common ancestors once.
+const CANDIDATES_MAX: usize = 1 << 16;
 
 /// One automaton's caches and marks.
 #[derive(Debug, Default)]
@@ -237,6 +240,9 @@ struct Runner {
     grouping: Grouping,
     ranges: Vec<Range<QueryNumber>>,
     plans: Vec<PlanId>,
+    /// Plans to be checked, and where, when the plain NFA runs.
+    candidates: Vec<(PlanId, u32)>,
+    ends: Vec<u32>,
 }
 
 /// Marks of one message, undone by counting on.
@@ -338,12 +344,7 @@ impl Runner {
             let ends = self.grouping.elements(group);
             for block in self.dfa.planned(state) {
                 for &plan in &block.plans {
-                    let is_satisfied = self.marks.plans[plan as usize] == self.marks.now;
-                    if !is_satisfied && nfa.plan(plan).holds(run.message, run.names, ends, run.post)
-                    {
-                        self.marks.plans[plan as usize] = self.marks.now;
-                        nfa.plan_numbers(plan, &mut self.ranges);
-                    }
+                    check_plan(nfa, plan, ends, run, &mut self.marks, &mut self.ranges);
                 }
             }
         }
@@ -352,23 +353,20 @@ impl Runner {
 
     fn run_nfa<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
         let (ranges, plans, marks) = (&mut self.ranges, &mut self.plans, &mut self.marks);
-        let offset = self.offset;
+        let (ends, candidates) = (&mut self.ends, &mut self.candidates);
         self.stack.run(nfa, run.names, run.message.tree, |element, state| {
             nfa.accepted(state, ranges);
             nfa.plans(state, plans);
-            for plan in plans.drain(..) {
-                let is_satisfied = marks.plans[plan as usize] == marks.now;
-                if !is_satisfied
-                    && nfa.plan(plan).holds(run.message, run.names, &[element], run.post)
-                {
-                    marks.plans[plan as usize] = marks.now;
-                    nfa.plan_numbers(plan, ranges);
-                }
+            candidates.extend(plans.drain(..).map(|plan| (plan, element)));
+            if candidates.len() >= CANDIDATES_MAX {
+                check_candidates(nfa, candidates, ends, run, marks, ranges);
             }
             for range in ranges.drain(..) {
-                run.collector.add_range(&range, offset);
+                run.collector.add_range(&range, self.offset);
             }
         });
+        check_candidates(nfa, candidates, ends, run, marks, ranges);
+        self.drain_ranges(run.collector);
     }
 
     fn drain_ranges(&mut self, collector: &mut Collector) {
@@ -389,6 +387,42 @@ impl Marks {
             self.plans.resize(plans, 0);
         }
     }
+}
+
+/// Checks a plan at elements where its main path ends, unless it is known to be satisfied; if it
+/// holds, adds its queries to `ranges`.
+fn check_plan<N: Nfa>(
+    nfa: &N,
+    plan: PlanId,
+    ends: &[u32],
+    run: &mut Run<'_, '_>,
+    marks: &mut Marks,
+    ranges: &mut Vec<Range<QueryNumber>>,
+) {
+    let is_satisfied = marks.plans[plan as usize] == marks.now;
+    if !is_satisfied && nfa.plan(plan).holds(run.message, run.names, ends, run.post) {
+        marks.plans[plan as usize] = marks.now;
+        nfa.plan_numbers(plan, ranges);
+    }
+}
+
+/// Checks plan by plan what has been gathered, and empties it. `ends` is scratch space.
+fn check_candidates<N: Nfa>(
+    nfa: &N,
+    candidates: &mut Vec<(PlanId, u32)>,
+    ends: &mut Vec<u32>,
+    run: &mut Run<'_, '_>,
+    marks: &mut Marks,
+    ranges: &mut Vec<Range<QueryNumber>>,
+) {
+    candidates.sort_unstable();
+    candidates.dedup();
+    for plan in candidates.chunk_by(|a, b| a.0 == b.0) {
+        ends.clear();
+        ends.extend(plan.iter().map(|&(_, element)| element));
+        check_plan(nfa, plan[0].0, ends, run, marks, ranges);
+    }
+    candidates.clear();
 }
 
 /// Sets a mark; false if it was set.

@@ -94,8 +94,13 @@ impl Snapshot {
         QueryRecord {
             id: self.id(number),
             text: text_at(&self.file, Tag::TextOffsets, Tag::Texts, number),
-            namespaces: self.file.array::<u32>(Tag::NamespaceOf)[number as usize],
+            namespaces: self.namespace_numbers()[number as usize],
         }
+    }
+
+    /// Per query, [`QueryRecord::namespaces`].
+    pub fn namespace_numbers(&self) -> &[u32] {
+        self.file.array(Tag::NamespaceOf)
     }
 
     /// The id of a query.
