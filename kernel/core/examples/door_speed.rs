@@ -8,28 +8,18 @@ use std::time::Instant;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let directory = arguments
-        .next()
-        .unwrap_or_else(|| panic!("usage: door_speed DIRECTORY [ROUNDS]"));
-    let rounds: usize = arguments
-        .next()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(50);
+    let directory =
+        arguments.next().unwrap_or_else(|| panic!("usage: door_speed DIRECTORY [ROUNDS]"));
+    let rounds: usize = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(50);
     let mut paths: Vec<_> = std::fs::read_dir(&directory)
         .unwrap_or_else(|error| panic!("{directory}: {error}"))
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "xml"))
         .collect();
     paths.sort();
-    let messages: Vec<Vec<u8>> = paths
-        .iter()
-        .filter_map(|path| std::fs::read(path).ok())
-        .collect();
+    let messages: Vec<Vec<u8>> = paths.iter().filter_map(|path| std::fs::read(path).ok()).collect();
     let bytes: usize = messages.iter().map(Vec::len).sum();
-    let mut door = Door::new(Limits {
-        message_bytes_max: 1 << 30,
-        ..Limits::default()
-    });
+    let mut door = Door::new(Limits { message_bytes_max: 1 << 30, ..Limits::default() });
     let (mut elements, mut refused) = (0, 0);
     let mut times = Vec::new();
     for _ in 0..rounds {

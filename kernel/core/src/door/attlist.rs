@@ -1,6 +1,6 @@
 //! Attribute-list declarations (productions 52 to 60).
 
-use super::chars::{name_end, skip_space};
+use super::chars::{exact_name_end, skip_space};
 use super::doctype::Subset;
 use super::refusal::{Code, Step};
 use super::value::{ValueReader, check_value_size, collapse};
@@ -73,7 +73,7 @@ impl Subset<'_> {
     /// Production 7.
     fn token(&self, text: &str, at: usize) -> Step<usize> {
         use super::chars::is_ncname_char;
-        let end = if at < text.len() { name_end(text.as_bytes(), at) } else { at };
+        let end = if at < text.len() { exact_name_end(text.as_bytes(), at) } else { at };
         if end == at {
             return Err(self.wrong(text, at, "a name token"));
         }

@@ -4,7 +4,8 @@
 //! The scanner asks about bytes: a byte of 0x80 and above counts as part of a name until the name
 //! is met for the first time, when its characters are checked once and for all.
 
-/// Byte may be part of a name.
+/// Byte does not end a name in content. Some of these, such as brackets, cannot be part of a name
+/// either; they are found when the name is met for the first time.
 pub(super) const NAME: u8 = 1;
 /// White space.
 pub(super) const SPACE: u8 = 2;
@@ -12,6 +13,8 @@ pub(super) const SPACE: u8 = 2;
 pub(super) const TEXT_STOP: u8 = 4;
 /// Byte ends a run of an attribute value that can be taken as it is.
 pub(super) const VALUE_STOP: u8 = 8;
+/// Byte may be part of a name.
+const EXACT_NAME: u8 = 16;
 
 /// Class bits of every byte.
 pub(super) static CLASS: [u8; 256] = classes();
@@ -23,6 +26,9 @@ const fn classes() -> [u8; 256] {
         let b = byte as u8;
         let mut class = 0;
         if b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'-' | b'.') || b >= 0x80 {
+            class |= EXACT_NAME;
+        }
+        if !(b < b'-' || b == b'/' || matches!(b, b';'..=b'?')) {
             class |= NAME;
         }
         if matches!(b, b' ' | b'\t' | b'\n' | b'\r') {
@@ -46,11 +52,45 @@ pub(super) fn is(byte: u8, class: u8) -> bool {
     CLASS[byte as usize] & class != 0
 }
 
-/// First byte from `at` on that cannot be part of a name.
+/// First byte from `at` on that ends a name in content.
 #[inline(always)]
 pub(super) fn name_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at;
+    while let Some(chunk) = bytes.get(end..).and_then(|rest| rest.first_chunk::<8>()) {
+        let stops = name_stops(u64::from_le_bytes(*chunk));
+        if stops == 0 {
+            end += 8;
+            continue;
+        }
+        end += (stops.trailing_zeros() / 8) as usize;
+        if !is(bytes[end], NAME) {
+            return end;
+        }
+        end += 1;
+    }
+    while bytes.get(end).is_some_and(|&byte| is(byte, NAME)) {
+        end += 1;
+    }
+    end
+}
+
+/// First byte from `at` on that cannot be part of a name.
+pub(super) fn exact_name_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
-    at + rest.iter().position(|&byte| !is(byte, NAME)).unwrap_or(rest.len())
+    at + rest.iter().position(|&byte| !is(byte, EXACT_NAME)).unwrap_or(rest.len())
+}
+
+/// The bytes of a word that may end a name, by their highest bits: blanks and all up to the comma,
+/// the slash, and 0x38 to 0x3F, of which two digits and the colon do not end one after all.
+#[inline(always)]
+fn name_stops(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    // In each, the lowest byte that is marked is right; a borrow reaches higher ones only.
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & HIGH;
+    below(word, 0x2D)
+        | below(word ^ (ONES * 0x2F), 1)
+        | below((word & (ONES * 0xF8)) ^ (ONES * 0x38), 1)
 }
 
 /// First byte from `at` on that is not white space.
@@ -149,4 +189,32 @@ pub(super) fn first_illegal(text: &str, survey: Survey) -> Option<usize> {
         from = at + 3;
     }
     control
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails when where a name ends depends on where it lies.
+    #[test]
+    fn a_name_ends_at_the_same_byte_whatever_follows() {
+        for byte in 0..=255u8 {
+            let ends = !is(byte, NAME);
+            for before in 0..20 {
+                for after in [0, 3, 9, 30] {
+                    let text = [vec![b'n'; before], vec![byte], vec![b'm'; after]].concat();
+                    let expected = if ends { before } else { text.len() };
+                    assert_eq!(name_end(&text, 0), expected, "{byte} {before} {after}");
+                }
+            }
+        }
+    }
+
+    /// Fails when a character of a name ends one.
+    #[test]
+    fn every_byte_of_a_name_goes_on() {
+        for byte in 0..=255 {
+            assert!(!is(byte, EXACT_NAME) || is(byte, NAME), "{byte}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! kept in [`Dtd::is_complete`].
 
 use super::attributes::split_qname;
-use super::chars::{SPACE, is, is_pubid_char, name_end, skip_space};
+use super::chars::{SPACE, exact_name_end, is, is_pubid_char, skip_space};
 use super::dtd::{ByName, Dtd};
 use super::limits::Limits;
 use super::references::{Expansion, check_entity_name};
@@ -283,7 +283,7 @@ impl Subset<'_> {
     }
 
     fn some_name(&self, text: &str, at: usize) -> Step<usize> {
-        let end = if at < text.len() { name_end(text.as_bytes(), at) } else { at };
+        let end = if at < text.len() { exact_name_end(text.as_bytes(), at) } else { at };
         if end == at { Err(self.wrong(text, at, "a name")) } else { Ok(end) }
     }
 

@@ -19,6 +19,8 @@
 //!
 //! What it does not do: validate, keep comments and instructions, resolve relative references.
 
+#![forbid(unsafe_code)]
+
 mod attlist;
 mod attributes;
 mod chars;

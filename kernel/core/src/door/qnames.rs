@@ -184,6 +184,12 @@ fn ends(name: &[u8]) -> (u64, u64) {
     }
 }
 
+/// Whether two names of one length are the same; short ones without a call.
+#[inline(always)]
+pub(super) fn is_same_name(a: &[u8], b: &[u8]) -> bool {
+    ends(a) == ends(b) && (a.len() <= 16 || a == b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

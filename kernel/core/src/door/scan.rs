@@ -9,7 +9,7 @@ use super::chars::{NAME, SPACE, TEXT_STOP, is, name_end, name_fault, skip_space}
 use super::dtd::{AttributeList, Dtd, Entity};
 use super::limits::Limits;
 use super::namespaces::Namespaces;
-use super::qnames::QNames;
+use super::qnames::{QNames, is_same_name};
 use super::references::{Expansion, Reference, reference};
 use super::refusal::{Code, Fault, Step};
 use crate::names::{NameId, NameTable};
@@ -360,7 +360,8 @@ impl<'a> Scanner<'a> {
         let (name_start, len) = (open.name_start as usize, open.name_len as usize);
         let name = &bytes[name_start..name_start + len];
         let mut next = start + len;
-        if !(bytes[start..].starts_with(name) && bytes.get(next).is_some_and(|&b| !is(b, NAME))) {
+        let is_same = bytes.get(start..next).is_some_and(|found| is_same_name(found, name));
+        if !(is_same && bytes.get(next).is_some_and(|&byte| !is(byte, NAME))) {
             return Err(self.wrong_end_tag(text, at));
         }
         if bytes[next] != b'>' {
