@@ -358,9 +358,8 @@ impl IndexState {
         for (number, &namespaces) in of.enumerate() {
             used[namespaces as usize] |= !self.is_removed(number as u32);
         }
-        let is_used = |(map, &used)| used.then_some(map);
-        let mut sorted: Vec<NamespaceMap> =
-            self.namespaces.iter().zip(&used).filter_map(is_used).cloned().collect();
+        let maps = self.namespaces.iter().zip(&used).filter(|(_, used)| **used);
+        let mut sorted: Vec<NamespaceMap> = maps.map(|(map, _)| map.clone()).collect();
         sorted.sort();
         // An unused map has no number; none is asked for.
         let number = |map| sorted.binary_search(map).unwrap_or(0) as u32;
