@@ -37,7 +37,7 @@ class Checks:
 
     Attributes:
         inputs: Digest of queries and messages.
-        matches: Matches of the warm-up messages.
+        matches: Matches of all messages.
         nfa_messages: Messages whose lists of queries the plain NFA gave too.
         nfa_matches: Their matches.
         reference_messages: Messages that the reference engine was asked about.

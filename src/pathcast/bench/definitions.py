@@ -68,7 +68,7 @@ class Expected(_Strict):
     Attributes:
         case: Name of the case.
         inputs: Digest of its queries and messages; the count says nothing about others.
-        matches: Matches of the warm-up messages.
+        matches: Matches of all messages.
     """
 
     case: str
@@ -86,7 +86,7 @@ class FilterSet(_Strict):
         cold: Messages of the first pass of a new matcher.
         rounds: Alternations with the yardstick.
         fresh_rounds: Matchers made anew for the cold pass and for unseen messages.
-        later: Queries registered one by one.
+        later: Queries registered one by one: half of them in rows, half with messages between.
         builds: How often the index is built.
         check_messages: Messages that the plain NFA answers too.
         check_queries: Queries that the reference engine answers too, on `check_sample` messages.
@@ -99,7 +99,7 @@ class FilterSet(_Strict):
     cold: int = Field(ge=1)
     rounds: int = Field(ge=1)
     fresh_rounds: int = Field(ge=1)
-    later: int = Field(ge=2)
+    later: int = Field(ge=20)
     builds: int = Field(ge=1)
     check_messages: int = Field(ge=1)
     check_queries: int = Field(ge=1)

@@ -35,6 +35,7 @@ from pathcast.bench.rounds import (
     Rounds,
     binary_array,
     fresh_rounds,
+    joined,
     spread,
     timed_round,
     warm_rounds,
@@ -50,6 +51,9 @@ OPENINGS = 21
 """How often a snapshot is opened; the first opening is not counted."""
 
 QUARTERS = 4
+
+CLOCKS = 10
+"""How many rows of later registrations are timed, each as a whole."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +80,15 @@ class Later:
     """Queries registered one by one while messages flow.
 
     Attributes:
-        registered: How many in a row.
-        in_a_row_ns: All of them, with no message in between.
+        in_a_row: How many with no message in between, by clock.
+        in_a_row_ns: So many in a row.
         between_ns: One query each, right after a message.
         message_ns: The message right after each.
         message_before_ns: The same message, when no query had been registered since the last one.
     """
 
-    registered: int
-    in_a_row_ns: int
+    in_a_row: int
+    in_a_row_ns: tuple[int, ...]
     between_ns: tuple[int, ...]
     message_ns: tuple[int, ...]
     message_before_ns: tuple[int, ...]
@@ -126,30 +130,36 @@ class FilterResult:
         yield figure("index size", "B/query", _single(build.delta_bytes / self.queries))
         yield figure("snapshot size", "B/query", _single(build.file_bytes / self.queries))
         yield figure("open", "ms", Spread.of(build.open_ns).scaled(1e-6))
-        in_a_row = later.in_a_row_ns / later.registered / 1e3
-        yield figure("register later", "us/query", _single(in_a_row))
+        in_a_row = Spread.of(later.in_a_row_ns).scaled(1e-3 / later.in_a_row)
+        yield figure("register later", "us/query", in_a_row)
         yield figure("register between", "us/query", Spread.of(later.between_ns).scaled(1e-3))
         yield figure("next message", "us", Spread.of(later.message_ns).scaled(1e-3))
         yield figure("message before", "us", Spread.of(later.message_before_ns).scaled(1e-3))
         yield figure("cold pass", "s", spread(self.cold, lambda one: one.total_ns / 1e9))
         yield figure("cold by lxml", "x lxml", spread(self.cold, lambda one: one.ratio))
         yield from warm_measures(figure, self.warm)
-        for quarter in range(QUARTERS):
-            part = tuple(one.quarters[quarter] for one in self.unseen)
-            name = f"unseen {quarter + 1}/{QUARTERS}"
-            yield figure(name, "us/message", spread(part, lambda one: one.microseconds("total")))
-        yield figure("unseen by lxml", "x lxml", _unseen(self.unseen, lambda one: one.yardstick_ns))
-        yield figure("unseen by warm", "x warm", self._unseen_by_warm())
-
-    def _unseen_by_warm(self) -> Spread:
-        """Unseen messages as a multiple of the same messages seen."""
-        return Spread.of(
-            [
-                sum(one.total_ns for one in unseen.quarters)
-                / sum(one.total_ns for one in unseen.seen)
-                for unseen in self.unseen
-            ]
+        unseen = [joined(one.quarters) for one in self.unseen]
+        seen = [joined(one.seen) for one in self.unseen]
+        pairs = list(zip(unseen, seen, strict=True))
+        yield figure(
+            "unseen total", "us/message", spread(unseen, lambda u: u.microseconds("total"))
         )
+        yield figure("unseen by lxml", "x lxml", spread(unseen, lambda one: one.ratio))
+        yield figure(
+            "unseen by warm", "x warm", Spread.of([u.total_ns / s.total_ns for u, s in pairs])
+        )
+        for quarter in range(QUARTERS):
+            part = [one.quarters[quarter] for one in self.unseen]
+            name = f"unseen {quarter + 1}/{QUARTERS}"
+            yield figure(name, "x lxml", spread(part, lambda one: one.ratio))
+        yield figure(
+            "misses", "1/message", Spread.of([u.cache_misses / u.messages for u in unseen])
+        )
+        costs = [
+            (u.total_ns - s.total_ns) / u.cache_misses / 1e3 for u, s in pairs if u.cache_misses
+        ]
+        if costs:
+            yield figure("cost of a miss", "us", Spread.of(costs))
 
 
 def warm_measures(
@@ -216,9 +226,9 @@ class FilterCase:
     ) -> None:
         self._case, self._queries, self._later = case, list(queries), list(later)
         self._chosen, self._expected = chosen, expected
-        warm_up, unseen = split(messages, chosen)
-        self._warm_up, self._unseen = warm_up, unseen
-        self._cold = list(messages[: chosen.cold])
+        self._warm_up, self._unseen = split(messages, chosen)
+        self._messages = self._warm_up + self._unseen
+        self._cold = self._messages[: chosen.cold]
 
     def run(self) -> FilterResult:
         """Everything: builds, then checks, then times."""
@@ -230,7 +240,7 @@ class FilterCase:
                 self._case,
                 file,
                 self._queries,
-                self._warm_up,
+                self._messages,
                 self._chosen,
                 self._expected,
             )
@@ -242,54 +252,47 @@ class FilterCase:
             return FilterResult(
                 case=self._case,
                 queries=len(self._queries),
-                message_bytes=sum(map(len, self._warm_up)) / len(self._warm_up),
-                matches_a_message=checks.matches / len(self._warm_up),
+                message_bytes=sum(map(len, self._messages)) / len(self._messages),
+                matches_a_message=checks.matches / len(self._messages),
                 checks=checks,
                 build=build,
                 later=self._register_later(index),
-                cold=self._cold_rounds(snapshot),
+                cold=self._cold_rounds(snapshot, truth),
                 warm=warm,
                 unseen=tuple(
-                    self._unseen_round(snapshot) for _ in range(self._chosen.fresh_rounds)
+                    self._unseen_round(snapshot, truth) for _ in range(self._chosen.fresh_rounds)
                 ),
             )
 
-    def _cold_rounds(self, snapshot: Snapshot) -> Rounds:
-        messages = binary_array(self._cold)
-        found = counts(snapshot.matcher(threads=THREADS).match_arrow(messages))
-        truth = Truth(f"{self._case}, cold", found)
+    def _cold_rounds(self, snapshot: Snapshot, truth: Truth) -> Rounds:
         return fresh_rounds(
             lambda: snapshot.matcher(threads=THREADS),
-            messages,
+            binary_array(self._cold),
             yardstick(self._cold),
             self._chosen.fresh_rounds,
             truth,
         )
 
-    def _unseen_round(self, snapshot: Snapshot) -> UnseenRound:
+    def _unseen_round(self, snapshot: Snapshot, truth: Truth) -> UnseenRound:
         matcher = snapshot.matcher(threads=THREADS)
         warm_up = binary_array(self._warm_up)
         for _ in range(2):
             matcher.match_arrow(warm_up)
-        size = len(self._unseen) // QUARTERS
+        first, size = len(self._warm_up), len(self._unseen) // QUARTERS
         parts = [self._unseen[start : start + size] for start in range(0, size * QUARTERS, size)]
         arrays = [binary_array(part) for part in parts]
         quarters: list[Round] = []
         seen: list[Round] = []
         with undisturbed():
-            found: list[int] = []
             for number, (part, array) in enumerate(zip(parts, arrays, strict=True)):
-                one, batch = timed_round(
-                    matcher, array, yardstick(part), parse_first=bool(number % 2)
-                )
-                quarters.append(one)
-                found += counts(batch)
-            truth = Truth(f"{self._case}, unseen", found)
-            for number, (part, array) in enumerate(zip(parts, arrays, strict=True)):
-                matcher.match_arrow(array)
-                one, batch = timed_round(matcher, array, yardstick(part))
-                truth.confirm(sum(counts(batch)), (number + 1) * size, number * size)
-                seen.append(one)
+                parse = yardstick(part)
+                # The same messages right after: a busy machine then slows down both figures.
+                for rounds in (quarters, seen):
+                    one, batch = timed_round(matcher, array, parse, parse_first=bool(number % 2))
+                    start = first + number * size
+                    truth.confirm(sum(counts(batch)), start + size, start)
+                    rounds.append(one)
+                    matcher.match_arrow(array)
         return UnseenRound(tuple(quarters), tuple(seen))
 
     def _register_later(self, index: QueryIndex) -> Later:
@@ -297,22 +300,25 @@ class FilterCase:
         message = binary_array(self._warm_up[:1])
         matcher = index.matcher(threads=THREADS)
         matcher.match_arrow(binary_array(self._warm_up))
-        in_a_row, rest = self._later[: len(self._later) // 2], self._later[len(self._later) // 2 :]
+        size = max(1, len(self._later) // 2 // CLOCKS)
+        rest = self._later[size * CLOCKS :]
+        in_a_row: list[int] = []
         between: list[int] = []
         after: list[int] = []
         before: list[int] = []
         with undisturbed():
-            started = time.perf_counter_ns()
-            for query in in_a_row:
-                index.register([query])
-            in_a_row_ns = time.perf_counter_ns() - started
-            matcher.match_arrow(message)
+            for first in range(0, size * CLOCKS, size):
+                started = time.perf_counter_ns()
+                for query in self._later[first : first + size]:
+                    index.register([query])
+                in_a_row.append(time.perf_counter_ns() - started)
+                matcher.match_arrow(message)
             for query in rest:
                 before.append(elapsed_ns(lambda: matcher.match_arrow(message)))
                 between.append(elapsed_ns(lambda query=query: index.register([query])))  # type: ignore[misc]
                 after.append(elapsed_ns(lambda: matcher.match_arrow(message)))
         self._check_later(index)
-        return Later(len(in_a_row), in_a_row_ns, tuple(between), tuple(after), tuple(before))
+        return Later(size, tuple(in_a_row), tuple(between), tuple(after), tuple(before))
 
     def _check_later(self, index: QueryIndex) -> None:
         """A live matcher answers as a snapshot of its queries, and a new one counts at once."""
@@ -379,7 +385,7 @@ def check_case(
     """
     snapshot = Snapshot.open(file, engine=ENGINE)
     plain = Snapshot.open(file, engine="nfa")
-    few = binary_array(messages[: chosen.check_messages])
+    few = binary_array(spread_messages(messages, chosen.check_messages))
     nfa_matches = check_nfa(case, snapshot, plain, few)
     sample = spread_sample(queries, chosen.check_queries)
     some: pa.Array = binary_array(spread_messages(messages, chosen.check_sample))
@@ -411,12 +417,3 @@ def spread_messages(messages: Sequence[bytes], count: int) -> list[bytes]:
 
 def _single(value: float) -> Spread:
     return Spread(value, value, value)
-
-
-def _unseen(unseen: Sequence[UnseenRound], by: Callable[[Round], int]) -> Spread:
-    return Spread.of(
-        [
-            sum(one.total_ns for one in each.quarters) / sum(by(one) for one in each.quarters)
-            for each in unseen
-        ]
-    )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -81,7 +81,14 @@ class Round:
 Rounds: TypeAlias = tuple[Round, ...]
 
 
-def spread(rounds: Rounds, value: Callable[[Round], float]) -> Spread:
+def joined(rounds: Sequence[Round]) -> Round:
+    """Several passes over different messages as one."""
+    return Round(
+        **{part.name: sum(getattr(one, part.name) for one in rounds) for part in fields(Round)}
+    )
+
+
+def spread(rounds: Sequence[Round], value: Callable[[Round], float]) -> Spread:
     """Spread of a figure over rounds."""
     return Spread.of([value(one) for one in rounds])
 

@@ -137,8 +137,13 @@ def bench(
     started, before = datetime.now(UTC), describe_machine()
     load = before["load"]
     say(f"workload {source.name}, set {set_name}, {before['cpu']}, load {load and load[0]}")
-    outcomes = _run(plan)
-    _write(plan, outcomes, out or directory / "records", started, before)
+    outcomes: list[Outcome] = []
+    try:
+        _run(plan, outcomes)
+    finally:
+        # What was measured before an interruption is kept.
+        if outcomes:
+            _write(plan, outcomes, out or directory / "records", started, before)
     return ExitCode.REFUSED if any(outcome.failure for outcome in outcomes) else ExitCode.OK
 
 
@@ -177,13 +182,12 @@ def _names(names: list[str] | None, known: tuple[BenchmarkName, ...]) -> tuple[B
     return tuple(name for name in known if not names or name in names)
 
 
-def _run(plan: Plan) -> list[Outcome]:
-    """Runs and prints each benchmark as soon as it is done."""
+def _run(plan: Plan, outcomes: list[Outcome]) -> None:
+    """Runs each benchmark, and prints and keeps what it gave as soon as it is done."""
     from pathcast.bench.report import plain, table
     from pathcast.bench.run import run_plan
 
     out = answers()
-    outcomes: list[Outcome] = []
     for outcome in run_plan(plan, say):
         outcomes.append(outcome)
         if outcome.measures:
@@ -193,7 +197,6 @@ def _run(plan: Plan) -> list[Outcome]:
             say_error(outcome.failure)
         if outcome.skipped is not None:
             say(f"{outcome.name} is SKIPPED: {outcome.skipped}")
-    return outcomes
 
 
 def _write(
