@@ -37,6 +37,7 @@ mod qnames;
 mod references;
 mod refusal;
 mod scan;
+mod text;
 mod value;
 
 pub use limits::{DtdPolicy, Limits};

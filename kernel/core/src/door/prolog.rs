@@ -10,7 +10,8 @@ use super::encoding::{Detected, check_declared};
 use super::limits::DtdPolicy;
 use super::references::Expansion;
 use super::refusal::{Code, Fault, Step};
-use super::scan::{Pending, Scanner, skip_comment, skip_instruction};
+use super::scan::{Scanner, skip_comment, skip_instruction};
+use super::text::Pending;
 
 impl Door {
     /// Reads a decoded message into the tree.

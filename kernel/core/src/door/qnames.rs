@@ -70,9 +70,9 @@ impl QNames {
     }
 
     pub fn clear(&mut self) {
-        self.slots.clear();
-        self.slots.resize(SLOTS_MIN, EMPTY);
-        self.text.clear();
+        // Anew, so that one message full of names does not keep its memory for ever.
+        self.slots = vec![EMPTY; SLOTS_MIN];
+        self.text = Vec::new();
         self.filled = 0;
     }
 
