@@ -343,7 +343,9 @@ def test_text_is_utf_8_whatever_it_declares(engine: EngineName, type_: pa.DataTy
 
 
 @pytest.mark.parametrize(
-    "messages", [b"<a/>", "<a/>", [b"<a/>", "<a/>"], [1], pa.array([1]), 7], ids=repr
+    "messages",
+    [b"<a/>", "<a/>", [b"<a/>", "<a/>"], [1], pa.array([1]), 7],
+    ids=["bytes", "text", "mixed", "numbers", "number array", "number"],
 )
 def test_what_is_no_message(messages: object) -> None:
     with pytest.raises(TypeError):
