@@ -38,6 +38,7 @@ class Aim(_Strict):
         measure: Name of the measure.
         queries: Number of queries that it holds for; None for any.
         case: Case that it holds for, where cases have names; None for any.
+        messages: Number of messages that it holds for, where that matters; None for any.
         most: It should not be above this.
         least: It should not be below this.
     """
@@ -45,6 +46,7 @@ class Aim(_Strict):
     measure: str
     queries: int | None = None
     case: str | None = None
+    messages: int | None = None
     most: float | None = None
     least: float | None = None
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 import pyarrow as pa
 
@@ -45,7 +46,7 @@ from pathcast.engine import QueryIndex, Snapshot
 from pathcast.kernel import new_index
 from pathcast.model import Query
 
-ENGINE = "kernel"
+ENGINE: Final = "kernel"
 
 OPENINGS = 21
 """How often a snapshot is opened; the first opening is not counted."""
@@ -156,10 +157,12 @@ class FilterResult:
             "misses", "1/message", Spread.of([u.cache_misses / u.messages for u in unseen])
         )
         costs = [
-            (u.total_ns - s.total_ns) / u.cache_misses / 1e3 for u, s in pairs if u.cache_misses
+            (unknown.total_ns - known.total_ns) / unknown.cache_misses
+            for unknown, known in pairs
+            if unknown.cache_misses
         ]
         if costs:
-            yield figure("cost of a miss", "us", Spread.of(costs))
+            yield figure("cost of a miss", "us", Spread.of(costs).scaled(1e-3))
 
 
 def warm_measures(

@@ -30,6 +30,7 @@ class Measure:
         unit: Of the figure; "x lxml" is a multiple of the yardstick's time.
         spread: The figure: median, least and most.
         queries: Q of the case; None where there is none.
+        messages: Messages of the case, where an aim depends on them.
         aim: What it should be, as text; None if nobody said.
         is_met: Whether its median is so.
     """
@@ -40,6 +41,7 @@ class Measure:
     unit: str
     spread: Spread
     queries: int | None = None
+    messages: int | None = None
     aim: str | None = None
     is_met: bool | None = None
 
@@ -61,4 +63,5 @@ def _speaks_of(aim: Aim, measure: Measure) -> bool:
         aim.measure == measure.name
         and aim.queries in (None, measure.queries)
         and aim.case in (None, measure.case)
+        and aim.messages in (None, measure.messages)
     )

@@ -39,7 +39,10 @@ CORES = 2
 
 @dataclass(frozen=True)
 class SparkResult:
-    """Wall times of the same messages; `kernel_ns[i]` and `stage_ns[i]` were taken in one round."""
+    """Wall times of the same messages; `kernel_ns[i]` and `stage_ns[i]` were taken in one round.
+
+    `nothing_ns` are those of the stage over no messages: what a job costs before the first one.
+    """
 
     case: str
     queries: int
@@ -50,15 +53,18 @@ class SparkResult:
     cores: int
     kernel_ns: tuple[int, ...]
     stage_ns: tuple[int, ...]
+    nothing_ns: tuple[int, ...]
 
     def measures(self) -> Iterator[Measure]:
         """Its figures."""
 
         def figure(name: str, unit: str, values: list[float]) -> Measure:
-            return Measure("spark", self.case, name, unit, Spread.of(values), self.queries)
+            value = Spread.of(values)
+            return Measure("spark", self.case, name, unit, value, self.queries, self.messages)
 
         yield figure("kernel, 1 thread", "MB/s", [self.bytes / ns * 1e3 for ns in self.kernel_ns])
         yield figure("stage", "MB/s", [self.bytes / ns * 1e3 for ns in self.stage_ns])
+        yield figure("stage of nothing", "s", [ns / 1e9 for ns in self.nothing_ns])
         yield figure("stage rows", "1/s", [self.messages / ns * 1e9 for ns in self.stage_ns])
         shares = [
             100 * kernel / stage / self.cores
@@ -136,6 +142,7 @@ def _measure(
         kernel_ns.append(time_ns)
         if not number % 2:
             stage_ns.append(elapsed_ns(stage.run))
+    nothing_ns = [elapsed_ns(stage.run_empty) for _ in range(chosen.rounds)]
     return SparkResult(
         case=case,
         queries=chosen.queries,
@@ -146,6 +153,7 @@ def _measure(
         cores=CORES,
         kernel_ns=tuple(kernel_ns),
         stage_ns=tuple(stage_ns),
+        nothing_ns=tuple(nothing_ns),
     )
 
 
@@ -192,13 +200,18 @@ class _Stage:
         from pathcast.spark.stages import match_messages
 
         frame = spark.read.parquet(str(parquet))
-        self._found = match_messages(
-            frame, snapshot, "message", "message_id", ids="numbers", engine="kernel"
+        self._found, self._nothing = (
+            match_messages(rows, snapshot, "message", "message_id", ids="numbers", engine=ENGINE)
+            for rows in (frame, frame.where("message_id = 'none'"))
         )
 
     def run(self) -> None:
         """Every message through the stage."""
         self._found.verdicts.write.format("noop").mode("overwrite").save()
+
+    def run_empty(self) -> None:
+        """The same without a message."""
+        self._nothing.verdicts.write.format("noop").mode("overwrite").save()
 
     def count(self) -> int:
         """Matches of all messages."""

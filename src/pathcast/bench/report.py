@@ -4,7 +4,7 @@ Example:
     >>> from pathcast.bench.measures import Measure
     >>> from pathcast.bench.timing import Spread
     >>> spread = Spread(0.25, 0.2, 0.3)
-    >>> cells(Measure("door", "news", "by lxml", "x lxml", spread, None, "<= 0.35", True))
+    >>> cells(Measure("door", "news", "by lxml", "x lxml", spread, aim="<= 0.35", is_met=True))
     ('news', 'by lxml', '0.25 x lxml', '0.20 .. 0.30', '<= 0.35', 'met')
 
 It decides nothing; verdicts come with the figures.
