@@ -14,6 +14,4 @@ def pytest_report_header() -> str:
     """Says at the top which engines this run is about."""
     if HAS_KERNEL:
         return "native kernel: there"
-    return (
-        "native kernel: MISSING; its tests and examples are skipped"
-    )
+    return "native kernel: MISSING; its tests and examples are skipped"
