@@ -126,6 +126,9 @@ impl Door {
 
     /// Empties what belongs to the message before, and what has grown too large.
     fn begin(&mut self) {
+        if has_idle_memory(&self.tree) {
+            self.tree = MessageTree::default();
+        }
         self.tree.clear();
         self.memory.open.clear();
         self.memory.prefixed.clear();
@@ -191,6 +194,16 @@ impl Door {
         }
         Err(Fault::limit(Code::LimitMessageBytes, 0, "message_bytes_max", len as u64, maximum))
     }
+}
+
+/// Whether the last message used little of what a larger one before it has left behind.
+fn has_idle_memory(tree: &MessageTree) -> bool {
+    let is_idle = |kept: usize, used: usize, floor: usize| kept / 8 > used.max(floor);
+    is_idle(tree.name.capacity(), tree.name.len(), 1 << 13)
+        || is_idle(tree.attribute_name.capacity(), tree.attribute_name.len(), 1 << 13)
+        || is_idle(tree.text_value.capacity(), tree.text_value.len(), 1 << 13)
+        || is_idle(tree.scratch.capacity(), tree.scratch.len(), 1 << 17)
+        || is_idle(tree.decoded.capacity(), tree.decoded.len(), 1 << 17)
 }
 
 /// The message as text, or the place of the first byte that is none.
