@@ -57,6 +57,7 @@ def test_filter_prints_every_case_and_records_raw_rounds(bench: Bench, tmp_path:
     assert "news Q=100" in result.stdout
     assert "news Q=300" in result.stdout
     assert re.search(r"warm by lxml +\d[\d.,]* x lxml", result.stdout)
+    assert "checked news Q=100" in result.stdout
     assert "\x1b" not in result.stdout
     record = only_record(tmp_path)
     assert {"commit", "machine", "software", "started", "command", "set"} <= record.keys()

@@ -56,6 +56,15 @@ class Checks:
     reference_matches: int
     is_expected: bool | None = None
 
+    def __str__(self) -> str:
+        known = "as known" if self.is_expected else "no known count for these inputs"
+        return (
+            f"{self.matches:,} matches ({known}); "
+            f"plain NFA: the same {self.nfa_matches:,} in {self.nfa_messages} messages; "
+            f"reference engine: the same {self.reference_matches:,} of {self.reference_queries:,} "
+            f"queries in {self.reference_messages} messages"
+        )
+
 
 class Truth:
     """Numbers of matches that were checked, by message.

@@ -43,7 +43,6 @@ from pathcast.bench.rounds import (
 )
 from pathcast.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast.engine import QueryIndex, Snapshot
-from pathcast.kernel import new_index
 from pathcast.model import Query
 
 ENGINE: Final = "kernel"
@@ -360,7 +359,10 @@ def build_index(queries: list[Query], file: Path, builds: int) -> tuple[QueryInd
         if report.rejected:
             raise next(iter(report.rejected.values()))
     snapshot.save(file)
-    # The facade does not say what it holds, so the same queries go into the engine once more.
+    # The facade does not say what it holds, so the same queries go into the engine once more. It
+    # is imported here: where the kernel is missing, the rest of this module can still be read.
+    from pathcast.kernel import new_index
+
     bare = new_index({})
     bare.register(queries, {})
     delta_bytes = bare.nbytes

@@ -67,6 +67,12 @@ def table(outcome: Outcome) -> Table:
     return made
 
 
+def checked(outcome: Outcome) -> list[str]:
+    """What was compared before the times were taken, a line for each case that says so."""
+    checks = [(result.case, getattr(result, "checks", None)) for result in outcome.results]
+    return [f"checked {case}: {found}" for case, found in checks if found is not None]
+
+
 def plain(outcome: Outcome) -> str:
     """The same for a pipe: one line a figure, columns of even width."""
     rows = [COLUMNS, *map(cells, outcome.measures)]

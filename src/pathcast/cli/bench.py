@@ -23,8 +23,8 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[filter|door|threads|conditions|spark]...",
-            help="Benchmarks to run. Default: all.",
+            metavar="[BENCHMARK]...",
+            help="filter, door, threads, conditions or spark. Default: all of them.",
             show_default=False,
         ),
     ] = None,
@@ -184,7 +184,7 @@ def _names(names: list[str] | None, known: tuple[BenchmarkName, ...]) -> tuple[B
 
 def _run(plan: Plan, outcomes: list[Outcome]) -> None:
     """Runs each benchmark, and prints and keeps what it gave as soon as it is done."""
-    from pathcast.bench.report import plain, table
+    from pathcast.bench.report import checked, plain, table
     from pathcast.bench.run import run_plan
 
     out = answers()
@@ -192,6 +192,8 @@ def _run(plan: Plan, outcomes: list[Outcome]) -> None:
         outcomes.append(outcome)
         if outcome.measures:
             out.print(table(outcome) if out.is_terminal else plain(outcome))
+            for line in checked(outcome):
+                out.print(line)
             out.print()
         if outcome.failure is not None:
             say_error(outcome.failure)
