@@ -10,11 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 pub fn limits_of(limits: &Bound<'_, PyAny>) -> PyResult<Limits> {
     let is_mapping = limits.is_instance_of::<PyDict>();
     let get = |name: &str| {
-        if is_mapping {
-            limits.get_item(name)
-        } else {
-            limits.getattr(name)
-        }
+        if is_mapping { limits.get_item(name) } else { limits.getattr(name) }
     };
     let number = |name: &str| get(name)?.extract::<u32>();
     let dtd: String = get("dtd")?.extract()?;
@@ -27,11 +23,7 @@ pub fn limits_of(limits: &Bound<'_, PyAny>) -> PyResult<Limits> {
         entity_expansion_ratio_max: number("entity_expansion_ratio_max")?,
         entity_expansion_bytes_max: number("entity_expansion_bytes_max")?,
         names_max: number("names_max")?,
-        dtd: if dtd == "refuse" {
-            DtdPolicy::Refuse
-        } else {
-            DtdPolicy::Internal
-        },
+        dtd: if dtd == "refuse" { DtdPolicy::Refuse } else { DtdPolicy::Internal },
     })
 }
 
@@ -84,21 +76,12 @@ fn columns<'py>(py: Python<'py>, parsed: &Parsed<'_>) -> PyResult<Bound<'py, PyD
         ids.iter().map(|&id| known[id as usize].clone()).collect()
     };
     let values = |spans: &[Span]| -> Vec<std::borrow::Cow<'_, str>> {
-        spans
-            .iter()
-            .map(|&span| String::from_utf8_lossy(parsed.message.bytes(span)))
-            .collect()
+        spans.iter().map(|&span| String::from_utf8_lossy(parsed.message.bytes(span))).collect()
     };
     let parents: Vec<i64> = tree
         .parent
         .iter()
-        .map(|&parent| {
-            if parent == NONE {
-                -1
-            } else {
-                i64::from(parent)
-            }
-        })
+        .map(|&parent| if parent == NONE { -1 } else { i64::from(parent) })
         .collect();
     let columns = PyDict::new(py);
     columns.set_item("name", named(&tree.name))?;
