@@ -70,7 +70,7 @@ def _bars(axes: Any, cases: list[dict[str, Any]]) -> None:
     axes.set_xlabel("standing queries (distinct linear paths)")
     axes.set_ylabel("time of a message, as a multiple of lxml's parse")
     axes.set_title("messages seen before", fontsize="medium")
-    axes.legend(loc="lower left", framealpha=0.9)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False)
 
 
 def _ratio(one: dict[str, int], part: str) -> float:
@@ -89,5 +89,5 @@ def _lines(axes: Any, cases: list[dict[str, Any]]) -> None:
     axes.set_ylim(bottom=0)
     axes.axhline(1.0, color="black", linewidth=1)
     axes.set_xlabel("quarter of the stream after the warm-up")
-    axes.set_title("unseen messages, by number of queries", fontsize="medium")
-    axes.legend()
+    axes.set_title("messages not seen before", fontsize="medium")
+    axes.legend(title="queries")
