@@ -138,3 +138,14 @@ def test_namespaces_of_the_pipeline_serve_all_queries(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tsv", "ann\tq1\t//n:a")
     assert book(path).current().queries == 0
     assert book(path, n="urn:n").current().queries == 1
+
+
+def test_a_pinned_generation_serves_another_engine(tmp_path: Path) -> None:
+    # Killed on one engine and started on the other: the replay must not fail on the version.
+    pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//a")
+    first = book(path).current()
+    other = SubscriptionBook(path, tmp_path / "store", engine="kernel")
+    pinned = other.pinned(first.snapshot_version, first.digest)
+    assert pinned.snapshot_version == Snapshot.open(first.snapshot, engine="kernel").version
+    assert pinned.snapshot == first.snapshot

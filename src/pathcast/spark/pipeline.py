@@ -200,6 +200,7 @@ class Pipeline:
             engine=engine.engine,
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,
+            snapshot_version=generation.snapshot_version,
         )
         staged = StagedBatch(self._output, self._layout, batch_id)
         with found:

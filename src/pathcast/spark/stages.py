@@ -89,6 +89,7 @@ def match_messages(
     threads: int = 1,
     cache_bytes_max: int | None = None,
     ship: bool = False,
+    snapshot_version: str | None = None,
 ) -> MatchedMessages:
     """Match every message of a frame against the queries of a snapshot, in one Arrow stage.
 
@@ -106,6 +107,8 @@ def match_messages(
         threads: Threads of one task.
         cache_bytes_max: Memory of one worker for compiled label paths.
         ship: Send the file to the workers with `addFile` rather than expect it at the path.
+        snapshot_version: Version of the file, where it is known. It is opened here to ask for it
+            otherwise, which the reference engine takes seconds for. Workers check it.
 
     Returns:
         Matches and dead letters, not computed yet.
@@ -120,7 +123,7 @@ def match_messages(
     """
     path = Path(snapshot_path).absolute()
     _check_columns(df, message_col, id_col)
-    version = Snapshot.open(path, engine=engine).version
+    version = snapshot_version or Snapshot.open(path, engine=engine).version
     task = MatchTask(
         snapshot=_ship(df.sparkSession, path, version) if ship else str(path),
         version=version,

@@ -128,7 +128,10 @@ class SubscriptionBook:
         current = self._current
         if current and (current.snapshot_version, current.digest) == (snapshot_version, digest):
             return current
-        return Generation(snapshot_version, digest, *self._files(snapshot_version, digest))
+        snapshot, table = self._files(snapshot_version, digest)
+        # The engine may be another one now, and engines count versions each in its own way.
+        version = Snapshot.open(snapshot, engine=self._engine).version
+        return Generation(version, digest, snapshot, table)
 
     def _stat(self) -> tuple[int, int, int]:
         try:
@@ -166,15 +169,16 @@ class SubscriptionBook:
     ) -> Generation:
         snapshot_file = self._store / f"{snapshot.version}.snapshot"
         self._store.mkdir(parents=True, exist_ok=True)
-        if not snapshot_file.exists():
-            # Never replaced: readers may have it mapped.
+        if snapshot_file.exists():
+            # Never replaced: readers may have it mapped. Equal sets of queries have equal
+            # versions and may be numbered differently; what counts is how the file numbers them.
+            snapshot = Snapshot.open(snapshot_file, engine=self._engine)
+        else:
             temporary = snapshot_file.with_name(f".{snapshot_file.name}.{os.getpid()}")
             snapshot.save(temporary)
             temporary.replace(snapshot_file)
             sync_directory(self._store)
-        # Equal sets of queries have equal versions; the numbers that count are those of the file.
-        stored = Snapshot.open(snapshot_file, engine=self._engine)
-        numbers = {query_id: number for number, query_id in enumerate(stored.query_ids)}
+        numbers = {query_id: number for number, query_id in enumerate(snapshot.query_ids)}
         table = pa.table(
             [
                 [subscriber for subscriber, _ in accepted],
