@@ -71,7 +71,7 @@ def demo(
     with extra("spark", "pathcast demo"):
         from pathcast.spark.pipeline import run
         from pathcast.spark.progress import progress_on
-        from pathcast.spark.session import local_session
+        from pathcast.spark.session import JVM_OPTIONS, local_session
         from pathcast.spark.settings import load_settings
     say(f"Engine: {engine}. Writing {messages:,} messages and {queries:,} queries to {out}")
     written = write_demo(
@@ -81,7 +81,12 @@ def demo(
     pipeline.write_text(PIPELINE.format(subscriptions=written.subscriptions.name), encoding="utf-8")
     settings = load_settings(pipeline)
     say("Starting Spark on this machine")
-    spark = local_session(settings.spark.master, conf=settings.spark.conf)
+    # A short run: code that is compiled once, quickly, beats code that is compiled well.
+    spark = local_session(
+        settings.spark.master,
+        conf=settings.spark.conf,
+        jvm_options=(*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"),
+    )
     try:
         summary = run(settings, progress=progress_on(Console(stderr=True)), spark=spark)
         _show_summary(summary)
