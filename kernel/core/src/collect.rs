@@ -23,6 +23,11 @@ impl Words {
         self.at.is_empty()
     }
 
+    /// Which words have a bit.
+    pub fn at(&self) -> &[u32] {
+        &self.at
+    }
+
     /// Bytes held.
     pub fn memory(&self) -> usize {
         self.at.len() * 12 + self.groups.len() * 16

@@ -40,14 +40,17 @@ const UNKNOWN: u32 = u32::MAX;
 const INITIAL: DfaState = 0;
 
 /// NFA states that became active together.
+///
+/// More than half of all states are leaves: they accept, and nothing leads on from them. What they
+/// accept is in the words, so the states that are kept are those with something below.
 #[derive(Debug)]
 pub struct Block {
-    states: Box<[StateId]>,
+    inner: Box<[StateId]>,
     /// Queries accepted without conditions.
     pub words: Words,
     /// Plans whose main path ends at one of the states.
     pub plans: Box<[PlanId]>,
-    /// The `//`-child states of the states; [`UNKNOWN`] until asked for.
+    /// The `//`-child states of the inner states; [`UNKNOWN`] until asked for.
     below: BlockId,
 }
 
@@ -86,9 +89,11 @@ pub struct LazyDfa {
 }
 
 impl LazyDfa {
-    /// An empty cache whose words count query numbers from `offset`.
-    pub fn new(offset: QueryNumber) -> Self {
-        LazyDfa { offset, ..LazyDfa::default() }
+    /// Forgets everything; words count query numbers from `offset` from now on. The memory of the
+    /// entries goes, the bitmap in which words are made stays.
+    pub fn reset(&mut self, offset: QueryNumber) {
+        let collector = std::mem::take(&mut self.collector);
+        *self = LazyDfa { offset, collector, ..LazyDfa::default() };
     }
 
     /// Bytes held, as counted when entries were made.
@@ -162,9 +167,9 @@ impl LazyDfa {
     }
 
     fn begin<N: Nfa>(&mut self, nfa: &N) {
-        let empty = self.intern_block(nfa, Vec::new());
+        let empty = self.block_of(nfa, &[]);
         debug_assert_eq!(empty, EMPTY);
-        let root = self.intern_block(nfa, vec![0]);
+        let root = self.block_of(nfa, &[0]);
         let below = self.below(nfa, root);
         let looping = if below == EMPTY { vec![] } else { vec![below] };
         let initial = self.intern_state(vec![root], looping);
@@ -225,10 +230,10 @@ impl LazyDfa {
         }
         let mut targets = Vec::new();
         let names = self.classes[class as usize];
-        for &state in &self.blocks[block as usize].states {
+        for &state in &self.blocks[block as usize].inner {
             nfa.step(state, &names, &mut targets);
         }
-        let target = self.intern_block(nfa, targets);
+        let target = self.block_of(nfa, &targets);
         self.block_steps.insert((block, class), target);
         self.memory += TRANSITION_BYTES;
         target
@@ -239,47 +244,65 @@ impl LazyDfa {
         if known != UNKNOWN {
             return known;
         }
-        let states = &self.blocks[block as usize].states;
-        let children = states.iter().filter_map(|&s| nfa.epsilon(s)).collect();
-        let below = self.intern_block(nfa, children);
+        let inner = &self.blocks[block as usize].inner;
+        let children: Vec<StateId> = inner.iter().filter_map(|&s| nfa.epsilon(s)).collect();
+        let below = self.block_of(nfa, &children);
         self.blocks[block as usize].below = below;
         below
     }
 
+    /// One block for several.
     fn merge<N: Nfa>(&mut self, nfa: &N, blocks: &[BlockId]) -> BlockId {
-        let states = blocks.iter().flat_map(|&b| self.blocks[b as usize].states.iter().copied());
-        let states = states.collect();
-        self.intern_block(nfa, states)
+        self.collector.reserve(self.offset as usize + nfa.query_count());
+        let (mut inner, mut plans) = (Vec::new(), Vec::new());
+        for &block in blocks {
+            let block = &self.blocks[block as usize];
+            self.collector.add_words(&block.words);
+            inner.extend_from_slice(&block.inner);
+            plans.extend_from_slice(&block.plans);
+        }
+        self.intern_block(inner, plans)
     }
 
-    fn intern_block<N: Nfa>(&mut self, nfa: &N, mut states: Vec<StateId>) -> BlockId {
-        normalise(&mut states);
-        let key = hash_ids(&[&states]);
-        if let Some(&known) =
-            self.block_index.find(key, |&b| *self.blocks[b as usize].states == *states)
-        {
-            return known;
-        }
-        let mut plans = Vec::new();
-        for &state in &states {
+    /// The block of these states.
+    fn block_of<N: Nfa>(&mut self, nfa: &N, states: &[StateId]) -> BlockId {
+        self.collector.reserve(self.offset as usize + nfa.query_count());
+        let (mut inner, mut plans) = (Vec::new(), Vec::new());
+        for &state in states {
             nfa.accepted(state, &mut self.ranges);
             nfa.plans(state, &mut plans);
+            if !nfa.is_leaf(state) {
+                inner.push(state);
+            }
         }
-        self.collector.reserve(self.offset as usize + nfa.query_count());
         for range in self.ranges.drain(..) {
             self.collector.add_range(&range, self.offset);
         }
+        self.intern_block(inner, plans)
+    }
+
+    /// The block with these inner states and plans, and the words in the collector.
+    fn intern_block(&mut self, mut inner: Vec<StateId>, mut plans: Vec<PlanId>) -> BlockId {
+        normalise(&mut inner);
+        normalise(&mut plans);
         let words = self.collector.drain_to_words();
-        self.memory += states.len() * 4 + words.memory() + plans.len() * 4 + BLOCK_BYTES;
-        let id = self.blocks.len() as BlockId;
-        self.blocks.push(Block {
-            states: states.into(),
-            words,
-            plans: plans.into(),
-            below: UNKNOWN,
+        let key = hash_ids(&[&inner, words.at(), &plans]);
+        let known = self.block_index.find(key, |&b| {
+            let block = &self.blocks[b as usize];
+            *block.inner == *inner && *block.plans == *plans && block.words == words
         });
+        if let Some(&known) = known {
+            return known;
+        }
+        self.memory += (inner.len() + plans.len()) * 4 + words.memory() + BLOCK_BYTES;
+        let id = self.blocks.len() as BlockId;
+        let (inner, plans) = (inner.into(), plans.into());
+        self.blocks.push(Block { inner, words, plans, below: UNKNOWN });
         let blocks = &self.blocks;
-        self.block_index.insert_unique(key, id, |&b| hash_ids(&[&blocks[b as usize].states]));
+        self.block_index.insert_unique(key, id, |&b| {
+            let block = &blocks[b as usize];
+            hash_ids(&[&block.inner, block.words.at(), &block.plans])
+        });
         id
     }
 

@@ -269,7 +269,7 @@ impl Runner {
         if self.version != version || self.offset != offset {
             self.version = version;
             self.offset = offset;
-            self.dfa = LazyDfa::new(offset);
+            self.dfa.reset(offset);
             self.stack = RunTimeStack::default();
             self.elements_since_reset = 0;
             self.plain_messages_left = 0;
@@ -301,7 +301,7 @@ impl Runner {
             if self.elements_since_reset < ELEMENTS_PER_STATE_MIN * self.dfa.len() as u64 {
                 self.plain_messages_left = PLAIN_MESSAGES;
             }
-            self.dfa = LazyDfa::new(self.offset);
+            self.dfa.reset(self.offset);
             self.elements_since_reset = 0;
             return false;
         };

@@ -67,6 +67,12 @@ impl FrozenNfa<'_> {
         self.states[state].first_child as usize..self.states[state + 1].first_child as usize
     }
 
+    /// See [`super::Nfa::is_leaf`].
+    #[inline]
+    pub fn is_leaf(&self, state: StateId) -> bool {
+        self.children(state).is_empty()
+    }
+
     /// See [`super::Nfa::step`]. Cost: a scan or binary search in the symbols of the children.
     #[inline]
     pub fn step(&self, state: StateId, class: &Class, targets: &mut Vec<StateId>) {

@@ -32,6 +32,12 @@ pub trait Nfa {
     /// The alphabet.
     fn symbols(&self) -> &SymbolTable;
 
+    /// Whether no transition leads on from a state. An automaton that does not keep this may say
+    /// no; the state is then stepped in vain.
+    fn is_leaf(&self, _state: StateId) -> bool {
+        false
+    }
+
     /// Adds the states reached from `state` by an element of the class, self-loop not counted.
     fn step(&self, state: StateId, class: &Class, targets: &mut Vec<StateId>);
 

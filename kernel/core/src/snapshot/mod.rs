@@ -150,6 +150,11 @@ impl Nfa for SnapshotNfa<'_> {
     }
 
     #[inline]
+    fn is_leaf(&self, state: StateId) -> bool {
+        self.arrays.is_leaf(state)
+    }
+
+    #[inline]
     fn step(&self, state: StateId, class: &Class, targets: &mut Vec<StateId>) {
         self.arrays.step(state, class, targets);
     }
