@@ -83,7 +83,9 @@ class BarProgress:
     def begin(self, text: str, messages: int | None) -> None:
         """See `ProgressReport`."""
         self._progress.start()
-        self._task = self._progress.add_task(text, total=messages, last="")
+        # On a line of its own: next to the bar it would leave no room for it.
+        self.note(text)
+        self._task = self._progress.add_task("messages", total=messages, last="")
 
     def batch(self, commit: Commit) -> None:
         """See `ProgressReport`."""

@@ -1,0 +1,48 @@
+"""What a run says: lines where the output is piped, a bar on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from pathcast.spark.ledger import Commit
+from pathcast.spark.progress import BarProgress, LineProgress, ProgressReport, progress_on
+from pathcast.spark.summary import Summary
+
+COMMIT = Commit(3, "s", "0123456789abcdef", 40, 2_000_000, 7, 9, {"xml.end": 2}, 0.5)
+
+
+def told(report: ProgressReport, stream: io.StringIO) -> str:
+    report.begin("batch: directory in against 5 queries", 80)
+    report.batch(COMMIT)
+    report.note("2 subscriptions were [rejected]")
+    report.end()
+    return stream.getvalue()
+
+
+def test_piped_output_is_one_plain_line_a_batch() -> None:
+    stream = io.StringIO()
+    report = progress_on(Console(file=stream, width=40))
+    assert isinstance(report, LineProgress)
+    assert told(report, stream).splitlines() == [
+        "batch: directory in against 5 queries, 80 messages",
+        "batch 3: 40 messages, 7 matches, 2 refused, 0.50 s, 4.0 MB/s, snapshot 0123456789ab",
+        "2 subscriptions were [rejected]",
+    ]
+
+
+def test_a_terminal_gets_a_bar_with_room_to_fill() -> None:
+    stream = io.StringIO()
+    report = progress_on(Console(file=stream, width=100, force_terminal=True))
+    assert isinstance(report, BarProgress)
+    text = told(report, stream)
+    assert "40/80" in text
+    assert "━" * 5 in text
+    assert "80 messages/s" in text
+
+
+def test_summary_adds_batches_up() -> None:
+    summary = Summary(output="out").with_commit(COMMIT).with_commit(COMMIT)
+    assert (summary.batches, summary.messages, summary.refused) == (2, 80, {"xml.end": 4})
+    assert "4 (xml.end 4)" in summary.to_text()
