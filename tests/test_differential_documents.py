@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from every_engine import engines
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
@@ -21,11 +22,9 @@ from pathcast.query import normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import Oracle
 from pathcast.testing import (
-    ENGINES,
     LxmlQuery,
     assert_same_matches,
     lxml_tree,
-    missing_reason,
     random_query_for,
 )
 
@@ -40,18 +39,6 @@ pytestmark = pytest.mark.skipif(
     reason=f"shared data is not here: {DOCUMENTS} (set PATHCAST_SHARED_DATA)",
 )
 
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
-)
 
 DOMAINS = sorted(path.name for path in DOCUMENTS.iterdir()) if DOCUMENTS.is_dir() else []
 SIZE_MAX = 60_000

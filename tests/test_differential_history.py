@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from every_engine import engines
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.errors import DuplicateQueryError, QuerySyntaxError
 from pathcast.limits import Limits
@@ -23,7 +24,6 @@ from pathcast.query import NormalQuery, normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
 from pathcast.testing import (
-    ENGINES,
     UNREADABLE,
     Compact,
     Freeze,
@@ -32,25 +32,11 @@ from pathcast.testing import (
     Register,
     Remove,
     assert_same_matches,
-    missing_reason,
     random_history,
     random_message,
     random_query,
 )
 from pathcast.testing.strategies import histories, messages, query_sets
-
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
-)
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from every_engine import engines
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
@@ -40,19 +41,6 @@ from pathcast.testing import (
     rewritten,
 )
 from pathcast.testing.strategies import messages, notations, query_sets
-
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
-)
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

@@ -10,6 +10,7 @@ import random
 
 import pytest
 
+from every_engine import engines
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
@@ -17,28 +18,13 @@ from pathcast.query import normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import Oracle
 from pathcast.testing import (
-    ENGINES,
     LINEAR,
     VALUES,
     MessageShape,
     QueryShape,
     assert_same_matches,
-    missing_reason,
     random_message,
     random_query,
-)
-
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
 )
 
 CACHE_SIZES = (1, 4_000, 64_000, 2**28)

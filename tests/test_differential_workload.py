@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from every_engine import engines
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
@@ -38,18 +39,6 @@ pytestmark = pytest.mark.skipif(
     reason=f"shared data is not here: {WORKLOAD} (set PATHCAST_SHARED_DATA)",
 )
 
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
-)
 
 SAMPLE_STEP = 101
 """Of the linear paths, every 101st is asked of all documents in a default run: 1,525."""

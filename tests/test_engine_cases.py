@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 
+from every_engine import engines
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.reference import parse
 from pathcast.testing import (
-    ENGINES,
     assert_same_matches,
     lxml_matches,
-    missing_reason,
     number_differs,
     oracle_matches,
 )
@@ -29,18 +28,6 @@ CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent.parent / "testdata" / "matching.toml").read_text("utf-8")
 )["case"]
 
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
-)
 cases = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 
 

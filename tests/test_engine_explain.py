@@ -10,24 +10,12 @@ import random
 
 import pytest
 
+from every_engine import engines
 from pathcast import Limits, Query, QueryIndex
 from pathcast.engine import Explanation
 from pathcast.errors import UnknownQueryError
 from pathcast.model import EngineName
-from pathcast.testing import ENGINES, missing_reason, random_message, random_query
-
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
-)
+from pathcast.testing import random_message, random_query
 
 NEWS = b"""<nitf><head><title>Storm</title><tobject type="sport"/><tobject type="weather"/></head>
 <body><p>One</p><p n="2">Two <em>and</em> three</p></body></nitf>"""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from every_engine import engines
 from pathcast import Limits, Query, QueryIndex, Snapshot
 from pathcast.engine import ERROR_TYPE, MATCHES_TYPE, engine_name, select_engine
 from pathcast.engine.messages import message_chunks
@@ -34,20 +35,6 @@ from pathcast.errors import (
     UnsupportedQueryError,
 )
 from pathcast.model import BatchStats, EngineName
-from pathcast.testing import ENGINES, missing_reason
-
-engines = pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.skipif(
-                missing_reason(name) is not None, reason=str(missing_reason(name))
-            ),
-        )
-        for name in ENGINES
-    ],
-)
 
 MESSAGES: list[bytes | None] = [b"<a><b/></a>", b"<a", None, b"<c/>", b"", b"<a><b/><c/></a>"]
 EXPECTED = [["q1", "q3"], [], [], ["q2"], [], ["q1", "q2", "q3"]]

@@ -126,7 +126,7 @@ class KernelIndex:
     def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
         """Adds queries, each whole or not at all.
 
-        Cost: about 1 µs a query in the usual notation; about 50 µs in any other.
+        Cost: about 1 µs a query in the usual notation; 50 to 200 µs in any other.
         """
         bindings = dict(namespaces)
         rows = queries if isinstance(queries, list) else list(queries)
