@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from lxml import etree
 from pathcast.errors import KernelMissingError, MessageError
 from pathcast.limits import Limits
 from pathcast.message import ExpandedName, MessageTree, parse_message
+from shared_data import shared_path
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,13 +62,8 @@ def message_of(case: dict[str, Any]) -> bytes:
 
 def shared_documents() -> list[Path]:
     """Every file of the shared documents; skips the test if they are not here."""
-    default = ROOT.parent / "shared" / "data"
-    root = Path(os.environ.get("PATHCAST_SHARED_DATA", default))
-    folders = [root / name for name in ("docs", "literature", "workloads/yfilter/docs")]
-    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
-    if not files:
-        pytest.skip(f"shared data is not here: {root} (set PATHCAST_SHARED_DATA)")
-    return files
+    folders = [shared_path(name) for name in ("docs", "literature", "workloads/yfilter/docs")]
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
 
 
 def dump(tree: MessageTree) -> str:

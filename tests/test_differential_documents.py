@@ -27,12 +27,9 @@ from pathcast.testing import (
     lxml_tree,
     random_query_for,
 )
+from shared_data import SHARED_DATA
 
-ROOT = Path(
-    os.environ.get("PATHCAST_SHARED_DATA")
-    or Path(__file__).resolve().parent.parent.parent / "shared" / "data"
-)
-DOCUMENTS = ROOT / "docs"
+DOCUMENTS = SHARED_DATA / "docs"
 
 pytestmark = pytest.mark.skipif(
     not DOCUMENTS.is_dir(),

@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -27,12 +25,9 @@ from pathcast.testing import (
     lxml_tree,
     missing_reason,
 )
+from shared_data import SHARED_DATA
 
-ROOT = Path(
-    os.environ.get("PATHCAST_SHARED_DATA")
-    or Path(__file__).resolve().parent.parent.parent / "shared" / "data"
-)
-WORKLOAD = ROOT / "workloads" / "yfilter"
+WORKLOAD = SHARED_DATA / "workloads" / "yfilter"
 
 pytestmark = pytest.mark.skipif(
     not WORKLOAD.is_dir(),

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import gzip
 import importlib
-import os
-from pathlib import Path
 
 import pytest
 
 from pathcast.query import canonical_form
+from shared_data import shared_path
 
 
 def queries_of(name: str) -> list[str]:
     """The lines of a query file of the shared data."""
-    default = Path(__file__).parent.parent.parent / "shared" / "data"
-    root = Path(os.environ.get("PATHCAST_SHARED_DATA", default))
-    path = root / "workloads" / "yfilter" / "queries" / name
-    if not path.exists():
-        pytest.skip(f"shared data is not here: {path} (set PATHCAST_SHARED_DATA)")
+    path = shared_path(f"workloads/yfilter/queries/{name}")
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return [line.strip() for line in data.decode().splitlines() if line.strip()]
 

@@ -5,7 +5,6 @@ If these fail, generated workloads do not follow their DTD, or reading one reach
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 from pathlib import Path
@@ -27,17 +26,9 @@ from pathcast.schema import (
     read_dtd,
 )
 from pathcast.schema.external import resolve_external
+from shared_data import shared_dtd
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
-
-
-def shared_dtd(name: str) -> Path:
-    """A DTD of the shared data; the test is skipped without it."""
-    default = Path(__file__).parent.parent.parent / "shared" / "data"
-    path = Path(os.environ.get("PATHCAST_SHARED_DATA", default)) / "dtd" / name
-    if not path.exists():
-        pytest.skip(f"shared data is not here: {path} (set PATHCAST_SHARED_DATA)")
-    return path
 
 
 @pytest.mark.parametrize(

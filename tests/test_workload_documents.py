@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -31,6 +30,7 @@ from pathcast.workload import (
     generate_documents,
     generate_messages,
 )
+from shared_data import shared_dtd
 
 etree = pytest.importorskip(
     "lxml.etree", reason="lxml is not installed: pip install 'pathcast[workload]'"
@@ -41,15 +41,6 @@ SMALL = parse_dtd(
     "<!ELEMENT d (a?)><!ELEMENT e (#PCDATA)>"
     "<!ATTLIST a i CDATA #IMPLIED r CDATA #REQUIRED f CDATA #FIXED 'x' d (u | v) 'v'>"
 )
-
-
-def shared_dtd(name: str) -> Path:
-    """A DTD of the shared data; the test is skipped without it."""
-    default = Path(__file__).parent.parent.parent / "shared" / "data"
-    path = Path(os.environ.get("PATHCAST_SHARED_DATA", default)) / "dtd" / name
-    if not path.exists():
-        pytest.skip(f"shared data is not here: {path} (set PATHCAST_SHARED_DATA)")
-    return path
 
 
 def depth(element: Any) -> int:

@@ -7,11 +7,9 @@ machine to machine.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +27,7 @@ from pathcast.workload import (
     generate_queries,
 )
 from pathcast.workload.queries import PathStep, clean_up
+from shared_data import shared_dtd
 
 etree = pytest.importorskip(
     "lxml.etree", reason="lxml is not installed: pip install 'pathcast[workload]'"
@@ -43,15 +42,6 @@ SHAPES: list[dict[str, Any]] = [
     {"nested_paths": 3, "wildcard": 0.5},
     {"name_skew": 1.0, "stop_odds": 0.3},
 ]
-
-
-def shared_dtd(name: str) -> Path:
-    """A DTD of the shared data; the test is skipped without it."""
-    default = Path(__file__).parent.parent.parent / "shared" / "data"
-    path = Path(os.environ.get("PATHCAST_SHARED_DATA", default)) / "dtd" / name
-    if not path.exists():
-        pytest.skip(f"shared data is not here: {path} (set PATHCAST_SHARED_DATA)")
-    return path
 
 
 def news() -> ElementGraph:
