@@ -165,6 +165,12 @@ impl Compiler {
             (Operator::Ne, Constant::String(literal)) => {
                 Compare::IsNot(self.arrays.add_text(literal))
             }
+            (Operator::StartsWith, Constant::String(literal)) => {
+                Compare::StartsWith(self.arrays.add_text(literal))
+            }
+            (Operator::Contains, Constant::String(literal)) => {
+                Compare::Contains(self.arrays.add_text(literal))
+            }
             (_, Constant::String(literal)) => Compare::Number(operator, number(literal.as_bytes())),
             (_, Constant::Number(constant)) => Compare::Number(operator, *constant),
         }
@@ -272,6 +278,8 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         Operator::Le => '{',
         Operator::Gt => '>',
         Operator::Ge => '}',
+        Operator::StartsWith => '^',
+        Operator::Contains => '$',
     });
     match constant {
         Constant::Number(number) => {

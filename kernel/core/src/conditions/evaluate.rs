@@ -8,10 +8,11 @@
 use super::nested_sets::AnchorSet;
 use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNumber};
 use super::post_processor::PostProcessor;
-use super::value::{Compare, compare_numbers, number};
+use super::value::{Compare, TextRange, compare_numbers, number};
 use crate::names::{NameId, NameTable};
 use crate::query::ast::Axis;
 use crate::tree::{Message, NONE, Span};
+use memchr::memmem;
 
 /// Ends up to which forced bindings are checked one by one: shared ancestors may be checked again,
 /// but the first end that holds is enough.
@@ -427,6 +428,8 @@ impl Evaluation<'_> {
             Compare::Exists => true,
             Compare::Is(literal) => value == self.plan.text(literal),
             Compare::IsNot(literal) => value != self.plan.text(literal),
+            Compare::StartsWith(literal) => value.starts_with(self.plan.text(literal)),
+            Compare::Contains(literal) => memmem::find(value, self.plan.text(literal)).is_some(),
             Compare::Number(operator, constant) => {
                 compare_numbers(operator, number(value), constant)
             }
@@ -480,11 +483,40 @@ impl Evaluation<'_> {
             Compare::Exists => true,
             Compare::Is(literal) => self.value_is(start, end, self.plan.text(literal)),
             Compare::IsNot(literal) => !self.value_is(start, end, self.plan.text(literal)),
+            Compare::StartsWith(literal) => self.value_starts_with(start, end, literal),
+            Compare::Contains(literal) => {
+                let spans = &tree.text_value[start as usize..end as usize];
+                if let [span] = spans {
+                    return self.span_passes(*span, compare);
+                }
+                let mut value = std::mem::take(&mut self.post.value);
+                value.clear();
+                spans.iter().for_each(|&span| value.extend_from_slice(self.message.bytes(span)));
+                let passes = memmem::find(&value, self.plan.text(literal)).is_some();
+                self.post.value = value;
+                passes
+            }
             Compare::Number(operator, constant) => {
                 let value = self.post.numbers.of_texts(self.message, start, end);
                 compare_numbers(operator, value, constant)
             }
         }
+    }
+
+    /// Compares piece by piece. Cost: at most the length of the literal.
+    fn value_starts_with(&self, start: u32, end: u32, literal: TextRange) -> bool {
+        let mut rest = self.plan.text(literal);
+        for &span in &self.message.tree.text_value[start as usize..end as usize] {
+            let piece = self.message.bytes(span);
+            if piece.len() >= rest.len() {
+                return piece.starts_with(rest);
+            }
+            match rest.strip_prefix(piece) {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        rest.is_empty()
     }
 
     /// Compares piece by piece. Cost: at most the length of the literal.

@@ -25,6 +25,8 @@ pub struct PostProcessor {
     pub(super) work: Vec<u32>,
     /// Name id of each name test of the plan at hand.
     pub(super) resolved: Vec<NameId>,
+    /// A string-value of several text nodes.
+    pub(super) value: Vec<u8>,
 }
 
 /// Entries of a list that are kept for the next message.

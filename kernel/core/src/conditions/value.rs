@@ -21,6 +21,10 @@ pub(super) enum Compare {
     Is(TextRange),
     /// `!= 'literal'`: not the same characters.
     IsNot(TextRange),
+    /// `starts-with`: these characters and more.
+    StartsWith(TextRange),
+    /// `contains`: these characters somewhere.
+    Contains(TextRange),
     /// Every other comparison: `number(value) op number`.
     Number(Operator, f64),
 }
@@ -35,6 +39,9 @@ pub(super) fn compare_numbers(operator: Operator, left: f64, right: f64) -> bool
         Operator::Le => left <= right,
         Operator::Gt => left > right,
         Operator::Ge => left >= right,
+        Operator::StartsWith | Operator::Contains => {
+            unreachable!("these compare strings, and no such plan is compiled")
+        }
     }
 }
 

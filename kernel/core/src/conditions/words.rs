@@ -94,6 +94,8 @@ impl Plan {
             0 => Compare::Exists,
             1 => Compare::Is(range),
             2 => Compare::IsNot(range),
+            4 => Compare::StartsWith(range),
+            5 => Compare::Contains(range),
             _ => {
                 let operator = OPERATORS[(kind >> 16) as usize];
                 Compare::Number(operator, f64::from_bits(join(first, second)))
@@ -202,6 +204,8 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
         Compare::Exists => [kind, argument, 0, 0],
         Compare::Is(literal) => [kind | 1 << 8, argument, literal.start, literal.end],
         Compare::IsNot(literal) => [kind | 2 << 8, argument, literal.start, literal.end],
+        Compare::StartsWith(literal) => [kind | 4 << 8, argument, literal.start, literal.end],
+        Compare::Contains(literal) => [kind | 5 << 8, argument, literal.start, literal.end],
         Compare::Number(operator, constant) => {
             let [high, low] = split(constant.to_bits());
             [kind | 3 << 8 | operator_word(operator) << 16, argument, high, low]
@@ -243,6 +247,9 @@ fn operator_word(operator: Operator) -> u32 {
         Operator::Le => 3,
         Operator::Gt => 4,
         Operator::Ge => 5,
+        Operator::StartsWith | Operator::Contains => {
+            unreachable!("these compare strings, never numbers or positions")
+        }
     }
 }
 

@@ -59,6 +59,10 @@ pub enum Operator {
     Gt,
     /// `>=`
     Ge,
+    /// `starts-with(node, string)`; only of an attribute with a name, or of `.`.
+    StartsWith,
+    /// `contains(node, string)`; where `starts-with` may stand.
+    Contains,
 }
 
 /// Right-hand side of a comparison; decides how values are compared (XPath 1.0, 3.4).

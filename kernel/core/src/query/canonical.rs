@@ -14,6 +14,29 @@ pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
 
 /// Appends a condition as it stands between the brackets; conditions are sorted by it.
 pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
+    let function = match condition {
+        Condition::Attribute { compare: Some((operator, constant)), .. }
+        | Condition::Value(operator, constant)
+            if matches!(operator, Operator::StartsWith | Operator::Contains) =>
+        {
+            Some((*operator, constant))
+        }
+        _ => None,
+    };
+    if let Some((operator, constant)) = function {
+        out.push_str(operator_text(operator));
+        match condition {
+            Condition::Attribute { test, .. } => {
+                out.push_str("(@");
+                push_name_test(test, out);
+            }
+            _ => out.push_str("(."),
+        }
+        out.push(',');
+        push_constant(constant, out);
+        out.push(')');
+        return;
+    }
     match condition {
         Condition::Attribute { test, compare } => {
             out.push('@');
@@ -144,5 +167,7 @@ fn operator_text(operator: Operator) -> &'static str {
         Operator::Le => "<=",
         Operator::Gt => ">",
         Operator::Ge => ">=",
+        Operator::StartsWith => "starts-with",
+        Operator::Contains => "contains",
     }
 }
