@@ -132,6 +132,16 @@ class LimitExceededError(MessageError):
     family = "LimitExceededError"
 
 
+class EvaluationBudgetError(LimitExceededError):
+    """A query takes too many steps on a message. `params`: limit, maximum, id.
+
+    It is the verdict on that pair of query and message alone: the message was let in, and its other
+    queries were answered.
+    """
+
+    family = "EvaluationBudgetError"
+
+
 class DtdRefusedError(MessageError):
     """The message has a document type declaration and the policy is `dtd="refuse"`."""
 
@@ -252,6 +262,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
             "names",
         )
     },
+    "limit.evaluation_steps": CatalogueEntry(
+        "EvaluationBudgetError",
+        "{limit}: query {id} takes more than the {maximum} steps that are allowed on one message; "
+        "raise it with Limits({limit}=...)",
+    ),
     "dtd.refused": CatalogueEntry(
         "DtdRefusedError",
         'the message has a document type declaration; allow it with Limits(dtd="internal")',
@@ -365,6 +380,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         IllFormedMessageError,
         EncodingError,
         LimitExceededError,
+        EvaluationBudgetError,
         DtdRefusedError,
         UnreadableMessageError,
         UnknownQueryError,

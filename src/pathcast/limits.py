@@ -22,7 +22,7 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds that the door enforces on one message.
+    """Bounds on one message: the door's, and the evaluator's for one query on it.
 
     Attributes:
         message_bytes_max: Bytes as they arrive; also bounds the decoded text. 8 MiB holds any
@@ -35,6 +35,10 @@ class Limits:
             the message; the smaller of this and `entity_expansion_bytes_max` holds.
         entity_expansion_bytes_max: Bytes that entities may expand to, whatever the message's size.
         names_max: Distinct names of elements and attributes.
+        evaluation_steps_max: Steps that the exact evaluation of one query on one message may take.
+            A step is a node that an axis visits, a predicate tried, a function called, or 64
+            characters that a string function handles: counted, so that it never depends on the
+            clock. A query that needs more gets a verdict of its own; the message is not refused.
         dtd: "internal" reads the internal subset (never an external one), "refuse" refuses a
             message with a document type declaration.
     """
@@ -47,6 +51,7 @@ class Limits:
     entity_expansion_ratio_max: int = 10
     entity_expansion_bytes_max: int = 8 * MIB
     names_max: int = 10_000
+    evaluation_steps_max: int = 1_000_000
     dtd: Literal["internal", "refuse"] = "internal"
 
     def __post_init__(self) -> None:

@@ -64,6 +64,8 @@ class BatchStats:
         cache_misses: Elements whose label path had to be compiled.
         cache_resets: Times the cache was dropped because its memory bound was reached.
         nfa_messages: Messages run on the plain NFA, by choice or because the cache thrashed.
+        evaluations: Exact evaluations of an expression on a message that passed its conditions.
+        verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max`.
         parsing_ns: Time in the door, summed over threads.
         matching_ns: Time in path matching and post-processing, summed over threads.
         collecting_ns: Time in collecting query numbers, summed over threads.
@@ -78,6 +80,8 @@ class BatchStats:
     cache_misses: int = 0
     cache_resets: int = 0
     nfa_messages: int = 0
+    evaluations: int = 0
+    verdicts: int = 0
     parsing_ns: int = 0
     matching_ns: int = 0
     collecting_ns: int = 0
