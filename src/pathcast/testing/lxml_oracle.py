@@ -44,7 +44,15 @@ from pathcast.query.canonical import number_text, position_text
 if TYPE_CHECKING:
     from lxml import etree
 
-_BEYOND_XPATH_1 = re.compile(r"\*:|Q\{|[./]\s*\[|<>|^\s*(?:\$|doc(?:ument)?\s*\()")
+_LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
+
+_BEYOND_XPATH_1 = re.compile(r"[./]\s*\[|<>|^\s*(?:\$|doc(?:ument)?\s*\()")
+"""What only the normal form can put into the words of XPath 1.0; names apart."""
+
+_WIDE_NAME = re.compile(
+    r"(?P<literal>'[^']*'|\"[^\"]*\")|Q\{(?P<uri>[^}]*)\}(?P<name>\*|[\w.-]+)|\*:(?P<local>[\w.-]+)"
+)
+"""`Q{uri}name`, `Q{uri}*` and `*:name`, outside of literals."""
 
 _NUMBER_WITH_EXPONENT = re.compile(
     r"[ \t\r\n]*-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]*[ \t\r\n]*"
@@ -76,8 +84,11 @@ def lxml_tree(message: bytes) -> etree._Element:
         root = etree.fromstring(message, _with_attribute_defaults())
     else:
         root = etree.fromstring(message, parser)
-    # Serialised without its DTD and parsed once more: adjacent text nodes become one.
-    plain = etree.tostring(root, encoding="UTF-8", with_tail=False)
+    # Serialised without its DTD and parsed once more: adjacent text nodes become one. Comments and
+    # processing instructions beside the root element stay.
+    document = root.getroottree()
+    document.docinfo.clear()
+    plain = etree.tostring(document, encoding="UTF-8")
     return etree.fromstring(plain, parser)
 
 
@@ -92,8 +103,16 @@ def _with_attribute_defaults() -> etree.XMLParser:
 class LxmlQuery:
     """One query compiled by lxml.
 
+    Any expression will do; as everywhere, it counts by `boolean()`. lxml starts at the root element,
+    a standing query at the document node: a predicate of the document node changes that.
+
     Attributes:
-        text: What lxml was given.
+        text: The query in the words of XPath 1.0.
+
+    Raises:
+        lxml.etree.XPathError: lxml does not read the query.
+        UnsupportedQueryError: The query uses a default element namespace or a notation beyond XPath
+            1.0, and has no normal form.
     """
 
     def __init__(self, query: Query) -> None:
@@ -101,16 +120,17 @@ class LxmlQuery:
 
         namespaces = dict(query.namespaces or {})
         has_default = bool(namespaces.pop("", ""))
-        self.text = query.text.strip()
-        if has_default or _BEYOND_XPATH_1.search(self.text):
+        self.text = in_xpath_1_names(query.text.strip())
+        if has_default or _BEYOND_XPATH_1.search(_LITERAL.sub("''", self.text)):
             self.text = xpath_1_text(normalise(query.text, query.namespaces).steps)
-        elif not self.text.startswith("/"):
-            # A relative query is read from the document node; lxml would take the root element.
-            self.text = "/" + self.text
-        self._evaluator = etree.XPath(self.text, namespaces=namespaces or None, smart_strings=False)
+        self._evaluator = etree.XPath(
+            f"boolean(/self::node()[boolean({self.text})])",
+            namespaces=namespaces or None,
+            smart_strings=False,
+        )
 
     def matches(self, root: Any) -> bool:
-        """Whether the query selects something in a tree of `lxml_tree`."""
+        """Whether the query holds in a tree of `lxml_tree`."""
         return bool(self._evaluator(root.getroottree()))
 
 
@@ -121,6 +141,26 @@ def lxml_matches(query: Query, message: bytes) -> bool:
         ImportError: lxml is not installed.
     """
     return LxmlQuery(query).matches(lxml_tree(message))
+
+
+def in_xpath_1_names(text: str) -> str:
+    """An expression with `Q{uri}name`, `Q{uri}*` and `*:name` written as XPath 1.0 has to.
+
+    Example:
+        >>> in_xpath_1_names("//*:a/Q{u}*[. = '*:b']")
+        "//*[local-name()='a']/*[namespace-uri()='u'][. = '*:b']"
+    """
+    return _WIDE_NAME.sub(_xpath_1_name, text)
+
+
+def _xpath_1_name(found: re.Match[str]) -> str:
+    if found["literal"]:
+        return found["literal"]
+    if found["local"]:
+        return f"*[local-name()='{found['local']}']"
+    if found["name"] == "*":
+        return f"*[namespace-uri()='{found['uri']}']"
+    return f"*[local-name()='{found['name']}' and namespace-uri()='{found['uri']}']"
 
 
 def xpath_1_text(steps: Sequence[Step]) -> str:
