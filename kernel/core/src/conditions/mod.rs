@@ -66,3 +66,4 @@ mod words;
 
 pub use plan::Plan;
 pub use post_processor::PostProcessor;
+pub(crate) use value::number;

@@ -87,7 +87,7 @@ const EXACT_POWERS: [f64; 23] = [
 ///
 /// Short numbers take an exact path: a whole number below 2^53 divided by an exact power of ten is
 /// rounded once, so it is the nearest f64.
-pub(super) fn number(value: &[u8]) -> f64 {
+pub(crate) fn number(value: &[u8]) -> f64 {
     let value = trim_blanks(value);
     let (negative, digits) = match value.split_first() {
         Some((b'-', rest)) => (true, rest),
