@@ -49,11 +49,11 @@ def canonical_text(query: NormalQuery) -> str:
 def condition_text(condition: Condition) -> str:
     """A condition as it stands between the brackets; conditions are sorted by it."""
     if isinstance(condition, AttributeCondition):
-        return "@" + name_test_text(condition.test) + _comparison(condition.compare)
+        return _compared("@" + name_test_text(condition.test), condition.compare)
     if isinstance(condition, TextCondition):
-        return "text()" + _comparison(condition.compare)
+        return _compared("text()", condition.compare)
     if isinstance(condition, ValueCondition):
-        return "." + _comparison(condition.compare)
+        return _compared(".", condition.compare)
     first, *others = condition.steps
     start = "" if first.axis is Axis.CHILD else "." + _separator(first)
     return start + _from_test(first) + "".join(_step(step) for step in others)
@@ -108,10 +108,13 @@ def _stage(stage: Stage) -> str:
     return (f"[{positions}]" if positions else "") + conditions
 
 
-def _comparison(compare: Comparison | None) -> str:
+def _compared(what: str, compare: Comparison | None) -> str:
     if compare is None:
-        return ""
-    return compare.operator.value + _constant(compare.constant)
+        return what
+    operator, constant = compare.operator, _constant(compare.constant)
+    if operator.is_call:
+        return f"{operator.value}({what},{constant})"
+    return what + operator.value + constant
 
 
 def _constant(constant: Constant) -> str:

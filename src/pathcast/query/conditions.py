@@ -33,7 +33,8 @@ _NUMERIC: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \
 
 def comparison(operator: Operator, constant: Constant) -> Comparison:
     """`op constant`; an ordering against a numeric string is one against the number."""
-    if isinstance(constant, str) and operator not in (Operator.EQ, Operator.NE):
+    is_order = operator not in (Operator.EQ, Operator.NE) and not operator.is_call
+    if isinstance(constant, str) and is_order:
         numeric = _NUMERIC.fullmatch(constant)
         number = float(numeric[1]) + 0.0 if numeric else math.inf
         if math.isfinite(number):
@@ -179,7 +180,7 @@ def _is_bare(step: Step) -> bool:
 
 
 def depth(steps: Iterable[Step]) -> int:
-    """How deep brackets nest in the canonical text of a path."""
+    """How deep brackets and calls nest in the canonical text of a path."""
     deepest = 0
     for step in steps:
         for part in step.stages:
@@ -187,4 +188,6 @@ def depth(steps: Iterable[Step]) -> int:
             for condition in part.conditions:
                 if isinstance(condition, NestedCondition):
                     deepest = max(deepest, 1 + depth(condition.steps))
+                elif condition.compare is not None and condition.compare.operator.is_call:
+                    deepest = max(deepest, 2)
     return deepest

@@ -66,6 +66,17 @@ class Operator(Enum):
     LE = "<="
     GT = ">"
     GE = ">="
+    STARTS_WITH = "starts-with"
+    CONTAINS = "contains"
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is written as a function: `starts-with(@x,'7')`.
+
+        It stands in conditions on one attribute, named in full, or on the string-value of an
+        element only, and its constant is a string that is not empty.
+        """
+        return self in (Operator.STARTS_WITH, Operator.CONTAINS)
 
 
 FLIPPED = {

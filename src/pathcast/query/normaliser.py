@@ -68,6 +68,8 @@ _COMPARISONS: Final = {
     BinaryOperator.GE: normal.Operator.GE,
 }
 
+_CALLS: Final = {operator.value: operator for operator in normal.Operator if operator.is_call}
+
 _ONE_EACH: Final = "register one query for each alternative"
 
 
@@ -433,6 +435,9 @@ class _Normaliser:
     ) -> None:
         """A condition between `and`s."""
         compare = None
+        if isinstance(expr, FunctionCall) and expr.name in _CALLS:
+            found.extend(self.call(expr, _CALLS[expr.name]))
+            return
         if isinstance(expr, BinaryExpr) and expr.operators[0] in _COMPARISONS:
             expr, compare = self.comparison(expr)
             if isinstance(expr, FunctionCall) and expr.name == "position":
@@ -456,6 +461,22 @@ class _Normaliser:
         conditions.end_path(steps, condition, is_pending and end is not None)
         if steps:
             found.append(NestedCondition(conditions.simplified(steps, is_main=False)))
+
+    def call(self, expr: FunctionCall, operator: normal.Operator) -> list[normal.Condition]:
+        """`starts-with` or `contains` of one attribute, named in full, or of `.`."""
+        path, constant = self.path_of(expr.arguments[0], is_main=False), expr.arguments[1]
+        if path is None or path.is_absolute or not isinstance(constant, Literal):
+            raise self.unsupported_expression(expr)
+        steps, end, is_pending = self.walk(path.steps)
+        is_one = end is None or (
+            isinstance(end, AttributeCondition) and isinstance(end.test, normal.Name)
+        )
+        if steps or is_pending or not is_one:
+            raise self.unsupported_expression(expr)
+        if not constant.value:
+            # Every string starts with the empty one and contains it.
+            return []
+        return [conditions.compared(end, normal.Comparison(operator, constant.value))]
 
     def comparison(self, expr: BinaryExpr) -> tuple[Expr, normal.Comparison]:
         """What is compared, and the comparison with a constant on its right."""

@@ -41,6 +41,10 @@ def passes(value: str, compare: Comparison) -> bool:
     operator_, constant = compare.operator, compare.constant
     if isinstance(constant, float):
         return passes_number(number_of(value), operator_, constant)
+    if operator_ is Operator.STARTS_WITH:
+        return value.startswith(constant)
+    if operator_ is Operator.CONTAINS:
+        return constant in value
     if operator_ is Operator.EQ:
         return value == constant
     if operator_ is Operator.NE:

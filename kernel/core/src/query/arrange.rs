@@ -4,7 +4,7 @@
 //! Each function keeps the answer to "does the path select something".
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::{condition_text, nested_text, position_text};
+use super::canonical::{condition_text, is_call, nested_text, position_text};
 use super::scan::number_of;
 use std::cmp::Ordering;
 
@@ -24,7 +24,7 @@ pub(super) fn comparison<'q>(
     operator: Operator,
     constant: Constant<'q>,
 ) -> (Operator, Constant<'q>) {
-    let is_order = !matches!(operator, Operator::Eq | Operator::Ne);
+    let is_order = !matches!(operator, Operator::Eq | Operator::Ne) && !is_call(operator);
     if let Constant::String(text) = &constant
         && is_order
         && let Some(number) = number_of(text)
@@ -181,13 +181,22 @@ fn deepest_branch(conditions: &[Condition<'_>]) -> Option<(usize, usize)> {
     found
 }
 
-/// How deep brackets nest in the canonical text of a path.
+/// How deep brackets and calls nest in the canonical text of a path.
 fn depth(steps: &[Step<'_>]) -> usize {
     let stages = steps.iter().flat_map(|step| &step.stages);
-    stages
-        .map(|stage| 1 + deepest_branch(&stage.conditions).map_or(0, |found| found.1))
-        .max()
-        .unwrap_or(0)
+    let inside = |stage: &Stage<'_>| {
+        let calls = usize::from(stage.conditions.iter().any(is_call_condition));
+        deepest_branch(&stage.conditions).map_or(0, |found| found.1).max(calls)
+    };
+    stages.map(|stage| 1 + inside(stage)).max().unwrap_or(0)
+}
+
+fn is_call_condition(condition: &Condition<'_>) -> bool {
+    match condition {
+        Condition::Attribute { compare: Some((operator, _)), .. }
+        | Condition::Value(operator, _) => is_call(*operator),
+        _ => false,
+    }
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before
@@ -229,6 +238,7 @@ fn attribute_order(a: &Condition<'_>, b: &Condition<'_>) -> Option<Ordering> {
 
 fn plain_attribute<'a>(condition: &'a Condition<'_>) -> Option<&'a str> {
     match condition {
+        Condition::Attribute { compare: Some((operator, _)), .. } if is_call(*operator) => None,
         Condition::Attribute { test: NameTest::Name { uri, local }, .. } if uri.is_empty() => {
             Some(local)
         }

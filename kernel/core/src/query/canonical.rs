@@ -38,6 +38,14 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
         return;
     }
     match condition {
+        Condition::Attribute { test, compare: Some((operator, constant)) }
+            if is_call(*operator) =>
+        {
+            push_call(*operator, out);
+            out.push('@');
+            push_name_test(test, out);
+            push_argument(constant, out);
+        }
         Condition::Attribute { test, compare } => {
             out.push('@');
             push_name_test(test, out);
@@ -46,6 +54,11 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
         Condition::Text(compare) => {
             out.push_str("text()");
             push_comparison(compare.as_ref(), out);
+        }
+        Condition::Value(operator, constant) if is_call(*operator) => {
+            push_call(*operator, out);
+            out.push('.');
+            push_argument(constant, out);
         }
         Condition::Value(operator, constant) => {
             out.push('.');
@@ -141,6 +154,22 @@ fn push_comparison(compare: Option<&(Operator, Constant<'_>)>, out: &mut String)
     }
 }
 
+/// Whether the operator is written as a function.
+pub(super) fn is_call(operator: Operator) -> bool {
+    matches!(operator, Operator::StartsWith | Operator::Contains)
+}
+
+fn push_call(operator: Operator, out: &mut String) {
+    out.push_str(operator_text(operator));
+    out.push('(');
+}
+
+fn push_argument(constant: &Constant<'_>, out: &mut String) {
+    out.push(',');
+    push_constant(constant, out);
+    out.push(')');
+}
+
 fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
         Constant::Number(number) => push_number(*number, out),
@@ -167,6 +196,8 @@ fn operator_text(operator: Operator) -> &'static str {
         Operator::Le => "<=",
         Operator::Gt => ">",
         Operator::Ge => ">=",
+        Operator::StartsWith => "starts-with",
+        Operator::Contains => "contains",
         Operator::StartsWith => "starts-with",
         Operator::Contains => "contains",
     }

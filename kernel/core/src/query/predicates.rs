@@ -1,7 +1,7 @@
 //! Predicates of a query: positions, comparisons, nested paths, `and` between them.
 
 use super::arrange::{add_predicate, comparison, flipped};
-use super::ast::{Axis, Condition, Constant, Operator, Stage, Step};
+use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
 use std::borrow::Cow;
 
@@ -88,6 +88,11 @@ impl<'q> Parser<'q> {
             positions.push((operator, self.scanner.number().ok_or(Declined)?));
             return Ok(());
         }
+        if let Some(operator) = self.call_operator() {
+            let condition = self.call(operator, depth + 1)?;
+            push(conditions, condition);
+            return Ok(());
+        }
         let mut steps = Vec::new();
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
@@ -100,6 +105,58 @@ impl<'q> Parser<'q> {
         }
         push(conditions, nested(steps, end, is_pending, compare, depth)?);
         Ok(())
+    }
+
+    /// `starts-with(` or `contains(`.
+    fn call_operator(&mut self) -> Option<Operator> {
+        let start = self.scanner.mark();
+        let operator = match self.scanner.peek() {
+            b's' if self.scanner.word("starts-with") => Operator::StartsWith,
+            b'c' if self.scanner.word("contains") => Operator::Contains,
+            _ => return None,
+        };
+        self.scanner.blanks();
+        if self.scanner.take(b'(') {
+            return Some(operator);
+        }
+        self.scanner.reset(start);
+        None
+    }
+
+    /// What stands after `starts-with(`: one attribute or `.`, and a string. For other paths the
+    /// function looks at the first node alone, which no condition does.
+    fn call(
+        &mut self,
+        operator: Operator,
+        depth: usize,
+    ) -> Result<Option<Condition<'q>>, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        self.scanner.blanks();
+        if is_pending || !steps.is_empty() || !self.scanner.take(b',') {
+            return Err(Declined);
+        }
+        self.scanner.blanks();
+        let constant = self.scanner.literal().ok_or(Declined)?;
+        self.scanner.blanks();
+        if !self.scanner.take(b')') {
+            return Err(Declined);
+        }
+        let is_one = match &end {
+            End::Attribute(test) => matches!(test, NameTest::Name { .. }),
+            End::Element => true,
+            End::Text => false,
+        };
+        if !is_one {
+            return Err(Declined);
+        }
+        // Every string starts with the empty one and contains it.
+        let compare = (operator, Constant::String(Cow::Borrowed(constant)));
+        Ok((!constant.is_empty()).then(|| end.condition(Some(compare))).flatten())
     }
 
     fn operator(&mut self) -> Option<Operator> {
