@@ -236,6 +236,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "query.unsupported": CatalogueEntry(
         "UnsupportedQueryError", "not supported in a standing query: {construct}"
     ),
+    "algorithm.fragment": CatalogueEntry(
+        "UnsupportedQueryError",
+        "{algorithm} takes {fragment} only; this query has {construct}",
+    ),
     "query.too_long": CatalogueEntry(
         "QuerySyntaxError", "the query has {given} bytes, at most {maximum} are allowed"
     ),

@@ -27,6 +27,7 @@ from pathcast.reference.inline import Inline, delete_predicates, store_predicate
 from pathcast.reference.nested_path_filter import NestedPathFilter
 from pathcast.reference.nfa import CombinedNFA, State
 from pathcast.reference.predicate import ElementTests
+from pathcast.reference.predicate_sorting import PredicateTable, StreamStatistics
 from pathcast.reference.query_plan import QueryPlan
 from pathcast.reference.selection_postponed import SelectionPostponed
 
@@ -36,6 +37,8 @@ class Selection(Enum):
 
     INLINE = "inline"
     POSTPONED = "postponed"
+    SORTED = "sorted"
+    """Postponed, the most selective predicate of each query first."""
 
 
 class YFilter:
@@ -47,12 +50,20 @@ class YFilter:
 
     Attributes:
         nfa: The combined NFA.
+        predicates_tried: Predicates that Selection Postponed evaluated, over all messages so far.
     """
 
     def __init__(self, selection: Selection = Selection.POSTPONED) -> None:
         self.nfa = CombinedNFA()
+        self.predicates_tried = 0
         self._selection = selection
+        self._table = PredicateTable(StreamStatistics() if selection is Selection.SORTED else None)
         self._nested_path_filters: dict[QueryPlan, NestedPathFilter] = {}
+
+    @property
+    def size(self) -> int:
+        """States of the automaton."""
+        return self.nfa.state_count
 
     def insert(self, plan: QueryPlan) -> None:
         """Merges the paths of a query into the automaton (section 3.2.2)."""
@@ -61,6 +72,8 @@ class YFilter:
             accepting.queries.append(plan)
             if self._selection is Selection.INLINE:
                 store_predicates(self.nfa, plan)
+            elif plan.has_predicates:
+                self._table.insert(plan)
             return
         nested = [self.nfa.insert(path.steps) for path in plan.nested_paths]
         for state in (accepting, *nested):
@@ -75,6 +88,8 @@ class YFilter:
             accepting.queries.remove(plan)
             if self._selection is Selection.INLINE:
                 delete_predicates(self.nfa, plan)
+            elif plan.has_predicates:
+                self._table.delete(plan)
             self.nfa.prune(accepting)
             return
         states = (nested_path_filter.main_store, *nested_path_filter.nested_stores)
@@ -87,7 +102,9 @@ class YFilter:
         """The queries that a message satisfies."""
         tests = ElementTests(tree)
         selection: Inline | SelectionPostponed = (
-            Inline(tests) if self._selection is Selection.INLINE else SelectionPostponed(tests)
+            Inline(tests)
+            if self._selection is Selection.INLINE
+            else SelectionPostponed(tests, self._table)
         )
         execution = Execution(self.nfa)
         stores: dict[State, list[StackEntry]] = {}
@@ -100,6 +117,9 @@ class YFilter:
             for entry in targets:
                 if entry.state.store_users:
                     stores.setdefault(entry.state, []).append(entry)
+        if isinstance(selection, SelectionPostponed):
+            self.predicates_tried += selection.tried
+            self._table.observe(tree)
         satisfied = selection.satisfied
         for plan, nested_path_filter in self._nested_path_filters.items():
             if nested_path_filter.is_satisfied(stores, tests):
