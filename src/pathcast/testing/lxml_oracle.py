@@ -103,8 +103,8 @@ def _with_attribute_defaults() -> etree.XMLParser:
 class LxmlQuery:
     """One query compiled by lxml.
 
-    Any expression will do; as everywhere, it counts by `boolean()`. lxml starts at the root element,
-    a standing query at the document node: a predicate of the document node changes that.
+    Any expression will do; as everywhere, it counts by `boolean()`. lxml starts at the root
+    element, a standing query at the document node: a predicate of the document node changes that.
 
     Attributes:
         text: The query in the words of XPath 1.0.
