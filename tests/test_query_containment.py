@@ -1,0 +1,307 @@
+"""Containment is sound, and complete where the module says so.
+
+If one of these fails, `lint` tells a subscriber that a query is superfluous when it is not, and a
+broker that routes by containment loses messages.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pathcast.limits import Limits
+from pathcast.query import (
+    AnyName,
+    Axis,
+    Comparison,
+    Name,
+    NormalQuery,
+    Operator,
+    Step,
+    canonical_text,
+    normalise,
+)
+from pathcast.query.containment import Pattern, can_match, covers, pattern_covers
+from pathcast.query.implication import (
+    always_holds_for_count,
+    can_hold,
+    can_hold_for_count,
+    holds,
+    holds_for_number,
+    implies,
+)
+from pathcast.reference import parse
+from pathcast.reference.oracle import is_satisfied
+from pathcast.testing import QueryShape, random_message, random_query
+
+
+def is_covered(general: str, special: str) -> bool:
+    return covers(normalise(general), normalise(special))
+
+
+COVERED = [
+    ("//a", "/a"),
+    ("/*", "/a/b"),
+    ("//*", "/a"),
+    ("/a", "/a/b"),
+    ("/a//*/b", "/a//c//d/b"),
+    ("/a/*//b", "/a//c/b"),
+    ("//a/*/b", "/x//a/y/b[c]"),
+    ("/*/*/*", "/a//b/c"),
+    ("//a[b]", "/a/b/c"),
+    ("//a[.//c]/b", "/a[d/e/c]/b"),
+    ("/a[*/c]", "/a/b[d]/c"),
+    ("//quote[@price > 3]", "//quote[@price > 5]"),
+    ("//quote[@price > 3]", "//quote[@price = '4']"),
+    ("//quote[@price]", "//quote[@price = '4']"),
+    ("//quote[@*]", "//quote[@price = '4']"),
+    ("//quote[@price != 3]", "//quote[@price > 5 and @price < 9]"),
+    ("//quote[@price < 9]", "//quote[@price > 5 and @price <= 7]"),
+    ("//quote[. != 'x']", "//quote[. = 'y']"),
+    ("//quote[text()]", "//quote[text() = 'y']"),
+    ("//a[position() < 4]", "/b/a[2][@x]"),
+    ("//a[@x][2]", "/b/a[@x][2]/c"),
+    ("//@x", "/a/b[@x = 3]"),
+    ("/a//@x", "/a[@x]"),
+    ("/a//text()", "/a/b/text()"),
+    ("//*:a", "/Q{u}a"),
+    ("/Q{u}*/*:b", "/Q{u}a/Q{v}b"),
+    ("/a", "/b[@x='1' and @x='2']"),
+    ("//a[starts-with(@x,'a')]", "//a[starts-with(@x,'ab')]"),
+    ("//a[contains(@x,'b')]", "//a[starts-with(@x,'abc')]"),
+    ("//a[contains(.,'b')]", "//a[text()='abc']"),
+    ("//a[starts-with(@x,'7')]", "//a[@x='72']"),
+]
+
+NOT_COVERED = [
+    ("/a", "//a"),
+    ("/a/b", "/a"),
+    ("/a/*//b", "/a//b"),
+    ("/a/*/b", "/a//c/b"),
+    ("//x/*/x", "//x/x//x/x"),
+    ("/a[b/c]", "/a[b][.//c]"),
+    ("//quote[@price > 5]", "//quote[@price > 3]"),
+    ("//quote[@price = 4]", "//quote[@price]"),
+    ("//quote[@price = '4']", "//quote[@price = 4]"),
+    ("//quote[@price]", "//quote[@*]"),
+    ("//quote[@price < 9]", "//quote[@price != 3]"),
+    ("//a[. = 'x']", "//a[text() = 'x']"),
+    ("//a[text() = 'xy']", "//a[text() = 'x'][text() = 'y']"),
+    ("//a[2]", "//a[@x][2]"),
+    ("//a[2]", "//*[2]"),
+    ("//a[b = '1' and c]", "//a[b = '1'][.//c]"),
+    ("/a//@x", "/a"),
+    ("/a/b//@x", "/a//.[@x]"),
+    ("/Q{u}a", "/*:a"),
+    ("//a[starts-with(@x,'ab')]", "//a[starts-with(@x,'a')]"),
+    ("//a[@x < 9]", "//a[starts-with(@x,'1')]"),
+]
+
+
+@pytest.mark.parametrize(("general", "special"), COVERED)
+def test_covered(general: str, special: str) -> None:
+    assert is_covered(general, special)
+
+
+@pytest.mark.parametrize(("general", "special"), NOT_COVERED)
+def test_not_covered(general: str, special: str) -> None:
+    assert not is_covered(general, special)
+
+
+SHAPES = [
+    QueryShape(steps_max=3, nesting_max=1, predicate_odds=25),
+    QueryShape(steps_max=4, nesting_max=0, predicate_odds=0),
+    QueryShape(steps_max=2, nesting_max=2, predicate_odds=45),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_match_of_a_covered_query_is_one_of_the_covering(shape: QueryShape) -> None:
+    generator = random.Random(11)
+    trees = [parse(random_message(generator), Limits()) for _ in range(150)]
+    queries = {}
+    for _ in range(110):
+        query = normalise(random_query(generator, shape=shape))
+        queries[canonical_text(query)] = query
+    matched = {
+        text: {number for number, tree in enumerate(trees) if is_satisfied(query, tree)}
+        for text, query in queries.items()
+    }
+    patterns = {text: Pattern(query) for text, query in queries.items()}
+    covered = 0
+    for general, special in itertools.permutations(patterns, 2):
+        if pattern_covers(patterns[general], patterns[special]):
+            covered += 1
+            assert matched[special] <= matched[general], (general, special)
+    # A test that found nothing to check proves nothing.
+    assert covered > 100
+    for text, pattern in patterns.items():
+        assert pattern.can_match or not matched[text], text
+
+
+def linear(random_: random.Random, length: int) -> NormalQuery:
+    """A path of names and wildcards, brought to canonical form."""
+    text = "".join(
+        random_.choice(("/", "//")) + random_.choice(("a", "b", "*", "*"))
+        for _ in range(random_.randint(1, length))
+    )
+    return normalise(text)
+
+
+def chain(labels: tuple[str, ...]) -> bytes:
+    return (
+        "".join(f"<{label}>" for label in labels)
+        + "".join(f"</{label}>" for label in reversed(labels))
+    ).encode()
+
+
+def canonical_models(special: NormalQuery, gap_max: int) -> list[tuple[str, ...]]:
+    """The chains that decide: every `//` of every length up to a bound, wildcards fresh names."""
+    gaps = [
+        range(gap_max + 1) if step.axis is Axis.DESCENDANT else range(1) for step in special.steps
+    ]
+    found = []
+    for lengths in itertools.product(*gaps):
+        labels: list[str] = []
+        for step, length in zip(special.steps, lengths, strict=True):
+            labels += ["z"] * length
+            labels.append(step.test.local if isinstance(step.test, Name) else "z")
+        found.append(tuple(labels))
+    return found
+
+
+def matches_chain(query: NormalQuery, labels: tuple[str, ...]) -> bool:
+    """Brute force: all depths at which the path may stand after each step."""
+    at = {0}
+    for step in query.steps:
+        reached = set()
+        for depth in at:
+            ends = range(depth + 1, len(labels) + 1)
+            for end in ends if step.axis is Axis.DESCENDANT else ends[:1]:
+                if isinstance(step.test, AnyName) or step.test == Name("", labels[end - 1]):
+                    reached.add(end)
+        at = reached
+    return bool(at)
+
+
+def test_linear_containment_is_complete() -> None:
+    """Against all chains that can tell two linear paths apart (Miklau and Suciu, 3.3)."""
+    generator = random.Random(5)
+    verdicts = {True: 0, False: 0}
+    for _ in range(6000):
+        general, special = linear(generator, 4), linear(generator, 4)
+        # A gap longer than the wildcards of `general` in a row says no more than that.
+        models = canonical_models(special, len(general.steps) + 1)
+        expected = all(matches_chain(general, model) for model in models)
+        verdicts[expected] += 1
+        assert covers(general, special) == expected, (
+            canonical_text(general),
+            canonical_text(special),
+        )
+    assert min(verdicts.values()) > 500
+
+
+def test_linear_containment_on_all_small_documents() -> None:
+    """The same, without trusting the theory: every document that is a chain of up to six."""
+    generator = random.Random(6)
+    chains = [
+        labels for length in range(1, 7) for labels in itertools.product("abz", repeat=length)
+    ]
+    for _ in range(60):
+        general, special = linear(generator, 3), linear(generator, 3)
+        if covers(general, special):
+            for labels in chains:
+                assert not matches_chain(special, labels) or matches_chain(general, labels)
+
+
+def test_brute_force_agrees_with_the_oracle() -> None:
+    generator = random.Random(7)
+    for _ in range(300):
+        query = linear(generator, 4)
+        labels = tuple(generator.choice("abz") for _ in range(generator.randint(1, 6)))
+        assert matches_chain(query, labels) == is_satisfied(query, parse(chain(labels), Limits()))
+
+
+VALUES = ["", " ", "1", "2", "3", " 2 ", "2.0", "2.5", "-1", ".5", "u", "uv", "1u", "10", "é", "-"]
+TEXTS = ["", "u", "uv", "1", "2", " ", "-", "1u", "2.5"]
+
+
+def comparisons() -> st.SearchStrategy[Comparison]:
+    numbers = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 10.0])
+    orders = st.sampled_from(
+        [Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE]
+    )
+    texts = st.sampled_from(
+        [Operator.EQ, Operator.NE, Operator.STARTS_WITH, Operator.CONTAINS, Operator.LT]
+    )
+    return st.builds(Comparison, orders, numbers) | st.builds(
+        Comparison, texts, st.sampled_from(TEXTS)
+    )
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.lists(comparisons(), max_size=4), comparisons())
+def test_what_is_implied_holds(known: list[Comparison], wanted: Comparison) -> None:
+    passing = [value for value in VALUES if all(holds(value, compare) for compare in known)]
+    if implies(known, wanted):
+        assert all(holds(value, wanted) for value in passing)
+    if not can_hold(known):
+        assert not passing
+    assert implies(known, replace(wanted)) or wanted not in known
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                [Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE]
+            ),
+            st.sampled_from([-2.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 4.0]),
+        ),
+        max_size=4,
+    ),
+    st.integers(0, 1),
+)
+def test_counts_are_decided_exactly(known: list[tuple[Operator, float]], least: int) -> None:
+    passing = [
+        number
+        for number in range(least, 20)
+        if all(holds_for_number(float(number), operator, at) for operator, at in known)
+    ]
+    assert can_hold_for_count(known, least=least) == bool(passing)
+    if known:
+        operator, at = known[0]
+        always = all(holds_for_number(float(n), operator, at) for n in range(least, 20))
+        assert always_holds_for_count(operator, at, least=least) == always
+
+
+def test_conditions_that_exclude_each_other() -> None:
+    for text in (
+        "/a[@x='1' and @x='2']",
+        "/a[@x > 3][2][@x < 3]",
+        "//a[b[. = 'x' and . = 'y']]",
+        "/a[position()=0]",
+        "/a[position()=1 and position()=2]",
+        "/a[@x = 'u' and @x > 1]",
+        "/a[@x = 3 and @x != 3]",
+        "/a[starts-with(@x,'a') and starts-with(@x,'b')]",
+        "/a[starts-with(@x,'a') and @x > 3]",
+        "/a[. < 'b']",
+        "/a[1.5]",
+    ):
+        assert not can_match(normalise(text)), text
+    for text in ("/a[b='1' and b='2']", "/a[@*='1'][@*='2']", "/a[text()='1'][text()='2']"):
+        assert can_match(normalise(text)), text
+
+
+def test_long_queries_are_compared_without_a_deep_stack() -> None:
+    long = NormalQuery(tuple(Step(Axis.CHILD, Name("", "a")) for _ in range(4000)))
+    assert covers(long, long)
+    assert covers(normalise("//a/*/a"), long)
+    assert not covers(long, normalise("//a"))
