@@ -268,7 +268,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     },
     "limit.evaluation_steps": CatalogueEntry(
         "EvaluationBudgetError",
-        "{limit}: query {id} takes more than the {maximum} steps that are allowed on one message; "
+        "{limit}: the query takes more than {maximum} steps on this message; "
         "raise it with Limits({limit}=...)",
     ),
     "dtd.refused": CatalogueEntry(

@@ -20,7 +20,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import overload
+
+import pyarrow as pa
 
 from pathcast.errors import (
     DuplicateQueryError,
@@ -34,16 +36,20 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.model import BatchAnswer, BatchStats, MatcherOptions, Query, RegisterReport
+from pathcast.model import (
+    BatchAnswer,
+    BatchStats,
+    MatcherOptions,
+    OverBudget,
+    Query,
+    RegisterReport,
+)
 from pathcast.query import canonical_form
 
 try:
     import pathcast_kernel as native
 except ImportError as missing:
     raise KernelMissingError("kernel.missing", reason=str(missing)) from missing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @contextmanager
@@ -248,7 +254,8 @@ class KernelMatcher:
         with _native_errors():
             matches, refusals, stats, ids = self._matcher.match_arrow(messages, encoding)
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
-        return BatchAnswer(matches, errors, BatchStats(**stats), KernelIds(ids))
+        nothing = OverBudget(pa.array([], pa.int64()), pa.array([], pa.uint32()))
+        return BatchAnswer(matches, errors, nothing, BatchStats(**stats), KernelIds(ids))
 
 
 class KernelIds(Sequence[str]):

@@ -127,6 +127,18 @@ class MatcherOptions:
     engine: EngineName
 
 
+class OverBudget(NamedTuple):
+    """The pairs of message and query that used up `Limits.evaluation_steps_max`, ascending.
+
+    Attributes:
+        rows: `int64` array: place of the message in the batch.
+        query_numbers: `uint32` array of the same length.
+    """
+
+    rows: pa.Array
+    query_numbers: pa.Array
+
+
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
     """What an engine answers to one batch.
@@ -135,11 +147,13 @@ class BatchAnswer:
         matches: `list<uint32>` array: per message the numbers of the satisfied queries, ascending;
             null for a message that was null, empty for one that was refused.
         refusals: Position in the batch and error, ascending by position.
+        over_budget: Pairs that could not be decided; their queries are not in `matches`.
         stats: Counters of the batch.
         query_ids: Number of a query -> its id. Does not change after it was handed out.
     """
 
     matches: pa.Array
     refusals: Sequence[tuple[int, PathcastError]]
+    over_budget: OverBudget
     stats: BatchStats
     query_ids: Sequence[str]

@@ -35,11 +35,13 @@ from pathcast.engine.results import (
 )
 from pathcast.engine.selection import ENGINE_VARIABLE, engine_name, select_engine
 from pathcast.engine.snapshot import Snapshot
+from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
 
 __all__ = [
     "ENGINE_VARIABLE",
     "ERROR_TYPE",
     "MATCHES_TYPE",
+    "VERDICTS_SCHEMA",
     "ArrowBatch",
     "BatchResult",
     "EngineModule",
@@ -54,6 +56,7 @@ __all__ = [
     "QueryNumbers",
     "Snapshot",
     "SnapshotBackend",
+    "Verdicts",
     "engine_name",
     "select_engine",
 ]

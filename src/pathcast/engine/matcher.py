@@ -28,9 +28,11 @@ from pathcast.engine.results import (
     ArrowBatch,
     BatchResult,
     error_array,
+    first_rows,
     total_stats,
 )
 from pathcast.engine.selection import available_threads
+from pathcast.engine.verdicts import verdict_table
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import BatchAnswer, EngineName
@@ -65,7 +67,7 @@ class Matcher:
         Raises:
             TypeError: `messages` is nothing of this kind.
         """
-        return BatchResult(self._answers(messages))
+        return BatchResult(self._answers(messages), self.options.limits.evaluation_steps_max)
 
     def match_arrow(self, array: pa.Array | pa.ChunkedArray) -> ArrowBatch:
         """Matches every message of an Arrow array; the answer is a column of the same length.
@@ -76,7 +78,8 @@ class Matcher:
                 first joins the chunks of a chunked array.
 
         Returns:
-            Numbers of the satisfied queries, errors and counters; chunked if the input was.
+            Numbers of the satisfied queries, errors, verdicts and counters; matches and errors are
+            chunked if the input was.
 
         Raises:
             TypeError: `array` is nothing of this kind.
@@ -86,15 +89,19 @@ class Matcher:
         answers = self._answers(array)
         matches = [answer.matches for answer in answers]
         errors = [error_array(len(answer.matches), answer.refusals) for answer in answers]
-        stats = total_stats(answers)
-        if isinstance(array, pa.ChunkedArray):
-            return ArrowBatch(
-                pa.chunked_array(matches, MATCHES_TYPE),
-                pa.chunked_array(errors, ERROR_TYPE),
-                stats,
-                answers[0].query_ids,
-            )
-        return ArrowBatch(matches[0], errors[0], stats, answers[0].query_ids)
+        verdicts = verdict_table(
+            [answer.over_budget for answer in answers],
+            first_rows(answers),
+            self.options.limits.evaluation_steps_max,
+        )
+        is_chunked = isinstance(array, pa.ChunkedArray)
+        return ArrowBatch(
+            matches=pa.chunked_array(matches, MATCHES_TYPE) if is_chunked else matches[0],
+            errors=pa.chunked_array(errors, ERROR_TYPE) if is_chunked else errors[0],
+            verdicts=verdicts,
+            stats=total_stats(answers),
+            query_ids=answers[0].query_ids,
+        )
 
     def _answers(self, messages: Messages) -> list[BatchAnswer]:
         """One answer a chunk, at least one; all with the same numbering of queries."""

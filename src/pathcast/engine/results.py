@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import overload
 
 import pyarrow as pa
 
+from pathcast.engine.verdicts import Verdicts, numbers_by_row
 from pathcast.errors import PathcastError
 from pathcast.model import BatchAnswer, BatchStats
 
@@ -128,16 +130,24 @@ class MatchResult:
 
     Attributes:
         error: Why the door refused the message; None where it did not.
+        verdicts: Query id -> `EvaluationBudgetError`, for the queries that could not be decided on
+            this message within `Limits.evaluation_steps_max`; they are not among the satisfied
+            ones. Empty as a rule.
     """
 
-    __slots__ = ("_names", "_numbers", "error")
+    __slots__ = ("_names", "_numbers", "error", "verdicts")
 
     def __init__(
-        self, numbers: pa.Array, names: Sequence[str], error: PathcastError | None
+        self,
+        numbers: pa.Array,
+        names: Sequence[str],
+        error: PathcastError | None,
+        verdicts: Verdicts,
     ) -> None:
         self._numbers = numbers
         self._names = names
         self.error = error
+        self.verdicts = verdicts
 
     @property
     def query_numbers(self) -> QueryNumbers:
@@ -152,7 +162,8 @@ class MatchResult:
     def __repr__(self) -> str:
         if self.error is not None:
             return f"MatchResult(error={self.error!r})"
-        return f"MatchResult({len(self._numbers)} queries)"
+        undecided = f", {len(self.verdicts)} undecided" if self.verdicts else ""
+        return f"MatchResult({len(self._numbers)} queries{undecided})"
 
 
 class BatchResult(Sequence[MatchResult]):
@@ -162,9 +173,12 @@ class BatchResult(Sequence[MatchResult]):
         stats: Counters of the batch.
     """
 
-    def __init__(self, answers: Sequence[BatchAnswer]) -> None:
+    def __init__(self, answers: Sequence[BatchAnswer], steps_max: int) -> None:
         self._answers = answers
+        self._steps_max = steps_max
         self._errors = _errors_by_position(answers)
+        over_budget = [answer.over_budget for answer in answers]
+        self._over_budget = numbers_by_row(over_budget, first_rows(answers))
         self.stats = total_stats(answers)
 
     def __len__(self) -> int:
@@ -183,8 +197,14 @@ class BatchResult(Sequence[MatchResult]):
         local = position
         for answer in self._answers:
             if 0 <= local < len(answer.matches):
-                numbers = _numbers_at(answer.matches, local)
-                return MatchResult(numbers, answer.query_ids, self._errors.get(position))
+                names = answer.query_ids
+                undecided = self._over_budget.get(position, ())
+                return MatchResult(
+                    _numbers_at(answer.matches, local),
+                    names,
+                    self._errors.get(position),
+                    Verdicts(undecided, names, self._steps_max),
+                )
             local -= len(answer.matches)
         raise IndexError(f"no message {index} in a batch of {len(self)}")
 
@@ -200,12 +220,15 @@ class ArrowBatch:
         matches: `list<uint32>`: numbers of the satisfied queries, ascending; empty for a message
             that was refused, null for a missing one. Chunked as the messages were.
         errors: `ERROR_TYPE` rows, null where the message was not refused. Chunked likewise.
+        verdicts: `VERDICTS_SCHEMA` rows: the pairs of message and query that could not be decided
+            within `Limits.evaluation_steps_max`. Empty as a rule.
         stats: Counters of the batch.
         query_ids: Number of a query -> its id.
     """
 
     matches: pa.Array | pa.ChunkedArray
     errors: pa.Array | pa.ChunkedArray
+    verdicts: pa.Table
     stats: BatchStats
     query_ids: Sequence[str]
 
@@ -228,6 +251,11 @@ def total_stats(answers: Sequence[BatchAnswer]) -> BatchStats:
     return sum((answer.stats for answer in answers), BatchStats())
 
 
+def first_rows(answers: Sequence[BatchAnswer]) -> list[int]:
+    """Place in the batch of the first message of each answer."""
+    return list(accumulate((len(answer.matches) for answer in answers[:-1]), initial=0))
+
+
 def _numbers_at(matches: pa.ListArray, position: int) -> pa.Array:
     """The numbers of one message; a slice, not a copy."""
     numbers = matches[position].values
@@ -236,8 +264,6 @@ def _numbers_at(matches: pa.ListArray, position: int) -> pa.Array:
 
 def _errors_by_position(answers: Sequence[BatchAnswer]) -> dict[int, PathcastError]:
     errors: dict[int, PathcastError] = {}
-    first = 0
-    for answer in answers:
+    for answer, first in zip(answers, first_rows(answers), strict=True):
         errors |= {first + position: error for position, error in answer.refusals}
-        first += len(answer.matches)
     return errors

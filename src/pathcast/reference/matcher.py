@@ -14,7 +14,7 @@ import pyarrow as pa
 from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.model import BatchAnswer, BatchStats
+from pathcast.model import BatchAnswer, BatchStats, OverBudget
 
 
 class TreeFilter(Protocol):
@@ -72,4 +72,5 @@ class ReferenceMatcher:
             matching_ns=matched - parsed,
             collecting_ns=time.perf_counter_ns() - matched,
         )
-        return BatchAnswer(matches, refusals, stats, query_ids)
+        nothing = OverBudget(pa.array([], pa.int64()), pa.array([], pa.uint32()))
+        return BatchAnswer(matches, refusals, nothing, stats, query_ids)
