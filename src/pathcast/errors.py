@@ -232,6 +232,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "XPST0003": CatalogueEntry("QuerySyntaxError", "XPST0003: {reason}"),
     "XPST0008": CatalogueEntry("QuerySyntaxError", "XPST0008: variable ${name} is not declared"),
     "XPST0017": CatalogueEntry("QuerySyntaxError", "XPST0017: {reason}"),
+    "XPTY0004": CatalogueEntry("QuerySyntaxError", "XPTY0004: {reason}"),
     "XPST0081": CatalogueEntry("QuerySyntaxError", "XPST0081: prefix {prefix} is not bound"),
     "query.unsupported": CatalogueEntry(
         "UnsupportedQueryError", "not supported in a standing query: {construct}"
@@ -245,6 +246,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "query.too_deep": CatalogueEntry(
         "QuerySyntaxError", "predicates, parentheses and calls nest deeper than {maximum}"
+    ),
+    "query.too_large": CatalogueEntry(
+        "QuerySyntaxError",
+        "the query has more than {maximum} syntax nodes: steps, predicates, constants, calls and "
+        "operators",
+    ),
+    "query.too_many_predicates": CatalogueEntry(
+        "QuerySyntaxError", "a step has more than {maximum} predicates; join them with `and`"
     ),
     "query.unknown": CatalogueEntry("UnknownQueryError", "no query has the id {id}"),
     "query.duplicate": CatalogueEntry(

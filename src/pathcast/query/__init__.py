@@ -11,6 +11,14 @@ Example:
 from __future__ import annotations
 
 from pathcast.query.canonical import canonical_text
+from pathcast.query.compiled import (
+    ALTERNATIVES_MAX,
+    CompiledQuery,
+    CostClass,
+    Reason,
+    compile_query,
+)
+from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text, read_expression
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import (
     AnyIn,
@@ -33,11 +41,21 @@ from pathcast.query.normal import (
     ValueCondition,
 )
 from pathcast.query.normaliser import canonical_form, normalise
-from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, parse
+from pathcast.query.parser import (
+    DEPTH_MAX,
+    NODES_MAX,
+    PREDICATES_MAX,
+    TEXT_BYTES_MAX,
+    parse,
+)
 from pathcast.query.syntax import Expr
 
 __all__ = [
+    "ALTERNATIVES_MAX",
     "DEPTH_MAX",
+    "EXPRESSION_BYTES_MAX",
+    "NODES_MAX",
+    "PREDICATES_MAX",
     "TEXT_BYTES_MAX",
     "AnyIn",
     "AnyName",
@@ -45,8 +63,10 @@ __all__ = [
     "AttributeCondition",
     "Axis",
     "Comparison",
+    "CompiledQuery",
     "Condition",
     "Constant",
+    "CostClass",
     "Expr",
     "Name",
     "NameTest",
@@ -55,12 +75,16 @@ __all__ = [
     "NormalQuery",
     "Operator",
     "Position",
+    "Reason",
     "Stage",
     "Step",
     "TextCondition",
     "ValueCondition",
     "canonical_form",
     "canonical_text",
+    "compile_query",
+    "expression_text",
     "normalise",
     "parse",
+    "read_expression",
 ]

@@ -88,6 +88,12 @@ def number_text(number: float) -> str:
     return text.removesuffix(".0")
 
 
+def literal_text(value: str) -> str:
+    """A string in single quotes, or in double ones if it holds a single one."""
+    quote = '"' if "'" in value else "'"
+    return f"{quote}{value}{quote}"
+
+
 def _separator(step: Step) -> str:
     return "/" if step.axis is Axis.CHILD else "//"
 
@@ -118,7 +124,4 @@ def _compared(what: str, compare: Comparison | None) -> str:
 
 
 def _constant(constant: Constant) -> str:
-    if isinstance(constant, float):
-        return number_text(constant)
-    quote = '"' if "'" in constant else "'"
-    return f"{quote}{constant}{quote}"
+    return number_text(constant) if isinstance(constant, float) else literal_text(constant)

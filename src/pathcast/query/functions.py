@@ -1,7 +1,7 @@
-"""The functions an expression may call, and how many arguments each takes.
+"""The functions an expression may call.
 
-The core library (XPath 1.0, section 4), and `doc` and `document`, with which papers begin a path.
-Calling one is always good XPath; whether it is evaluated is the normaliser's matter.
+The core library (XPath 1.0, section 4), and `doc` and `document`, with which papers begin a path:
+how many arguments each takes, and the type of what it gives.
 """
 
 from __future__ import annotations
@@ -45,6 +45,45 @@ ARGUMENT_COUNTS: Final = MappingProxyType(
     }
 )
 """Name -> fewest and most arguments."""
+
+
+RESULT_TYPES: Final = MappingProxyType(
+    {
+        "last": "number",
+        "position": "number",
+        "count": "number",
+        "id": "nodes",
+        "local-name": "string",
+        "namespace-uri": "string",
+        "name": "string",
+        "string": "string",
+        "concat": "string",
+        "starts-with": "boolean",
+        "contains": "boolean",
+        "substring-before": "string",
+        "substring-after": "string",
+        "substring": "string",
+        "string-length": "number",
+        "normalize-space": "string",
+        "translate": "string",
+        "boolean": "boolean",
+        "not": "boolean",
+        "true": "boolean",
+        "false": "boolean",
+        "lang": "boolean",
+        "number": "number",
+        "sum": "number",
+        "floor": "number",
+        "ceiling": "number",
+        "round": "number",
+        "doc": "nodes",
+        "document": "nodes",
+    }
+)
+"""Name -> type of the result: "nodes", "boolean", "number" or "string"."""
+
+NODE_SET_FUNCTIONS: Final = frozenset({"count", "sum", "local-name", "namespace-uri", "name"})
+"""Functions whose arguments must be node-sets."""
 
 
 def arguments_expected(name: str) -> str:

@@ -56,35 +56,45 @@ TEXT_BYTES_MAX: Final = 8 * 1024
 DEPTH_MAX: Final = 64
 """How deep predicates, parentheses and calls may nest; bounds every recursion over a query."""
 
+NODES_MAX: Final = 512
+"""Syntax nodes of a query: steps (`//` stands for one), predicates, literals, numbers, variables,
+calls, binary operators and minuses. Bounds what is kept for a query."""
+
+PREDICATES_MAX: Final = 16
+"""Predicates of one step, or of one expression in parentheses."""
+
 _BINARY_OPERATORS: Final = frozenset(operator.value for operator in BinaryOperator)
 _AXES: Final = {axis.value: axis for axis in Axis}
 
 
-def parse(text: str) -> Expr:
+def parse(text: str, *, bytes_max: int = TEXT_BYTES_MAX) -> Expr:
     """The syntax tree of a query.
 
     Args:
-        text: The query; at most `TEXT_BYTES_MAX` bytes in UTF-8.
+        text: The query.
+        bytes_max: Most bytes that it may have in UTF-8.
 
     Returns:
         The tree, with offsets in characters.
 
     Raises:
         QuerySyntaxError: The text is not XPath 1.0 (XPST0003), calls an unknown function or one
-            with a wrong number of arguments (XPST0017), is too long or nests too deep.
+            with a wrong number of arguments (XPST0017), is too long, nests too deep, has too many
+            syntax nodes or too many predicates to a step.
 
     Cost: linear in the text.
     """
-    check_length(text, text)
+    check_length(text, text, bytes_max)
     return _Parser(text).query()
 
 
-def check_length(text: str, query: str) -> None:
+def check_length(text: str, query: str, bytes_max: int = TEXT_BYTES_MAX) -> None:
     """Refuses a text that is too long, or that cannot be written in UTF-8.
 
     Args:
         text: The text to look at.
         query: The query to name in the error.
+        bytes_max: Most bytes that the text may have.
 
     Raises:
         QuerySyntaxError: It is too long or has a lone surrogate.
@@ -98,9 +108,9 @@ def check_length(text: str, query: str) -> None:
             offset=len(ascii(text[: error.start])) - 2,
             reason="found a lone surrogate, which is no character",
         ) from None
-    if given > TEXT_BYTES_MAX:
+    if given > bytes_max:
         raise QuerySyntaxError(
-            "query.too_long", query=query, given=given, maximum=TEXT_BYTES_MAX, reason="too long"
+            "query.too_long", query=query, given=given, maximum=bytes_max, reason="too long"
         )
 
 
@@ -117,6 +127,7 @@ class _Parser:
         self.at = 0
         self.token = self.tokens[0]
         self.brackets: list[str] = []
+        self.nodes = 0
 
     # Tokens.
 
@@ -151,6 +162,18 @@ class _Parser:
         return QuerySyntaxError(
             code, query=self.text, offset=offset, reason=reason, suggestion=suggestion
         )
+
+    def count(self, offset: int) -> None:
+        """Counts a syntax node."""
+        self.nodes += 1
+        if self.nodes > NODES_MAX:
+            raise QuerySyntaxError(
+                "query.too_large",
+                query=self.text,
+                offset=offset,
+                maximum=NODES_MAX,
+                reason="has too many syntax nodes",
+            )
 
     def open(self, bracket: str, offset: int) -> None:
         if len(self.brackets) == DEPTH_MAX:
@@ -191,6 +214,7 @@ class _Parser:
             token = self.token
             if token.kind is not TokenKind.OPERATOR or token.text not in _BINARY_OPERATORS:
                 break
+            self.count(token.offset)
             operators.append((BinaryOperator(token.text), self.advance().offset))
         for tight in PRECEDENCE:
             if not operators:
@@ -202,11 +226,13 @@ class _Parser:
         """Minuses and a union (productions 27 and 18)."""
         offset = self.token.offset
         minuses = 0
-        while self.take("-"):
+        while self.is_next("-"):
+            self.count(self.advance().offset)
             minuses += 1
         operands = [self.operand()]
         places: list[int] = []
         while self.is_next("|"):
+            self.count(self.token.offset)
             places.append(self.advance().offset)
             operands.append(self.operand())
         expr = operands[0]
@@ -239,6 +265,8 @@ class _Parser:
     def primary(self) -> Expr:
         """A primary expression (production 15)."""
         token = self.token
+        if not self.is_next("("):
+            self.count(token.offset)
         if token.kind is TokenKind.VARIABLE:
             return VariableReference(self.advance().text, token.offset)
         if token.kind is TokenKind.LITERAL:
@@ -313,6 +341,7 @@ class _Parser:
         """`/`, or `//` and with it the step that it stands for."""
         token = self.advance()
         if token.text == "//":
+            self.count(token.offset)
             test = NodeTypeTest(NodeType.NODE, None, token.offset)
             steps.append(Step(Axis.DESCENDANT_OR_SELF, test, (), token.offset))
 
@@ -323,7 +352,7 @@ class _Parser:
             self.separator(steps)
             if after_slash and self.is_next("["):
                 last = steps.pop()
-                predicates = last.predicates + self.predicates()
+                predicates = self.predicates(last.predicates)
                 steps.append(Step(last.axis, last.test, predicates, last.offset))
             else:
                 steps.append(self.step())
@@ -333,6 +362,7 @@ class _Parser:
         token = self.token
         if not self.is_step():
             raise self.unexpected_step()
+        self.count(token.offset)
         if token.text in (".", "..") and token.kind is TokenKind.SYMBOL:
             self.advance()
             axis = Axis.SELF if token.text == "." else Axis.PARENT
@@ -377,10 +407,19 @@ class _Parser:
             raise self.unexpected(f"the ) of {token.text}() is expected", None)
         return NodeTypeTest(type_, target, token.offset)
 
-    def predicates(self) -> tuple[Predicate, ...]:
-        predicates: list[Predicate] = []
+    def predicates(self, before: tuple[Predicate, ...] = ()) -> tuple[Predicate, ...]:
+        predicates = list(before)
         while self.is_next("["):
             offset = self.token.offset
+            self.count(offset)
+            if len(predicates) == PREDICATES_MAX:
+                raise QuerySyntaxError(
+                    "query.too_many_predicates",
+                    query=self.text,
+                    offset=offset,
+                    maximum=PREDICATES_MAX,
+                    reason="has too many predicates on a step",
+                )
             self.open("[", offset)
             self.advance()
             predicates.append(Predicate(self.expression(), offset))

@@ -141,6 +141,13 @@ def for_operator(text: str, offset: int, *, bracket: str) -> str | None:
     return None
 
 
+def for_node_set_function(name: str, *, is_string: bool) -> str | None:
+    """For an argument that is no node-set where one is needed."""
+    if name == "count" and is_string:
+        return "string-length() tells how long a string is"
+    return None
+
+
 def for_function_as_step(name: str) -> str:
     """For a call after a slash."""
     meant = nearest(name, ("text", "node", "comment", "processing-instruction"))
