@@ -68,6 +68,15 @@ impl Collector {
         }
     }
 
+    /// Adds words: `at` says which, `bits` what.
+    #[inline]
+    pub fn add_bits(&mut self, at: &[u32], bits: &[u64]) {
+        for (&at, &bits) in at.iter().zip(bits) {
+            self.bits[at as usize] |= bits;
+            self.summary[at as usize >> 6] |= 1 << (at & 63);
+        }
+    }
+
     /// Adds a range, moved up by `offset`.
     pub fn add_range(&mut self, range: &Range<QueryNumber>, offset: QueryNumber) {
         let (mut number, end) = (range.start + offset, range.end + offset);
@@ -87,6 +96,14 @@ impl Collector {
                 bits &= !removed.get(at).copied().unwrap_or(0);
             }
             push_bits(numbers, (at * 64) as u32, bits);
+        });
+    }
+
+    /// Appends the set as words, ascending; empties the bitmap.
+    pub fn drain_into_words(&mut self, at: &mut Vec<u32>, bits: &mut Vec<u64>) {
+        self.drain_words(|word, set| {
+            at.push(word as u32);
+            bits.push(set);
         });
     }
 

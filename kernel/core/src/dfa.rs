@@ -27,7 +27,8 @@ use std::ops::Range;
 
 /// Number of a DFA state in one [`LazyDfa`].
 pub type DfaState = u32;
-type BlockId = u32;
+/// Number of a block in one [`LazyDfa`].
+pub type BlockId = u32;
 type ClassId = u32;
 
 /// Blocks of one kind that a DFA state may hold before they are merged. More of them make a miss
@@ -37,7 +38,7 @@ const BLOCKS_MAX: usize = 4;
 const EMPTY: BlockId = 0;
 const UNKNOWN: u32 = u32::MAX;
 /// The DFA state of the document node.
-const INITIAL: DfaState = 0;
+pub const INITIAL: DfaState = 0;
 
 /// NFA states that became active together.
 ///
@@ -123,10 +124,7 @@ impl LazyDfa {
         reached: &mut Vec<DfaState>,
         memory_max: usize,
     ) -> Option<u64> {
-        if self.states.is_empty() {
-            self.begin(nfa);
-        }
-        self.classify_names(nfa, names);
+        self.prepare(nfa, names);
         reached.clear();
         reached.reserve(tree.len());
         let mut misses = 0;
@@ -149,6 +147,24 @@ impl LazyDfa {
         Some(misses)
     }
 
+    /// Makes ready for a message, for [`LazyDfa::step_by_name`].
+    pub fn prepare<N: Nfa>(&mut self, nfa: &N, names: &NameTable) {
+        if self.states.is_empty() {
+            self.begin(nfa);
+        }
+        self.classify_names(nfa, names);
+    }
+
+    /// The DFA state reached from `from` by an element of this name, made if it has to be.
+    #[inline]
+    pub fn step_by_name<N: Nfa>(&mut self, nfa: &N, from: DfaState, name: NameId) -> DfaState {
+        let class = self.class_of_name[name as usize];
+        match self.transitions.get(&(from, class)) {
+            Some(&to) => to,
+            None => self.make_transition(nfa, from, class),
+        }
+    }
+
     /// The blocks of a DFA state that accept queries without conditions.
     pub fn accepting(&self, state: DfaState) -> impl Iterator<Item = (u32, &Block)> {
         let blocks = &self.states[state as usize].accepting;
@@ -156,9 +172,13 @@ impl LazyDfa {
     }
 
     /// The blocks of a DFA state that have plans.
-    pub fn planned(&self, state: DfaState) -> impl Iterator<Item = &Block> {
-        let blocks = &self.states[state as usize].planned;
-        blocks.iter().map(|&b| &self.blocks[b as usize])
+    pub fn planned(&self, state: DfaState) -> &[BlockId] {
+        &self.states[state as usize].planned
+    }
+
+    /// A block.
+    pub fn block(&self, block: BlockId) -> &Block {
+        &self.blocks[block as usize]
     }
 
     /// Number of blocks; block numbers are below it.

@@ -5,6 +5,7 @@
 
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
+use crate::content::run::{Contents, End, Setting};
 use crate::dfa::{DfaState, LazyDfa};
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::index::IndexState;
@@ -227,6 +228,7 @@ const CANDIDATES_MAX: usize = 1 << 16;
 #[derive(Debug, Default)]
 struct Runner {
     dfa: LazyDfa,
+    contents: Contents,
     stack: RunTimeStack,
     /// Version of the automaton that the caches belong to.
     version: u64,
@@ -240,7 +242,11 @@ struct Runner {
     grouping: Grouping,
     ranges: Vec<Range<QueryNumber>>,
     plans: Vec<PlanId>,
-    /// Plans to be checked, and where, when the plain NFA runs.
+    /// Blocks of plans and where their paths end.
+    block_ends: Vec<End>,
+    /// Plans that hold.
+    held: Vec<PlanId>,
+    /// Plans to be checked one by one, and where.
     candidates: Vec<(PlanId, u32)>,
     ends: Vec<u32>,
 }
@@ -270,6 +276,7 @@ impl Runner {
             self.version = version;
             self.offset = offset;
             self.dfa.reset(offset);
+            self.contents = Contents::default();
             self.stack = RunTimeStack::default();
             self.elements_since_reset = 0;
             self.plain_messages_left = 0;
@@ -301,8 +308,7 @@ impl Runner {
             if self.elements_since_reset < ELEMENTS_PER_STATE_MIN * self.dfa.len() as u64 {
                 self.plain_messages_left = PLAIN_MESSAGES;
             }
-            self.dfa.reset(self.offset);
-            self.elements_since_reset = 0;
+            self.forget();
             return false;
         };
         run.stats.cache_misses += misses;
@@ -310,8 +316,19 @@ impl Runner {
         self.collect(run.collector);
         if nfa.plan_count() > 0 {
             self.postprocess(nfa, run);
+            if self.dfa.memory() + self.contents.memory() > run.cache_bytes_max {
+                run.stats.cache_resets += 1;
+                self.forget();
+            }
         }
         true
+    }
+
+    /// Drops the caches.
+    fn forget(&mut self) {
+        self.dfa.reset(self.offset);
+        self.contents = Contents::default();
+        self.elements_since_reset = 0;
     }
 
     /// Adds what the reached DFA states accept without conditions, each block once.
@@ -333,20 +350,41 @@ impl Runner {
         }
     }
 
-    /// Selection Postponed and NP-Filter (paper 003, sections 5.2 and 6): the plans whose main path
-    /// ends somewhere are checked at the elements where it ends.
+    /// Selection Postponed (paper 003, section 5.2): the plans whose main path ends somewhere are
+    /// decided together, by their conditions; the few that are no conjunctions one by one.
     fn postprocess<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
-        if !self.distinct.iter().any(|&state| self.dfa.planned(state).next().is_some()) {
+        self.block_ends.clear();
+        if self.distinct.iter().all(|&state| self.dfa.planned(state).is_empty()) {
             return;
         }
         self.grouping.group(&self.distinct, &self.reached, self.dfa.len());
         for (group, &state) in self.distinct.iter().enumerate() {
-            let ends = self.grouping.elements(group);
-            for block in self.dfa.planned(state) {
-                for &plan in &block.plans {
-                    check_plan(nfa, plan, ends, run, &mut self.marks, &mut self.ranges);
-                }
+            for &block in self.dfa.planned(state) {
+                let ends = self.grouping.elements(group).iter();
+                self.block_ends.extend(ends.map(|&element| End { block, element }));
             }
+        }
+        let mut setting = Setting {
+            message: run.message,
+            names: run.names,
+            post: &mut *run.post,
+            collector: &mut *run.collector,
+            plans: &mut self.marks.plans,
+            now: self.marks.now,
+            held: &mut self.held,
+            offset: self.offset,
+        };
+        let candidates = &mut self.candidates;
+        if !self.contents.run(nfa, &self.dfa, &self.block_ends, &mut setting, candidates) {
+            for end in &self.block_ends {
+                let plans = &self.dfa.block(end.block).plans;
+                candidates.extend(plans.iter().map(|&plan| (plan, end.element)));
+            }
+        }
+        let (ranges, marks) = (&mut self.ranges, &mut self.marks);
+        check_candidates(nfa, candidates, &mut self.ends, run, marks, ranges);
+        for plan in self.held.drain(..) {
+            nfa.plan_numbers(plan, ranges);
         }
         self.drain_ranges(run.collector);
     }

@@ -196,6 +196,14 @@ fn append<T>(array: &mut Vec<T>, entries: Vec<T>) -> Slice {
     Slice { start, end: array.len() as u32 }
 }
 
+/// A text that is the same for two nested paths exactly if they are the same.
+pub(crate) fn path_key(steps: &[Step<'_>]) -> String {
+    let (mut key, mut keys) = (String::new(), Vec::new());
+    write_path_key(steps, &mut key, &mut keys);
+    key.truncate(keys[0].end as usize);
+    key
+}
+
 /// Writes what tells a nested path from every other one and, into `keys`, where it stands; the same
 /// for the nested paths inside it, in the order in which they are compiled. Texts carry their
 /// length, so nothing in them can be taken for structure.

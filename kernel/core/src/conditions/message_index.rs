@@ -16,7 +16,7 @@ struct NameEntry {
 
 /// The index of one message; reused from message to message.
 #[derive(Debug, Default)]
-pub(super) struct MessageIndex {
+pub(crate) struct MessageIndex {
     stamp: u32,
     has_names: bool,
     has_ordinals: bool,

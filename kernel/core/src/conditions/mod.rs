@@ -53,15 +53,15 @@
 
 #![forbid(unsafe_code)]
 
-mod compile;
+pub(crate) mod compile;
 mod evaluate;
 mod long_numbers;
-mod message_index;
+pub(crate) mod message_index;
 mod nested_sets;
-mod plan;
+pub(crate) mod plan;
 mod post_processor;
 mod store_check;
-mod value;
+pub(crate) mod value;
 mod words;
 
 pub use plan::Plan;

@@ -11,14 +11,14 @@ use crate::names::hash_name;
 use crate::query::ast::{Axis, NameTest, Operator};
 
 /// Number of a name test of a plan.
-pub(super) type TestNumber = u32;
+pub(crate) type TestNumber = u32;
 
 /// `*`: no test to make.
-pub(super) const ANY: TestNumber = u32::MAX;
+pub(crate) const ANY: TestNumber = u32::MAX;
 
 /// A half-open range of numbers of a plan's checks, operations or positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slice {
+pub(crate) struct Slice {
     pub start: u32,
     pub end: u32,
 }
@@ -37,14 +37,14 @@ impl Slice {
 
 /// Whose name a test is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(crate) enum Named {
     Element,
     Attribute,
 }
 
 /// A name test with its text in the plan.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Test {
+pub(crate) enum Test {
     /// One expanded name, with its [`hash_name`].
     Name { hash: u64, uri: TextRange, local: TextRange },
     /// Every name of a namespace.
@@ -56,7 +56,7 @@ pub(super) enum Test {
 /// How the check of one step is reached from the check before it. Checks go from the end of a path
 /// towards its beginning, since that is where the automaton, or a list by name, leads in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Main path: so many parents up; the name there is known to be right.
     Up(u32),
     /// Main path: the proper ancestor at this depth; the name there is known to be right.
@@ -75,7 +75,7 @@ pub(super) enum Reach {
 
 /// One step whose conditions, or whose name, have to be checked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Check {
+pub(crate) struct Check {
     pub reach: Reach,
     /// The name test of the step.
     pub test: TestNumber,
@@ -88,7 +88,7 @@ pub(super) struct Check {
 
 /// One condition, in the order of evaluation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     /// Position among the siblings of the same name.
     OrdinalOfName(Slice),
     /// Position among all siblings.
@@ -117,7 +117,7 @@ impl Operation {
 
 /// A nested path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NestedPath {
+pub(crate) struct NestedPath {
     /// From its last step to its first.
     pub checks: Slice,
     /// How its first step leads on from the anchor.
@@ -134,8 +134,8 @@ pub(super) struct NestedPath {
 /// by side, not pointers to them.
 #[derive(Debug)]
 pub struct Plan {
-    pub(super) needs: Needs,
-    pub(super) words: Box<[u32]>,
+    pub(crate) needs: Needs,
+    pub(crate) words: Box<[u32]>,
 }
 
 impl Plan {
@@ -152,7 +152,7 @@ impl Plan {
 
 /// The arrays of a plan while it is compiled.
 #[derive(Default)]
-pub(super) struct Arrays {
+pub(crate) struct Arrays {
     pub checks: Vec<Check>,
     pub operations: Vec<Operation>,
     pub tests: Vec<(Named, Test)>,

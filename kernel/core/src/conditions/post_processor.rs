@@ -16,17 +16,17 @@ use crate::tree::Message;
 /// are compared as numbers up to 40 bytes a run of digits.
 #[derive(Debug, Default)]
 pub struct PostProcessor {
-    pub(super) presence: Presence,
-    pub(super) index: MessageIndex,
-    pub(super) sets: NestedSets,
-    pub(super) numbers: StringValueNumbers,
-    pub(super) marks: Marks,
+    pub(crate) presence: Presence,
+    pub(crate) index: MessageIndex,
+    pub(crate) sets: NestedSets,
+    pub(crate) numbers: StringValueNumbers,
+    pub(crate) marks: Marks,
     /// Lists of elements, the innermost last.
-    pub(super) work: Vec<u32>,
+    pub(crate) work: Vec<u32>,
     /// Name id of each name test of the plan at hand.
-    pub(super) resolved: Vec<NameId>,
+    pub(crate) resolved: Vec<NameId>,
     /// A string-value of several text nodes.
-    pub(super) value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 /// Entries of a list that are kept for the next message.
@@ -46,7 +46,7 @@ impl PostProcessor {
 
 /// A set of elements that is emptied by counting up.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     now: u32,
     marked: Vec<u32>,
 }
@@ -81,7 +81,7 @@ impl Marks {
 
 /// `number()` of string-values.
 #[derive(Debug, Default)]
-pub(super) struct StringValueNumbers {
+pub(crate) struct StringValueNumbers {
     long: LongNumbers,
     pieces: Vec<u8>,
 }

@@ -7,14 +7,14 @@ use crate::query::ast::Operator;
 
 /// A place in the text of a plan, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TextRange {
+pub(crate) struct TextRange {
     pub start: u32,
     pub end: u32,
 }
 
 /// What a value is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Compare {
+pub(crate) enum Compare {
     /// That it is there.
     Exists,
     /// `= 'literal'`: the same characters.
@@ -31,7 +31,7 @@ pub(super) enum Compare {
 
 /// `left op right` by IEEE 754: NaN satisfies `!=` and nothing else.
 #[inline]
-pub(super) fn compare_numbers(operator: Operator, left: f64, right: f64) -> bool {
+pub(crate) fn compare_numbers(operator: Operator, left: f64, right: f64) -> bool {
     match operator {
         Operator::Eq => left == right,
         Operator::Ne => left != right,
@@ -46,13 +46,13 @@ pub(super) fn compare_numbers(operator: Operator, left: f64, right: f64) -> bool
 }
 
 /// XML white space.
-pub(super) fn is_blank(byte: u8) -> bool {
+pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// Recognises a number that arrives in pieces, to turn away early what is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NumberScan {
+pub(crate) enum NumberScan {
     Start,
     Minus,
     Digits,

@@ -34,30 +34,30 @@ const AXES: [Axis; 3] = [Axis::Child, Axis::Descendant, Axis::DescendantOrSelf];
 impl Plan {
     /// Every condition is local and at a place that follows from the end.
     #[inline]
-    pub(super) fn is_direct(&self) -> bool {
+    pub(crate) fn is_direct(&self) -> bool {
         self.words[0] & IS_DIRECT != 0
     }
 
     /// Some position is looked up in the ordinals of the message.
     #[inline]
-    pub(super) fn has_ordinals(&self) -> bool {
+    pub(crate) fn has_ordinals(&self) -> bool {
         self.words[0] & HAS_ORDINALS != 0
     }
 
     /// The checks of the main path, from its end towards the root.
     #[inline]
-    pub(super) fn main(&self) -> Slice {
+    pub(crate) fn main(&self) -> Slice {
         let checks = (self.words[2] - self.words[1]) / CHECK as u32;
         Slice { start: self.words[6], end: checks }
     }
 
     #[inline]
-    pub(super) fn test_count(&self) -> u32 {
+    pub(crate) fn test_count(&self) -> u32 {
         (self.words[1] - HEADER as u32) / TEST as u32
     }
 
     #[inline]
-    pub(super) fn test(&self, number: u32) -> (Named, Test) {
+    pub(crate) fn test(&self, number: u32) -> (Named, Test) {
         let [kind, high, low, start, middle, end] = self.record(HEADER as u32, number);
         let named = if kind & 1 == 0 { Named::Element } else { Named::Attribute };
         let first = TextRange { start, end: middle };
@@ -71,7 +71,7 @@ impl Plan {
     }
 
     #[inline]
-    pub(super) fn check(&self, number: u32) -> Check {
+    pub(crate) fn check(&self, number: u32) -> Check {
         let [kind, argument, test, start, end] = self.record(self.words[1], number);
         let reach = match kind >> 1 {
             0 => Reach::Up(argument),
@@ -86,7 +86,7 @@ impl Plan {
     }
 
     #[inline]
-    pub(super) fn operation(&self, number: u32) -> Operation {
+    pub(crate) fn operation(&self, number: u32) -> Operation {
         let [kind, argument, first, second] = self.record(self.words[2], number);
         let slice = Slice { start: first, end: second };
         let range = TextRange { start: first, end: second };
@@ -114,12 +114,12 @@ impl Plan {
     }
 
     #[inline]
-    pub(super) fn position(&self, number: u32) -> (Operator, f64) {
+    pub(crate) fn position(&self, number: u32) -> (Operator, f64) {
         let [operator, high, low] = self.record(self.words[3], number);
         (OPERATORS[operator as usize], f64::from_bits(join(high, low)))
     }
 
-    pub(super) fn nested(&self, number: u32) -> NestedPath {
+    pub(crate) fn nested(&self, number: u32) -> NestedPath {
         let [checks_start, axis_and_length, key_start, key_end, high, low] =
             self.record(self.words[4], number);
         NestedPath {
@@ -132,7 +132,7 @@ impl Plan {
 
     /// The bytes (valid UTF-8) of a text.
     #[inline]
-    pub(super) fn text(&self, range: TextRange) -> &[u8] {
+    pub(crate) fn text(&self, range: TextRange) -> &[u8] {
         let text: &[u8] = bytemuck::cast_slice(&self.words[self.words[5] as usize..]);
         &text[range.start as usize..range.end as usize]
     }
@@ -146,7 +146,7 @@ impl Plan {
 }
 
 /// Lays out a plan; `main` are the last checks.
-pub(super) fn lay_out(arrays: &Arrays, main: Slice, is_direct: bool) -> Box<[u32]> {
+pub(crate) fn lay_out(arrays: &Arrays, main: Slice, is_direct: bool) -> Box<[u32]> {
     let mut words = vec![0; HEADER];
     words[0] = if is_direct { IS_DIRECT } else { 0 };
     arrays.tests.iter().for_each(|test| words.extend(test_words(test)));

@@ -6,6 +6,8 @@
 
 use super::{Nfa, PlanId, QueryNumber, StateId, plan_of};
 use crate::conditions::Plan;
+use crate::content::anchoring::anchored_len;
+use crate::content::nested_paths::NestedPaths;
 use crate::query::ast::{Axis, Step};
 use crate::query::canonical_text;
 use crate::symbols::{Class, EPSILON, STAR, Symbol, SymbolTable};
@@ -57,11 +59,20 @@ pub struct GrowingNfa {
     terminals: Vec<u32>,
     /// Per query: the next one that ends at the same place.
     next_query: Vec<QueryNumber>,
+    /// None in the automaton of the nested paths themselves, which keeps all that there are.
+    nested: Option<Box<NestedPaths>>,
     buffer: String,
 }
 
 impl Default for GrowingNfa {
     fn default() -> Self {
+        GrowingNfa { nested: Some(Box::default()), ..GrowingNfa::of_nested_paths() }
+    }
+}
+
+impl GrowingNfa {
+    /// An empty automaton that does not gather the nested paths of its queries.
+    pub fn of_nested_paths() -> Self {
         GrowingNfa {
             symbols: SymbolTable::default(),
             states: vec![State { parent: END, symbol: EPSILON, first_query: END, first_plan: END }],
@@ -70,12 +81,11 @@ impl Default for GrowingNfa {
             plan_index: HashTable::new(),
             terminals: Vec::new(),
             next_query: Vec::new(),
+            nested: None,
             buffer: String::new(),
         }
     }
-}
 
-impl GrowingNfa {
     /// Number of queries that have been inserted.
     pub fn len(&self) -> usize {
         self.terminals.len()
@@ -95,8 +105,8 @@ impl GrowingNfa {
     /// one more for a query with predicates. Source: paper 003, section 3.2.2.
     pub fn insert(&mut self, steps: &[Step<'_>]) -> QueryNumber {
         let mut state = 0;
-        let mut is_plan = false;
-        for step in steps {
+        let kept = anchored_len(steps);
+        for step in &steps[..kept] {
             if step.axis != Axis::Child {
                 state = self.child(state, EPSILON);
             }
@@ -106,14 +116,20 @@ impl GrowingNfa {
                 self.buffer = buffer;
                 state = self.child(state, symbol);
             }
-            is_plan |= !step.stages.is_empty();
         }
+        let is_plan = steps.iter().any(|step| !step.stages.is_empty());
         let terminal = if is_plan {
             let mut buffer = std::mem::take(&mut self.buffer);
             buffer.clear();
             canonical_text(steps, &mut buffer);
+            let plan_count = self.plans.len();
             let plan = self.intern_plan(state, &buffer);
             self.buffer = buffer;
+            if plan_count < self.plans.len()
+                && let Some(nested) = &mut self.nested
+            {
+                nested.add_query(steps, kept);
+            }
             Terminal::Plan(plan)
         } else {
             Terminal::State(state)
@@ -258,6 +274,10 @@ impl Nfa for GrowingNfa {
     fn plan(&self, plan: PlanId) -> &Plan {
         let entry = &self.plans[plan as usize];
         entry.compiled.get_or_init(|| plan_of(&entry.text))
+    }
+
+    fn nested_paths(&self) -> Option<&NestedPaths> {
+        self.nested.as_deref().filter(|nested| nested.len() > 0)
     }
 
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {

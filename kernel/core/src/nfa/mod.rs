@@ -16,6 +16,8 @@ pub mod frozen;
 pub mod growing;
 
 use crate::conditions::Plan;
+use crate::content::anchoring::anchored;
+use crate::content::nested_paths::NestedPaths;
 use crate::query::{Namespaces, compile};
 use crate::symbols::{Class, SymbolTable};
 use std::ops::Range;
@@ -53,6 +55,16 @@ pub trait Nfa {
     /// The conditions of a plan, compiled when first asked for.
     fn plan(&self, plan: PlanId) -> &Plan;
 
+    /// Calls `f` with the conditions of a plan, which need not be kept.
+    fn with_plan<T>(&self, plan: PlanId, f: impl FnOnce(&Plan) -> T) -> T {
+        f(self.plan(plan))
+    }
+
+    /// The nested paths of all plans; none if no plan has any.
+    fn nested_paths(&self) -> Option<&NestedPaths> {
+        None
+    }
+
     /// Adds the numbers of the queries that share a plan.
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>);
 
@@ -68,5 +80,5 @@ pub trait Nfa {
 /// Panics if the text is not one: it was when the query was registered.
 pub(crate) fn plan_of(text: &str) -> Plan {
     let steps = compile(text, Namespaces::NONE).expect("plans are kept in canonical text");
-    Plan::compile(&steps)
+    Plan::compile(&anchored(steps))
 }

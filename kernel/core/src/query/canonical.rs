@@ -198,7 +198,5 @@ fn operator_text(operator: Operator) -> &'static str {
         Operator::Ge => ">=",
         Operator::StartsWith => "starts-with",
         Operator::Contains => "contains",
-        Operator::StartsWith => "starts-with",
-        Operator::Contains => "contains",
     }
 }

@@ -7,8 +7,11 @@ pub mod build;
 pub mod format;
 
 use crate::conditions::Plan;
+use crate::content::anchoring::anchored_len;
+use crate::content::nested_paths::NestedPaths;
 use crate::nfa::frozen::{FrozenNfa, PlanRecord, PlanSpan, StateRecord};
 use crate::nfa::{Nfa, PlanId, QueryNumber, StateId, plan_of};
+use crate::query::{Namespaces, compile};
 use crate::symbols::{Class, SymbolTable};
 use format::{FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
 use std::collections::BTreeMap;
@@ -38,6 +41,7 @@ pub struct Snapshot {
     namespaces: Vec<NamespaceMap>,
     /// Plans that have been needed so far.
     plans: OnceLock<Box<[OnceLock<Plan>]>>,
+    nested: OnceLock<NestedPaths>,
 }
 
 impl Snapshot {
@@ -66,7 +70,7 @@ impl Snapshot {
         if symbols.len() != crate::symbols::FIRST_NAME as usize + offsets.len() - 1 {
             return Err(FormatError::Damaged("a symbol occurs twice"));
         }
-        Ok(Snapshot { file, symbols, namespaces, plans: OnceLock::new() })
+        Ok(Snapshot { file, symbols, namespaces, plans: OnceLock::new(), nested: OnceLock::new() })
     }
 
     /// Number of queries.
@@ -130,6 +134,22 @@ impl Snapshot {
         SnapshotNfa { arrays: frozen(&self.file), snapshot: self }
     }
 
+    /// The nested paths of all plans. Cost: the first time, a microsecond or two a plan that has any.
+    fn nested_paths(&self) -> &NestedPaths {
+        self.nested.get_or_init(|| {
+            let mut nested = NestedPaths::default();
+            for plan in 0..self.file.array::<PlanRecord>(Tag::PlanRecords).len() as PlanId {
+                let text = self.plan_text(plan);
+                if may_have_nested_paths(text) {
+                    let steps = compile(text, Namespaces::NONE);
+                    let steps = steps.expect("plans are kept in canonical text");
+                    nested.add_query(&steps, anchored_len(&steps));
+                }
+            }
+            nested
+        })
+    }
+
     /// Canonical text of a plan.
     pub fn plan_text(&self, plan: PlanId) -> &str {
         text_at(&self.file, Tag::PlanOffsets, Tag::PlanTexts, plan)
@@ -185,6 +205,15 @@ impl Nfa for SnapshotNfa<'_> {
         slots[plan as usize].get_or_init(|| plan_of(self.snapshot.plan_text(plan)))
     }
 
+    fn with_plan<T>(&self, plan: PlanId, f: impl FnOnce(&Plan) -> T) -> T {
+        f(&plan_of(self.snapshot.plan_text(plan)))
+    }
+
+    fn nested_paths(&self) -> Option<&NestedPaths> {
+        let nested = self.snapshot.nested_paths();
+        (nested.len() > 0).then_some(nested)
+    }
+
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
         let plan = self.arrays.plans[plan as usize];
         ranges.push(plan.first_query..plan.first_query + plan.query_count);
@@ -197,6 +226,14 @@ impl Nfa for SnapshotNfa<'_> {
     fn plan_count(&self) -> usize {
         self.arrays.plans.len()
     }
+}
+
+/// Whether a plan can have nested paths, or conditions between two `//`, which become nested paths.
+fn may_have_nested_paths(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let opens_nested = |at: usize| !matches!(bytes.get(at + 1), Some(b'@'));
+    memchr::memchr_iter(b'[', bytes).any(opens_nested)
+        || memchr::memmem::find_iter(bytes, b"//").nth(1).is_some()
 }
 
 /// The queries of any checked file, of either kind, in the order of the file.

@@ -1,0 +1,384 @@
+//! Conditions on the values of one element, each distinct one once: *atoms*.
+//!
+//! An atom is a subject (an attribute, the text nodes, the string-value, a position) and a
+//! comparison. Those that a value can look up (equality, `starts-with`, existence) are found from the
+//! value: one hash look-up gives the atoms that it satisfies, whatever number there are. The others
+//! are tried where a query needs them.
+//!
+//! Atoms are numbered as they come and never forgotten by a worker's cache before that is dropped.
+
+use crate::conditions::value::number;
+use crate::names::{NameTable, hash_name};
+use hashbrown::HashTable;
+use memchr::memmem;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Number of an atom.
+pub type AtomId = u32;
+/// Number of a subject.
+pub type SubjectId = u32;
+
+/// The text nodes of an element.
+pub const TEXT: SubjectId = 0;
+/// The string-value of an element.
+pub const VALUE: SubjectId = 1;
+/// Its position among its siblings.
+pub const ORDINAL_OF_ANY: SubjectId = 2;
+/// Its position among its siblings of the same name.
+pub const ORDINAL_OF_NAME: SubjectId = 3;
+const FIRST_ATTRIBUTE: SubjectId = 4;
+/// No query asks for an attribute of that name.
+pub const NO_SUBJECT: SubjectId = u32::MAX;
+
+/// What kinds of values a subject has; one bit each in a set of kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Attributes.
+    Attribute = 0,
+    /// Text nodes.
+    Text = 1,
+    /// String-values.
+    Value = 2,
+    /// Positions.
+    Ordinal = 3,
+}
+
+/// All kinds, in the order of their bits.
+pub const KINDS: [Kind; 4] = [Kind::Attribute, Kind::Text, Kind::Value, Kind::Ordinal];
+
+/// The kind of a subject.
+pub fn kind_of(subject: SubjectId) -> Kind {
+    match subject {
+        TEXT => Kind::Text,
+        VALUE => Kind::Value,
+        ORDINAL_OF_ANY | ORDINAL_OF_NAME => Kind::Ordinal,
+        _ => Kind::Attribute,
+    }
+}
+
+/// How a number is compared with a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+}
+
+/// What a value is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// That it is there.
+    Exists,
+    /// `= 'literal'`
+    Is(Box<[u8]>),
+    /// `!= 'literal'`
+    IsNot(Box<[u8]>),
+    /// `starts-with`
+    StartsWith(Box<[u8]>),
+    /// `contains`
+    Contains(Box<[u8]>),
+    /// `= number`
+    Equals(f64),
+    /// `!= number`; also true of what is no number.
+    Differs(f64),
+    /// `< <= > >=`
+    Ordered(Order, f64),
+}
+
+impl Ask {
+    /// Whether a string satisfies it.
+    pub fn holds(&self, value: &[u8]) -> bool {
+        match self {
+            Ask::Exists => true,
+            Ask::Is(literal) => value == &**literal,
+            Ask::IsNot(literal) => value != &**literal,
+            Ask::StartsWith(literal) => value.starts_with(literal),
+            Ask::Contains(literal) => memmem::find(value, literal).is_some(),
+            Ask::Equals(_) | Ask::Differs(_) | Ask::Ordered(..) => self.holds_number(number(value)),
+        }
+    }
+
+    /// Whether a number satisfies it; only for comparisons with numbers.
+    pub fn holds_number(&self, value: f64) -> bool {
+        match *self {
+            Ask::Equals(constant) => value == constant,
+            Ask::Differs(constant) => value != constant,
+            Ask::Ordered(Order::Below, constant) => value < constant,
+            Ask::Ordered(Order::AtMost, constant) => value <= constant,
+            Ask::Ordered(Order::Above, constant) => value > constant,
+            Ask::Ordered(Order::AtLeast, constant) => value >= constant,
+            _ => false,
+        }
+    }
+
+    /// Whether it compares numbers.
+    pub fn is_numeric(&self) -> bool {
+        matches!(self, Ask::Equals(_) | Ask::Differs(_) | Ask::Ordered(..))
+    }
+
+    /// Whether [`Atoms::satisfied`] finds it.
+    pub fn is_found(&self) -> bool {
+        !matches!(self, Ask::IsNot(_) | Ask::Differs(_) | Ask::Ordered(..))
+    }
+}
+
+/// A condition on one value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atom {
+    /// What is looked at.
+    pub subject: SubjectId,
+    /// What it is asked for.
+    pub ask: Ask,
+}
+
+/// What the atoms of one subject are found by.
+#[derive(Debug, Default)]
+struct Found {
+    exists: Option<AtomId>,
+    strings: HashTable<AtomId>,
+    string_len_max: usize,
+    numbers: FxHashMap<u64, AtomId>,
+    prefixes: HashTable<AtomId>,
+    /// Lengths of the prefixes, ascending.
+    prefix_lens: Vec<usize>,
+    contained: Vec<AtomId>,
+}
+
+/// The atoms of one automaton.
+#[derive(Debug)]
+pub struct Atoms {
+    atoms: Vec<Atom>,
+    /// Elements that satisfied each atom, since the worker began.
+    hits: Vec<u32>,
+    index: HashTable<AtomId>,
+    /// Per subject.
+    found: Vec<Found>,
+    /// Attribute names of the subjects from [`FIRST_ATTRIBUTE`] on: (hash, URI, local name).
+    attributes: Vec<(u64, Box<str>, Box<str>)>,
+    attribute_index: HashTable<SubjectId>,
+    /// Subject of each name of the messages.
+    subject_of_name: Vec<SubjectId>,
+    names_generation: u64,
+    memory: usize,
+    /// Drawn once: nobody can register literals that are made to collide.
+    seed: u64,
+}
+
+impl Default for Atoms {
+    fn default() -> Self {
+        Atoms {
+            atoms: Vec::new(),
+            hits: Vec::new(),
+            index: HashTable::new(),
+            found: (0..FIRST_ATTRIBUTE).map(|_| Found::default()).collect(),
+            attributes: Vec::new(),
+            attribute_index: HashTable::new(),
+            subject_of_name: Vec::new(),
+            names_generation: 0,
+            memory: 0,
+            seed: RandomState::new().hash_one(0),
+        }
+    }
+}
+
+impl Atoms {
+    /// An atom.
+    pub fn get(&self, atom: AtomId) -> &Atom {
+        &self.atoms[atom as usize]
+    }
+
+    /// Number of atoms.
+    pub fn len(&self) -> usize {
+        self.atoms.len()
+    }
+
+    /// Bytes held, roughly.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// How many elements have satisfied an atom that is found by its value.
+    pub fn hits(&self, atom: AtomId) -> u32 {
+        self.hits[atom as usize]
+    }
+
+    /// The subject of an attribute name, new or known.
+    pub fn attribute(&mut self, uri: &str, local: &str) -> SubjectId {
+        let hash = hash_name(uri, local);
+        let attributes = &self.attributes;
+        let name_of = |subject: SubjectId| &attributes[(subject - FIRST_ATTRIBUTE) as usize];
+        let known = self.attribute_index.find(hash, |&subject| {
+            let (_, known_uri, known_local) = name_of(subject);
+            **known_uri == *uri && **known_local == *local
+        });
+        if let Some(&known) = known {
+            return known;
+        }
+        let subject = self.found.len() as SubjectId;
+        self.found.push(Found::default());
+        self.attributes.push((hash, uri.into(), local.into()));
+        let attributes = &self.attributes;
+        self.attribute_index.insert_unique(hash, subject, |&subject| {
+            attributes[(subject - FIRST_ATTRIBUTE) as usize].0
+        });
+        self.subject_of_name.clear();
+        subject
+    }
+
+    /// The number of an atom, new or known.
+    pub fn intern(&mut self, atom: Atom) -> AtomId {
+        let seed = self.seed;
+        let hash = hash_atom(&atom, seed);
+        let atoms = &self.atoms;
+        if let Some(&known) = self.index.find(hash, |&known| atoms[known as usize] == atom) {
+            return known;
+        }
+        let id = self.atoms.len() as AtomId;
+        self.memory += 120;
+        self.atoms.push(atom);
+        self.hits.push(0);
+        let atoms = &self.atoms;
+        self.index.insert_unique(hash, id, |&id| hash_atom(&atoms[id as usize], seed));
+        self.add_to_found(id);
+        id
+    }
+
+    fn add_to_found(&mut self, id: AtomId) {
+        let atoms = &self.atoms;
+        let atom = &atoms[id as usize];
+        let seed = self.seed;
+        let literal_hash = |&id: &AtomId| match &atoms[id as usize].ask {
+            Ask::Is(literal) | Ask::StartsWith(literal) => xxh3_64_with_seed(literal, seed),
+            _ => 0,
+        };
+        let found = &mut self.found[atom.subject as usize];
+        match &atom.ask {
+            Ask::Exists => found.exists = Some(id),
+            Ask::Is(literal) => {
+                found.string_len_max = found.string_len_max.max(literal.len());
+                found.strings.insert_unique(xxh3_64_with_seed(literal, seed), id, literal_hash);
+                self.memory += literal.len() + 8;
+            }
+            Ask::StartsWith(literal) => {
+                if let Err(at) = found.prefix_lens.binary_search(&literal.len()) {
+                    found.prefix_lens.insert(at, literal.len());
+                }
+                found.prefixes.insert_unique(xxh3_64_with_seed(literal, seed), id, literal_hash);
+                self.memory += literal.len() + 8;
+            }
+            Ask::Contains(literal) => {
+                found.contained.push(id);
+                self.memory += literal.len() + 4;
+            }
+            Ask::Equals(constant) => {
+                found.numbers.insert(positive_zero(*constant).to_bits(), id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Learns the names that have come since the last time. Cost: the new names.
+    pub fn learn_names(&mut self, names: &NameTable) {
+        if self.names_generation != names.generation() {
+            self.subject_of_name.clear();
+            self.names_generation = names.generation();
+        }
+        for name in self.subject_of_name.len() as u32..names.len() as u32 {
+            let (hash, uri, local) = (names.hash(name), names.uri(name), names.local(name));
+            let subject = self.attribute_index.find(hash, |&subject| {
+                let (_, known_uri, known_local) =
+                    &self.attributes[(subject - FIRST_ATTRIBUTE) as usize];
+                **known_uri == *uri && **known_local == *local
+            });
+            self.subject_of_name.push(subject.copied().unwrap_or(NO_SUBJECT));
+        }
+    }
+
+    /// The subject of an attribute of a message, or [`NO_SUBJECT`]. Needs [`Atoms::learn_names`].
+    #[inline]
+    pub fn subject_of(&self, name: u32) -> SubjectId {
+        self.subject_of_name[name as usize]
+    }
+
+    /// Adds the atoms that a value satisfies, of those that are found by their value. Cost: a
+    /// look-up by string, one by number, one a length of prefix, a search a contained string.
+    pub fn satisfied(&self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
+        let found = &self.found[subject as usize];
+        out.extend(found.exists);
+        if !found.strings.is_empty() && value.len() <= found.string_len_max {
+            let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&id| {
+                matches!(&self.atoms[id as usize].ask, Ask::Is(literal) if **literal == *value)
+            });
+            out.extend(known);
+        }
+        if !found.numbers.is_empty() {
+            self.satisfied_by_number(subject, number(value), out);
+        }
+        for &length in found.prefix_lens.iter().take_while(|&&length| length <= value.len()) {
+            let prefix = &value[..length];
+            let known = found.prefixes.find(xxh3_64_with_seed(prefix, self.seed), |&id| {
+                matches!(&self.atoms[id as usize].ask, Ask::StartsWith(literal) if **literal == *prefix)
+            });
+            out.extend(known);
+        }
+        out.extend(found.contained.iter().filter(|&&id| self.atoms[id as usize].ask.holds(value)));
+    }
+
+    /// Adds the atom that asks for exactly this number.
+    pub fn satisfied_by_number(&self, subject: SubjectId, value: f64, out: &mut Vec<AtomId>) {
+        if !value.is_nan() {
+            let numbers = &self.found[subject as usize].numbers;
+            out.extend(numbers.get(&positive_zero(value).to_bits()));
+        }
+    }
+
+    /// Whether some atom of the subject asks for exactly a number.
+    pub fn has_numbers(&self, subject: SubjectId) -> bool {
+        !self.found[subject as usize].numbers.is_empty()
+    }
+
+    /// Whether some atom of the subject must see the characters of a value of so many bytes.
+    pub fn reads_text(&self, subject: SubjectId, bytes: usize) -> bool {
+        let found = &self.found[subject as usize];
+        let is_short = !found.strings.is_empty() && bytes <= found.string_len_max;
+        is_short || !found.prefix_lens.is_empty() || !found.contained.is_empty()
+    }
+
+    /// Counts that elements have satisfied atoms.
+    pub fn count(&mut self, satisfied: &[AtomId]) {
+        for &atom in satisfied {
+            let hits = &mut self.hits[atom as usize];
+            *hits = hits.saturating_add(1);
+        }
+    }
+}
+
+/// 0 and -0 are equal and have different bits.
+fn positive_zero(value: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value }
+}
+
+fn hash_atom(atom: &Atom, seed: u64) -> u64 {
+    let (tag, bytes, bits): (u64, &[u8], u64) = match &atom.ask {
+        Ask::Exists => (0, &[], 0),
+        Ask::Is(literal) => (1, literal, 0),
+        Ask::IsNot(literal) => (2, literal, 0),
+        Ask::StartsWith(literal) => (3, literal, 0),
+        Ask::Contains(literal) => (4, literal, 0),
+        Ask::Equals(constant) => (5, &[], constant.to_bits()),
+        Ask::Differs(constant) => (6, &[], constant.to_bits()),
+        Ask::Ordered(order, constant) => (7 + *order as u64, &[], constant.to_bits()),
+    };
+    let mut hasher = FxHasher::default();
+    hasher.write_u64(u64::from(atom.subject) << 8 | tag);
+    hasher.write_u64(bits);
+    hasher.write_u64(xxh3_64_with_seed(bytes, seed));
+    hasher.finish()
+}

@@ -1,0 +1,276 @@
+//! What is known about the values of one message: which atoms each element satisfies, computed for an
+//! element when first asked for and at most once.
+
+use super::atoms::{
+    Ask, AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
+    VALUE, kind_of,
+};
+use crate::conditions::PostProcessor;
+use crate::conditions::value::number;
+use crate::names::NameTable;
+use crate::tree::{Message, Span};
+use std::ops::Range;
+
+/// Where the atoms of one element stand in the list, if the stamp is that of now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    stamp: u32,
+    start: u32,
+    end: u32,
+}
+
+/// Memory for the facts of a message; reused from message to message.
+#[derive(Debug, Default)]
+pub struct Facts {
+    stamp: u32,
+    /// Per kind of value, per element.
+    entries: [Vec<Entry>; KINDS.len()],
+    list: Vec<AtomId>,
+    value: Vec<u8>,
+}
+
+/// The facts of one message, with what they are computed from.
+#[derive(Debug)]
+pub struct Look<'m, 'w> {
+    /// The message.
+    pub message: Message<'m>,
+    /// Its names.
+    pub names: &'m NameTable,
+    /// Ordinals and numbers of string-values.
+    pub post: &'w mut PostProcessor,
+    /// The atoms.
+    pub atoms: &'w mut Atoms,
+    /// What is known.
+    pub facts: &'w mut Facts,
+}
+
+impl Facts {
+    /// Forgets everything: a new message, or new atoms.
+    pub fn begin(&mut self) {
+        self.list.clear();
+        if self.stamp == u32::MAX {
+            self.entries.iter_mut().for_each(Vec::clear);
+            self.stamp = 0;
+        }
+        self.stamp += 1;
+    }
+}
+
+impl Look<'_, '_> {
+    /// The atoms of a kind that an element satisfies, of those that are found by their value.
+    #[inline]
+    pub fn satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {
+        let entries = &self.facts.entries[kind as usize];
+        match entries.get(element as usize) {
+            Some(entry) if entry.stamp == self.facts.stamp => entry.start..entry.end,
+            _ => self.find_satisfied(element, kind),
+        }
+    }
+
+    /// An atom of a list that [`Look::satisfied`] has given.
+    #[inline]
+    pub fn atom_at(&self, at: u32) -> AtomId {
+        self.facts.list[at as usize]
+    }
+
+    fn find_satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {
+        let tree = self.message.tree;
+        let mut list = std::mem::take(&mut self.facts.list);
+        let start = list.len();
+        match kind {
+            Kind::Attribute => {
+                let first = tree.attribute_start[element as usize] as usize;
+                let end = tree.attribute_start[element as usize + 1] as usize;
+                for at in first..end {
+                    let subject = self.atoms.subject_of(tree.attribute_name[at]);
+                    if subject != NO_SUBJECT {
+                        let value = self.message.bytes(tree.attribute_value[at]);
+                        self.atoms.satisfied(subject, value, &mut list);
+                    }
+                }
+            }
+            Kind::Text => {
+                each_text(self.message, element, |span| {
+                    self.atoms.satisfied(TEXT, self.message.bytes(span), &mut list);
+                });
+                list[start..].sort_unstable();
+                let mut kept = start;
+                for at in start..list.len() {
+                    if at == start || list[at] != list[kept - 1] {
+                        list[kept] = list[at];
+                        kept += 1;
+                    }
+                }
+                list.truncate(kept);
+            }
+            Kind::Value => self.find_satisfied_by_value(element, &mut list),
+            Kind::Ordinal => {
+                for subject in [ORDINAL_OF_ANY, ORDINAL_OF_NAME] {
+                    let ordinal = f64::from(self.ordinal(subject, element));
+                    self.atoms.satisfied_by_number(subject, ordinal, &mut list);
+                }
+            }
+        }
+        let range = start as u32..list.len() as u32;
+        self.atoms.count(&list[start..]);
+        self.facts.list = list;
+        let stamp = self.facts.stamp;
+        let entries = &mut self.facts.entries[kind as usize];
+        if entries.len() < tree.len() {
+            entries.resize(tree.len(), Entry::default());
+        }
+        entries[element as usize] = Entry { stamp, start: range.start, end: range.end };
+        range
+    }
+
+    fn find_satisfied_by_value(&mut self, element: u32, list: &mut Vec<AtomId>) {
+        let tree = self.message.tree;
+        let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
+        let spans = &tree.text_value[texts.start as usize..texts.end as usize];
+        if let [span] = spans {
+            return self.atoms.satisfied(VALUE, self.message.bytes(*span), list);
+        }
+        let length: usize = spans.iter().map(|span| span.len()).sum();
+        if self.atoms.reads_text(VALUE, length) {
+            let mut value = std::mem::take(&mut self.facts.value);
+            self.gather(spans, &mut value);
+            self.atoms.satisfied(VALUE, &value, list);
+            self.facts.value = value;
+        } else if self.atoms.has_numbers(VALUE) {
+            let value = self.post.numbers.of_texts(self.message, texts.start, texts.end);
+            self.atoms.satisfied_by_number(VALUE, value, list);
+        }
+    }
+
+    fn gather(&self, spans: &[Span], value: &mut Vec<u8>) {
+        value.clear();
+        spans.iter().for_each(|&span| value.extend_from_slice(self.message.bytes(span)));
+    }
+
+    fn ordinal(&mut self, subject: SubjectId, element: u32) -> u32 {
+        self.post.index.find_names(self.message.tree, self.names);
+        self.post.index.count_siblings(self.message.tree);
+        match subject {
+            ORDINAL_OF_ANY => self.post.index.ordinal_of_any(element),
+            _ => self.post.index.ordinal_of_name(element),
+        }
+    }
+
+    /// Whether an element satisfies an atom.
+    #[inline]
+    pub fn holds(&mut self, atom: AtomId, element: u32) -> bool {
+        let subject = self.atoms.get(atom).subject;
+        if kind_of(subject) == Kind::Attribute {
+            let ask = &self.atoms.get(atom).ask;
+            return self.attribute(subject, element).is_some_and(|value| ask.holds(value));
+        }
+        self.value_holds(atom, subject, element)
+    }
+
+    fn value_holds(&mut self, atom: AtomId, subject: SubjectId, element: u32) -> bool {
+        let message = self.message;
+        match subject {
+            TEXT => {
+                let ask = &self.atoms.get(atom).ask;
+                let mut holds = false;
+                each_text(message, element, |span| {
+                    holds = holds || ask.holds(message.bytes(span));
+                });
+                holds
+            }
+            VALUE => {
+                let tree = message.tree;
+                let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
+                let ask = &self.atoms.get(atom).ask;
+                if ask.is_numeric() {
+                    let value = self.post.numbers.of_texts(message, texts.start, texts.end);
+                    return self.atoms.get(atom).ask.holds_number(value);
+                }
+                let spans = &tree.text_value[texts.start as usize..texts.end as usize];
+                match (spans, ask) {
+                    ([span], ask) => ask.holds(message.bytes(*span)),
+                    (spans, Ask::Is(literal)) => is_concatenation(message, spans, literal),
+                    (spans, Ask::IsNot(literal)) => !is_concatenation(message, spans, literal),
+                    (spans, _) => {
+                        let mut value = std::mem::take(&mut self.facts.value);
+                        self.gather(spans, &mut value);
+                        let holds = self.atoms.get(atom).ask.holds(&value);
+                        self.facts.value = value;
+                        holds
+                    }
+                }
+            }
+            _ => {
+                let ordinal = f64::from(self.ordinal(subject, element));
+                self.atoms.get(atom).ask.holds_number(ordinal)
+            }
+        }
+    }
+
+    /// The value of an attribute.
+    #[inline]
+    fn attribute(&self, subject: SubjectId, element: u32) -> Option<&[u8]> {
+        let tree = self.message.tree;
+        let start = tree.attribute_start[element as usize] as usize;
+        let end = tree.attribute_start[element as usize + 1] as usize;
+        let at = tree.attribute_name[start..end]
+            .iter()
+            .position(|&name| self.atoms.subject_of(name) == subject)?;
+        Some(self.message.bytes(tree.attribute_value[start + at]))
+    }
+
+    /// The least and the greatest number among the values of a subject at an element.
+    pub fn numbers(&mut self, subject: SubjectId, element: u32) -> Option<(f64, f64)> {
+        let message = self.message;
+        let value = match subject {
+            TEXT => {
+                let mut range: Option<(f64, f64)> = None;
+                each_text(message, element, |span| {
+                    let value = number(message.bytes(span));
+                    if !value.is_nan() {
+                        let (low, high) = range.unwrap_or((value, value));
+                        range = Some((low.min(value), high.max(value)));
+                    }
+                });
+                return range;
+            }
+            VALUE => {
+                let tree = message.tree;
+                let (start, end) =
+                    (tree.text_start[element as usize], tree.text_end[element as usize]);
+                self.post.numbers.of_texts(message, start, end)
+            }
+            ORDINAL_OF_ANY | ORDINAL_OF_NAME => f64::from(self.ordinal(subject, element)),
+            _ => number(self.attribute(subject, element)?),
+        };
+        (!value.is_nan()).then_some((value, value))
+    }
+}
+
+/// The text nodes that are children of an element. Walks from child element to child element, so
+/// that text deeper down is stepped over.
+fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
+    let tree = message.tree;
+    let mut from = tree.text_start[element as usize];
+    let end = tree.text_end[element as usize];
+    let mut child = element + 1;
+    while from < end && child < tree.element_end[element as usize] {
+        let until = tree.text_start[child as usize];
+        tree.text_value[from as usize..until as usize].iter().for_each(|&span| f(span));
+        from = tree.text_end[child as usize];
+        child = tree.element_end[child as usize];
+    }
+    tree.text_value[from as usize..end as usize].iter().for_each(|&span| f(span));
+}
+
+/// Compares piece by piece. Cost: at most the length of the literal.
+fn is_concatenation(message: Message<'_>, spans: &[Span], literal: &[u8]) -> bool {
+    let mut rest = literal;
+    for &span in spans {
+        match rest.strip_prefix(message.bytes(span)) {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}

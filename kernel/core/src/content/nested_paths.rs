@@ -1,0 +1,102 @@
+//! The nested paths of an automaton's queries, each distinct one once, in an automaton of their own.
+//!
+//! A nested path is a query that is asked at an element instead of the document node: run from there, the
+//! automaton says which nested paths hold at the element, all of them at once. Nested paths inside
+//! nested paths are asked the same way, of elements further down.
+//!
+//! Source: paper 003, section 6: nested paths share the structures of the main ones.
+
+use super::anchoring::anchored;
+use super::program::is_programmable;
+use crate::conditions::Plan;
+use crate::conditions::compile::path_key;
+use crate::nfa::growing::GrowingNfa;
+use crate::nfa::{Nfa, QueryNumber};
+use crate::query::ast::{Condition, Step};
+use rustc_hash::FxHashMap;
+
+/// Nested paths, numbered in order of arrival.
+#[derive(Debug)]
+pub struct NestedPaths {
+    nfa: GrowingNfa,
+    /// None for a path whose positions need the lists of siblings.
+    numbers: FxHashMap<Box<str>, Option<QueryNumber>>,
+    /// Whether some nested path has nested paths itself.
+    is_deep: bool,
+}
+
+impl Default for NestedPaths {
+    fn default() -> Self {
+        NestedPaths {
+            nfa: GrowingNfa::of_nested_paths(),
+            numbers: FxHashMap::default(),
+            is_deep: false,
+        }
+    }
+}
+
+impl NestedPaths {
+    /// Adds the nested paths of a query, of which the automaton takes the first `kept` steps.
+    pub fn add_query(&mut self, steps: &[Step<'_>], kept: usize) {
+        if kept == steps.len() {
+            nested_of(steps).for_each(|nested| {
+                self.intern(nested);
+            });
+        } else {
+            let anchored = anchored(steps.to_vec());
+            nested_of(&anchored).for_each(|nested| {
+                self.intern(nested);
+            });
+        }
+    }
+
+    /// The automaton; its query numbers are those of the nested paths.
+    pub fn nfa(&self) -> &GrowingNfa {
+        &self.nfa
+    }
+
+    /// Number of nested paths.
+    pub fn len(&self) -> usize {
+        self.nfa.query_count()
+    }
+
+    /// Whether some nested path has nested paths itself.
+    pub fn is_deep(&self) -> bool {
+        self.is_deep
+    }
+
+    /// The number of a nested path by its key; none if it is not kept here.
+    pub fn find(&self, key: &str) -> Option<QueryNumber> {
+        self.numbers.get(key).copied().flatten()
+    }
+
+    /// Bytes held, roughly.
+    pub fn memory(&self) -> usize {
+        self.nfa.memory() + self.numbers.keys().map(|key| key.len() + 32).sum::<usize>()
+    }
+
+    fn intern(&mut self, steps: &[Step<'_>]) -> Option<QueryNumber> {
+        let key = path_key(steps);
+        if let Some(&known) = self.numbers.get(&*key) {
+            return known;
+        }
+        let anchored = anchored(steps.to_vec());
+        let mut is_kept = true;
+        for inner in nested_of(&anchored) {
+            is_kept &= self.intern(inner).is_some();
+            self.is_deep = true;
+        }
+        is_kept = is_kept && is_programmable(&Plan::compile(&anchored));
+        let number = is_kept.then(|| self.nfa.insert(steps));
+        self.numbers.insert(key.into(), number);
+        number
+    }
+}
+
+fn nested_of<'s, 'q>(steps: &'s [Step<'q>]) -> impl Iterator<Item = &'s [Step<'q>]> {
+    let conditions = steps.iter().flat_map(|step| &step.stages).flat_map(|stage| &stage.conditions);
+    conditions.filter_map(|condition| match condition {
+        Condition::Nested(nested) => Some(&**nested),
+        _ => None,
+    })
+}
