@@ -2,9 +2,9 @@
 //!
 //! Reading order: [`tree`] (what a message becomes), [`door`] (bytes to tree or refusal), [`query`]
 //! (text to normal form), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways of running
-//! it), [`conditions`] (predicates and nested paths), [`xpath`] (all of XPath 1.0), [`collect`] (query numbers), [`index`] and
-//! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the
-//! whole way of a message, of many).
+//! it), [`conditions`] (predicates and nested paths), [`xpath`] (all of XPath 1.0, on its own),
+//! [`collect`] (query numbers), [`index`] and [`snapshot`] (queries that change, queries that do
+//! not), [`matcher`] and [`batch`] (the whole way of a message, of many).
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
@@ -12,7 +12,6 @@ compile_error!("snapshots are little-endian arrays that are used where they lie"
 pub mod batch;
 pub mod collect;
 pub mod conditions;
-pub mod content;
 pub mod dfa;
 pub mod door;
 pub mod index;

@@ -44,6 +44,15 @@ impl Span {
     }
 }
 
+/// What a comment or processing instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkupKind {
+    /// `<!-- content -->`
+    Comment,
+    /// `<?target content?>`
+    Instruction,
+}
+
 /// The columns of one message; reused from message to message.
 #[derive(Debug, Default)]
 pub struct MessageTree {
@@ -71,6 +80,37 @@ pub struct MessageTree {
     pub text_parent: Vec<u32>,
     /// Content of each text node, line ends normalised, references expanded.
     pub text_value: Vec<Span>,
+    /// Whether the columns from here on are kept; they are empty otherwise. Paths over elements,
+    /// attributes and text do without; some expressions need them.
+    pub is_full: bool,
+    /// Kind of each comment or processing instruction, in document order; those of the prolog and
+    /// those after the root element are among them, those of a document type declaration are not.
+    pub markup_kind: Vec<MarkupKind>,
+    /// Element that each of them is a child of, [`NONE`] outside the root element.
+    pub markup_parent: Vec<u32>,
+    /// Number of text nodes before each of them.
+    pub markup_texts_before: Vec<u32>,
+    /// Target of each processing instruction; empty for comments.
+    pub markup_target: Vec<Span>,
+    /// Content of each of them.
+    pub markup_content: Vec<Span>,
+    /// Number of comments and instructions before each element.
+    pub markup_start: Vec<u32>,
+    /// The same for the end of each element, so that those inside it are
+    /// `markup_start[e]..markup_end[e]`.
+    pub markup_end: Vec<u32>,
+    /// Prefix of each element as written, empty if it has none.
+    pub prefix: Vec<Span>,
+    /// Prefix of each attribute as written, empty if it has none.
+    pub attribute_prefix: Vec<Span>,
+    /// First namespace declaration of each element, with one entry more, as `attribute_start`.
+    pub declaration_start: Vec<u32>,
+    /// Prefix that each declaration binds; empty for the default namespace.
+    pub declaration_prefix: Vec<Span>,
+    /// Namespace it binds the prefix to; empty for `xmlns=""`.
+    pub declaration_uri: Vec<Span>,
+    /// Attributes that the document type declaration says are of type ID, ascending.
+    pub id_attribute: Vec<u32>,
     /// UTF-8 text of a message that came in another encoding; empty when the message was UTF-8.
     pub decoded: String,
     /// Values that differ from the text they came from.
@@ -101,6 +141,19 @@ impl MessageTree {
         self.attribute_value.clear();
         self.text_parent.clear();
         self.text_value.clear();
+        self.markup_kind.clear();
+        self.markup_parent.clear();
+        self.markup_texts_before.clear();
+        self.markup_target.clear();
+        self.markup_content.clear();
+        self.markup_start.clear();
+        self.markup_end.clear();
+        self.prefix.clear();
+        self.attribute_prefix.clear();
+        self.declaration_start.clear();
+        self.declaration_prefix.clear();
+        self.declaration_uri.clear();
+        self.id_attribute.clear();
         self.decoded.clear();
         self.scratch.clear();
     }

@@ -108,7 +108,7 @@ pub(super) fn is_char(c: char) -> bool {
 }
 
 /// Production 4, without the colon.
-pub(super) fn is_ncname_start(c: char) -> bool {
+pub(crate) fn is_ncname_start(c: char) -> bool {
     matches!(c,
         'A'..='Z' | '_' | 'a'..='z'
         | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
@@ -118,7 +118,7 @@ pub(super) fn is_ncname_start(c: char) -> bool {
 }
 
 /// Production 4a, without the colon.
-pub(super) fn is_ncname_char(c: char) -> bool {
+pub(crate) fn is_ncname_char(c: char) -> bool {
     is_ncname_start(c)
         || matches!(c,
             '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')

@@ -17,7 +17,8 @@
 //! # Ok::<(), pathcast_core::door::Refusal>(())
 //! ```
 //!
-//! What it does not do: validate, keep comments and instructions, resolve relative references.
+//! What it does not do: validate, resolve relative references, keep comments, instructions and
+//! prefixes unless it is asked to ([`Door::keep_full_tree`]).
 
 #![forbid(unsafe_code)]
 
@@ -40,6 +41,7 @@ mod scan;
 mod text;
 mod value;
 
+pub(crate) use chars::{is_ncname_char, is_ncname_start};
 pub use limits::{DtdPolicy, Limits};
 pub use refusal::{Code, Param, Refusal};
 
@@ -59,6 +61,7 @@ pub struct Door {
     names: NameTable,
     tree: MessageTree,
     memory: Memory,
+    keeps_full_tree: bool,
 }
 
 /// What the door gives for a message it lets in.
@@ -84,7 +87,15 @@ impl Door {
             names: NameTable::default(),
             tree: MessageTree::default(),
             memory: Memory::new(),
+            keeps_full_tree: false,
         }
+    }
+
+    /// Keeps, from the next message on, what only some expressions ask for: comments,
+    /// instructions, prefixes, namespace declarations and declared ids
+    /// ([`crate::tree::MessageTree::is_full`]).
+    pub fn keep_full_tree(&mut self, keeps: bool) {
+        self.keeps_full_tree = keeps;
     }
 
     /// The limits it enforces.
@@ -130,6 +141,7 @@ impl Door {
             self.tree = MessageTree::default();
         }
         self.tree.clear();
+        self.tree.is_full = self.keeps_full_tree;
         self.memory.open.clear();
         self.memory.prefixed.clear();
         if self.names.len() > NAMES_KEPT_MAX || self.names.text_bytes() > NAME_BYTES_KEPT_MAX {

@@ -1,0 +1,273 @@
+//! An expression as an arena: what the evaluator walks.
+//!
+//! Every sub-expression has a number; lists (operands, arguments, predicates) are ranges of one
+//! vector. Abbreviations and predicates that are numbers are gone: a predicate `[n]` is
+//! `[position() = n]` here, so that every predicate is asked for its truth.
+
+use super::functions::Function;
+
+/// Number of a sub-expression.
+pub(super) type ExprId = u32;
+
+/// A run of [`Arena::lists`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct List {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl List {
+    pub fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// A run of [`Arena::text`], in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TextRange {
+    pub start: u32,
+    pub end: u32,
+}
+
+/// Comparison operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Comparison {
+    /// The operator with its operands exchanged.
+    pub fn flipped(self) -> Self {
+        match self {
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Le => Comparison::Ge,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Ge => Comparison::Le,
+            same => same,
+        }
+    }
+
+    /// By IEEE 754: NaN satisfies `!=` and nothing else.
+    pub fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Comparison::Eq => left == right,
+            Comparison::Ne => left != right,
+            Comparison::Lt => left < right,
+            Comparison::Le => left <= right,
+            Comparison::Gt => left > right,
+            Comparison::Ge => left >= right,
+        }
+    }
+}
+
+/// Operator on two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+/// The thirteen axes (XPath 1.0, 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axis {
+    Ancestor,
+    AncestorOrSelf,
+    Attribute,
+    Child,
+    Descendant,
+    DescendantOrSelf,
+    Following,
+    FollowingSibling,
+    Namespace,
+    Parent,
+    Preceding,
+    PrecedingSibling,
+    SelfAxis,
+}
+
+impl Axis {
+    /// The axis of a name.
+    pub fn of_name(name: &str) -> Option<Axis> {
+        Some(match name {
+            "ancestor" => Axis::Ancestor,
+            "ancestor-or-self" => Axis::AncestorOrSelf,
+            "attribute" => Axis::Attribute,
+            "child" => Axis::Child,
+            "descendant" => Axis::Descendant,
+            "descendant-or-self" => Axis::DescendantOrSelf,
+            "following" => Axis::Following,
+            "following-sibling" => Axis::FollowingSibling,
+            "namespace" => Axis::Namespace,
+            "parent" => Axis::Parent,
+            "preceding" => Axis::Preceding,
+            "preceding-sibling" => Axis::PrecedingSibling,
+            "self" => Axis::SelfAxis,
+            _ => return None,
+        })
+    }
+
+    /// Whether different context nodes have no node of the axis in common.
+    pub fn is_disjoint(self) -> bool {
+        matches!(self, Axis::Attribute | Axis::Child | Axis::Namespace | Axis::SelfAxis)
+    }
+}
+
+/// What a node must be (XPath 1.0, 2.3). The principal node type depends on the axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeTest {
+    /// `*`: any node of the principal type.
+    Any,
+    /// `name`, `Q{uri}name`; `hash` is the [`crate::names::hash_name`] of it.
+    Name { uri: TextRange, local: TextRange, hash: u64 },
+    /// `Q{uri}*`
+    AnyIn { uri: TextRange },
+    /// `*:name`
+    AnyNamespace { local: TextRange },
+    /// `node()`
+    Node,
+    /// The document node or an element: what `node()` comes to where only nodes with children or
+    /// attributes lead on. Not in the language.
+    Container,
+    /// `text()`
+    Text,
+    /// `comment()`
+    Comment,
+    /// `processing-instruction()`, `processing-instruction('target')`
+    Instruction(Option<TextRange>),
+}
+
+impl NodeTest {
+    /// Whether comments or instructions can pass on an axis that has them.
+    pub fn sees_markup(self) -> bool {
+        matches!(self, NodeTest::Node | NodeTest::Comment | NodeTest::Instruction(_))
+    }
+}
+
+/// A location step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub axis: Axis,
+    pub test: NodeTest,
+    /// Number of the test among those of the expression: its place in the table of known names.
+    pub test_number: u32,
+    pub predicates: List,
+    /// Some predicate asks for position or size, which count per context node.
+    pub is_positional: bool,
+    /// The first predicate is `[n]`, n a positive whole number.
+    pub nth: Option<u32>,
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start {
+    Context,
+    Root,
+    /// `(expression)[predicates]`; positions count in document order.
+    Filter {
+        set: ExprId,
+        predicates: List,
+    },
+}
+
+/// A sub-expression.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expr {
+    Number(f64),
+    Literal(TextRange),
+    Or(List),
+    And(List),
+    Compare(Comparison, ExprId, ExprId),
+    Calculate(Arithmetic, ExprId, ExprId),
+    Negate(ExprId),
+    Union(List),
+    /// `steps` is a run of [`Arena::steps`].
+    Path {
+        start: Start,
+        steps: List,
+    },
+    Call(Function, List),
+}
+
+/// Type of a sub-expression; known before evaluation, as there are no variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Boolean,
+    Number,
+    String,
+    Nodes,
+}
+
+/// Which parts of the context a sub-expression depends on.
+pub(super) mod depends {
+    pub const NODE: u8 = 1;
+    pub const POSITION: u8 = 2;
+    pub const SIZE: u8 = 4;
+    pub const PLACE: u8 = POSITION | SIZE;
+}
+
+/// Whether the value of a sub-expression is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memo {
+    /// It is evaluated at most once for any context, or as cheaply as it is looked up.
+    No,
+    /// It does not depend on the context: kept once, in this slot.
+    Once(u32),
+    /// It depends on the context node: kept for every node, in this slot.
+    PerNode(u32),
+}
+
+/// What is known about a sub-expression.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub kind: Kind,
+    pub depends: u8,
+    pub memo: Memo,
+}
+
+/// One expression.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arena {
+    pub exprs: Vec<Expr>,
+    /// One entry per entry of `exprs`.
+    pub facts: Vec<Facts>,
+    pub lists: Vec<ExprId>,
+    pub steps: Vec<Step>,
+    /// Literals and names.
+    pub text: String,
+    /// Number of slots for kept values.
+    pub slots: u32,
+}
+
+impl Arena {
+    pub fn text(&self, range: TextRange) -> &str {
+        &self.text[range.start as usize..range.end as usize]
+    }
+
+    pub fn list(&self, list: List) -> &[ExprId] {
+        &self.lists[list.start as usize..list.end as usize]
+    }
+
+    pub fn steps(&self, list: List) -> &[Step] {
+        &self.steps[list.start as usize..list.end as usize]
+    }
+
+    pub fn kind(&self, id: ExprId) -> Kind {
+        self.facts[id as usize].kind
+    }
+
+    pub fn depends(&self, id: ExprId) -> u8 {
+        self.facts[id as usize].depends
+    }
+}

@@ -1,0 +1,127 @@
+//! Values that are kept for the length of one evaluation.
+
+use super::document::Node;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::ops::Range;
+
+/// Positions up to which truth values are kept in arrays.
+const DENSE_MAX: u32 = 1 << 16;
+/// Memory that is kept from one evaluation to the next, in entries.
+const KEPT_MAX: usize = 1 << 16;
+
+/// A kept value; texts and node-sets lie in the store.
+#[derive(Clone, Debug)]
+enum Kept {
+    Boolean(bool),
+    Number(f64),
+    Text(Range<usize>),
+    Nodes(Range<usize>),
+}
+
+/// Which value: slot and context node ([`Node::ROOT`] for what does not depend on it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub slot: u32,
+    pub node: Node,
+}
+
+/// The store; keeps its memory.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    positions: u32,
+    /// Per slot and position: 0 unknown, 1 false, 2 true.
+    truths: Vec<Vec<u8>>,
+    others: HashMap<Place, Kept, FxBuildHasher>,
+    text: Vec<u8>,
+    nodes: Vec<Node>,
+}
+
+impl Store {
+    /// Forgets everything; `slots` values may be kept now, for so many positions.
+    pub fn begin(&mut self, slots: u32, positions: u32) {
+        if self.others.capacity() > KEPT_MAX
+            || self.nodes.capacity() > KEPT_MAX
+            || self.text.capacity() > KEPT_MAX * 16
+        {
+            *self = Store::default();
+        }
+        self.positions = positions;
+        for truths in &mut self.truths {
+            truths.clear();
+        }
+        if self.truths.len() < slots as usize {
+            self.truths.resize(slots as usize, Vec::new());
+        }
+        if !self.others.is_empty() {
+            self.others.clear();
+        }
+        self.text.clear();
+        self.nodes.clear();
+    }
+
+    fn is_dense(&self, place: Place) -> bool {
+        self.positions <= DENSE_MAX && place.node.is_main()
+    }
+
+    pub fn boolean(&self, place: Place) -> Option<bool> {
+        if self.is_dense(place) {
+            let truths = &self.truths[place.slot as usize];
+            return match truths.get(place.node.position() as usize) {
+                None | Some(0) => None,
+                Some(&truth) => Some(truth == 2),
+            };
+        }
+        match self.others.get(&place) {
+            Some(Kept::Boolean(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub fn keep_boolean(&mut self, place: Place, value: bool) {
+        if self.is_dense(place) {
+            let truths = &mut self.truths[place.slot as usize];
+            truths.resize(self.positions as usize, 0);
+            truths[place.node.position() as usize] = 1 + u8::from(value);
+        } else {
+            self.others.insert(place, Kept::Boolean(value));
+        }
+    }
+
+    pub fn number(&self, place: Place) -> Option<f64> {
+        match self.others.get(&place) {
+            Some(Kept::Number(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub fn keep_number(&mut self, place: Place, value: f64) {
+        self.others.insert(place, Kept::Number(value));
+    }
+
+    pub fn text(&self, place: Place) -> Option<&[u8]> {
+        match self.others.get(&place) {
+            Some(Kept::Text(range)) => Some(&self.text[range.clone()]),
+            _ => None,
+        }
+    }
+
+    pub fn keep_text(&mut self, place: Place, value: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(value);
+        self.others.insert(place, Kept::Text(start..self.text.len()));
+    }
+
+    pub fn nodes(&self, place: Place) -> Option<&[Node]> {
+        match self.others.get(&place) {
+            Some(Kept::Nodes(range)) => Some(&self.nodes[range.clone()]),
+            _ => None,
+        }
+    }
+
+    pub fn keep_nodes(&mut self, place: Place, value: &[Node]) {
+        let start = self.nodes.len();
+        self.nodes.extend_from_slice(value);
+        self.others.insert(place, Kept::Nodes(start..self.nodes.len()));
+    }
+}

@@ -1,0 +1,64 @@
+//! Steps that say the same with less work.
+//!
+//! `//a` is `descendant-or-self::node()/child::a`; where no position counts, that is
+//! `descendant::a`, and where one does, only nodes that have children need to be looked at.
+
+use super::ast::{Axis, NodeTest, Start, Step};
+
+/// Rewrites the steps of a path.
+pub(super) fn simplify_steps(steps: &mut Vec<Step>, start: Start) {
+    drop_self_steps(steps, start);
+    let mut at = 0;
+    while at + 1 < steps.len() {
+        let next = steps[at + 1];
+        if !is_bare(&steps[at], Axis::DescendantOrSelf) {
+            at += 1;
+            continue;
+        }
+        match (merged_axis(next.axis), next.is_positional) {
+            (Some(axis), false) => {
+                steps[at + 1].axis = axis;
+                steps.remove(at);
+                // The step may now join the one before it.
+                at = at.saturating_sub(1);
+            }
+            _ => {
+                if leads_from_containers_only(next.axis) {
+                    steps[at].test = NodeTest::Container;
+                }
+                at += 1;
+            }
+        }
+    }
+}
+
+/// `self::node()` says nothing but in a path that has nothing else.
+fn drop_self_steps(steps: &mut Vec<Step>, start: Start) {
+    let is_alone = steps.len() == 1 && matches!(start, Start::Context);
+    if is_alone {
+        return;
+    }
+    let first = steps.first().copied();
+    steps.retain(|step| !is_bare(step, Axis::SelfAxis));
+    if steps.is_empty() && matches!(start, Start::Context) {
+        steps.extend(first);
+    }
+}
+
+fn is_bare(step: &Step, axis: Axis) -> bool {
+    step.axis == axis && step.test == NodeTest::Node && step.predicates.is_empty()
+}
+
+/// The axis that `descendant-or-self::node()` followed by this axis is.
+fn merged_axis(axis: Axis) -> Option<Axis> {
+    match axis {
+        Axis::Child | Axis::Descendant => Some(Axis::Descendant),
+        Axis::DescendantOrSelf | Axis::SelfAxis => Some(Axis::DescendantOrSelf),
+        _ => None,
+    }
+}
+
+/// Whether only the document node and elements have nodes on this axis.
+pub(super) fn leads_from_containers_only(axis: Axis) -> bool {
+    matches!(axis, Axis::Attribute | Axis::Child | Axis::Descendant | Axis::Namespace)
+}
