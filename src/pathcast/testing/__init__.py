@@ -1,7 +1,8 @@
 """Generators, strategies, oracles and asserts for tests of Pathcast and of what is built on it.
 
 - `random_message`, `random_query`, `random_query_for`, `rewritten`, `random_history`,
-  `random_split`: from a seed.
+  `random_split`: from a seed. `random_expression`: over all of XPath 1.0. `random_family`,
+  `random_valued_message`: many conditions at a place.
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
 - `lxml_matches`: lxml's opinion (needs `lxml`). `oracle_matches`: the oracle's.
 - `assert_same_matches`: fails with what differs.
@@ -25,7 +26,9 @@ from pathcast.reference.oracle import is_satisfied
 from pathcast.testing.alphabet import ALPHABET, ALPHABET_WITH_NAMESPACES, Alphabet
 from pathcast.testing.asserts import assert_same_matches
 from pathcast.testing.batches import random_split
+from pathcast.testing.content import FamilyShape, random_family, random_valued_message
 from pathcast.testing.engines import ENGINES, missing_reason
+from pathcast.testing.expression_text import ExpressionShape, random_expression
 from pathcast.testing.histories import (
     UNREADABLE,
     Compact,
@@ -50,6 +53,8 @@ __all__ = [
     "VALUES",
     "Alphabet",
     "Compact",
+    "ExpressionShape",
+    "FamilyShape",
     "Freeze",
     "HistoryStep",
     "LxmlQuery",
@@ -64,11 +69,14 @@ __all__ = [
     "missing_reason",
     "number_differs",
     "oracle_matches",
+    "random_expression",
+    "random_family",
     "random_history",
     "random_message",
     "random_query",
     "random_query_for",
     "random_split",
+    "random_valued_message",
     "rewritten",
 ]
 

@@ -30,12 +30,15 @@ class MessageShape:
         children_max: Children of an element, text not counted.
         has_odd_values: Whether values occur that libxml2 and XPath 1.0 read differently.
         has_dtd: Whether an internal subset with entities may occur.
+        has_markup: Whether comments and processing instructions stand between elements, too, and
+            `xml:lang` and attributes `i` of the type ID (`i1`, `i2`, ...) occur.
     """
 
     depth_max: int = 5
     children_max: int = 3
     has_odd_values: bool = False
     has_dtd: bool = True
+    has_markup: bool = False
 
 
 def random_message(
@@ -51,12 +54,22 @@ class _Writer:
         self.alphabet = alphabet
         self.shape = shape
         self.has_entity = shape.has_dtd and random.randrange(8) == 0
+        self.ids: int | None = None
 
     def message(self) -> str:
         random = self.random
+        has_ids = self.shape.has_markup and self.shape.has_dtd and random.randrange(10) == 0
+        self.has_entity = self.has_entity and not has_ids
+        self.ids = 0 if has_ids else None
         root, body = self.element(self.shape.depth_max, is_root=True)
         prolog = random.choice(("", "", '<?xml version="1.0"?>', "<!-- a -->\n", "<?p i?>"))
-        if self.has_entity:
+        if self.shape.has_markup and random.randrange(4) == 0:
+            prolog += self.markup() + self.markup()
+        if has_ids:
+            names = random.sample(self.alphabet.elements, 2)
+            declared = "".join(f"<!ATTLIST {name} i ID #IMPLIED>" for name in names)
+            prolog += f"<!DOCTYPE {root} [{declared}]>"
+        elif self.has_entity:
             prolog += f'<!DOCTYPE {root} [<!ENTITY e "{self.entity_text()}"><!ENTITY f "2">]>'
         return prolog + body + random.choice(("", "\n", "<!-- z -->"))
 
@@ -77,6 +90,8 @@ class _Writer:
                 if random.randrange(4) == 0:
                     parts.append(self.text())
                 parts.append(self.element(depth - 1)[1])
+                if self.shape.has_markup and random.randrange(5) == 0:
+                    parts.append(self.markup())
             if random.randrange(4) == 0:
                 parts.append(self.text())
             content = "".join(parts)
@@ -102,6 +117,11 @@ class _Writer:
     def attributes(self) -> str:
         random, alphabet = self.random, self.alphabet
         text = ""
+        if self.shape.has_markup and random.randrange(6) == 0:
+            text = f' xml:lang="{random.choice(("en", "en-US", "de", ""))}"'
+        if self.ids is not None and random.randrange(2):
+            self.ids += 1
+            text += f' i="i{self.ids}"'
         for name in alphabet.attributes:
             if random.randrange(3) == 0:
                 text += f" {name}={self.quoted(self.value())}"
@@ -109,6 +129,9 @@ class _Writer:
                 prefix = random.choice(tuple(alphabet.namespaces))
                 text += f" {prefix}:{name}={self.quoted(self.value())}"
         return text
+
+    def markup(self) -> str:
+        return self.random.choice(("<!--u-->", "<!-- 2 -->", "<?p 1?>", "<?q?>", "<?p  u v ?>"))
 
     def quoted(self, value: str) -> str:
         return quoteattr(value, {"\n": "&#10;", "é": self.random.choice(("é", "&#233;"))})
