@@ -12,6 +12,7 @@ compile_error!("snapshots are little-endian arrays that are used where they lie"
 pub mod batch;
 pub mod collect;
 pub mod conditions;
+pub mod content;
 pub mod dfa;
 pub mod door;
 pub mod index;
