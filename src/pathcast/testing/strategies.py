@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pathcast.query import normalise
 from pathcast.testing.alphabet import ALPHABET, Alphabet
 from pathcast.testing.batches import random_split
+from pathcast.testing.expression_text import ExpressionShape, random_expression
 from pathcast.testing.histories import HistoryStep, random_history
 from pathcast.testing.message_text import MessageShape, random_message
 from pathcast.testing.query_text import QueryShape, random_query, rewritten
@@ -45,6 +46,13 @@ def queries(
 ) -> st.SearchStrategy[str]:
     """Queries of the evaluated language."""
     return st.randoms().map(lambda random: random_query(random, alphabet, shape))
+
+
+def expressions(
+    alphabet: Alphabet = ALPHABET, shape: ExpressionShape | None = None
+) -> st.SearchStrategy[str]:
+    """Queries over all of XPath 1.0."""
+    return st.randoms().map(lambda random: random_expression(random, alphabet, shape))
 
 
 def notations(
