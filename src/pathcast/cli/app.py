@@ -14,6 +14,7 @@ from pathcast.cli.doctor import distribution_version, doctor
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.explain import explain
 from pathcast.cli.generate import build_generate
+from pathcast.cli.lint import LINT_EPILOG, lint_queries
 from pathcast.cli.match import match
 from pathcast.cli.run import run
 
@@ -31,6 +32,7 @@ def build_app() -> typer.Typer:
     app.callback()(_options)
     for command in (match, explain, check, run, demo, bench, doctor):
         app.command(epilog=EXIT_CODES_HELP)(guarded(command))
+    app.command("lint", epilog=LINT_EPILOG)(guarded(lint_queries))
     app.add_typer(build_generate(), name="generate")
     return app
 

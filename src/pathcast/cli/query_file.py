@@ -29,10 +29,12 @@ class QueryLine(NamedTuple):
     Attributes:
         line: Number of the line, from 1.
         query: The query.
+        column: Where the query's text begins in the line, in characters from 1.
     """
 
     line: int
     query: Query
+    column: int = 1
 
 
 class QueryFault(NamedTuple):
@@ -61,10 +63,12 @@ def query_lines(lines: Iterable[str]) -> Iterator[QueryLine]:
         if not text or text.startswith("#"):
             continue
         query_id, tab, query = text.partition("\t")
+        # What is left after the query's text is stripped stands at the end of the line.
+        column = len(line.rstrip()) - len((query if tab else text).lstrip()) + 1
         if tab:
-            yield QueryLine(number, Query(query_id.strip(), query.strip()))
+            yield QueryLine(number, Query(query_id.strip(), query.strip()), column)
         else:
-            yield QueryLine(number, Query(str(number), text))
+            yield QueryLine(number, Query(str(number), text), column)
 
 
 def read_query_file(path: Path) -> list[QueryLine]:

@@ -1,0 +1,45 @@
+"""Lint: what is likely wrong with standing queries, found before a message is missed.
+
+Example:
+    >>> from pathcast import Query
+    >>> from pathcast.lint import lint, structure_of_sample
+    >>> from pathcast.message import parse_message
+    >>> sample = [parse_message(b"<nitf xmlns='urn:n'><tobject type='news'/></nitf>")]
+    >>> report = lint([Query("q1", "/nitf/tobject")], sample=sample)
+    >>> for finding in report.findings:
+    ...     print(finding.code, finding.message)
+    ...     print(finding.fix, "|", finding.replacement.text)
+    PL103 `nitf` is in namespace urn:n in the sample, not in none as in the query (2 such names)
+    bind p to urn:n, or make that the default element namespace | p:nitf/p:tobject
+
+It decides nothing about a query: what it finds can be meant. docs/lint.md has an example of each
+code.
+"""
+
+from __future__ import annotations
+
+from pathcast.lint.findings import (
+    CODES,
+    SEVERITIES,
+    Code,
+    Finding,
+    LintReport,
+    Replacement,
+    Severity,
+)
+from pathcast.lint.linter import lint
+from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sample
+
+__all__ = [
+    "CODES",
+    "SEVERITIES",
+    "Code",
+    "Finding",
+    "LintReport",
+    "Replacement",
+    "Severity",
+    "Structure",
+    "lint",
+    "structure_of_dtd",
+    "structure_of_sample",
+]

@@ -1,0 +1,433 @@
+"""Conditions that cannot hold, always hold, or say again what was said.
+
+Looks at the query alone: comparisons of one value that exclude each other (`[@a='x' and @a='y']`),
+positions that do not exist (`[0]`), orders of what is no number (`[@a < 'b']`), strings that stand
+where a condition is meant (`['@a']`), `not` of what was asked for.
+
+Example:
+    >>> from pathcast.query import parse
+    >>> from pathcast.query.notation import Notation
+    >>> from pathcast.query.static import resolve
+    >>> text = "//a[@n < 3 and @n > 5]"
+    >>> for issue in condition_issues(resolve(parse(text), text, {}), Notation()):
+    ...     print(issue.truth, issue.offset, issue.reason)
+    never 15 `@n>5` and `@n<3` exclude each other
+
+Several nodes are not one value: `[b='x' and b='y']` holds where there are two `b`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from pathcast.query.atoms import COMPARISONS, Atom, atom_of, constant_of
+from pathcast.query.implication import (
+    always_holds,
+    always_holds_for_count,
+    can_hold,
+    can_hold_for_count,
+    holds_for_number,
+    implies,
+    number_of,
+)
+from pathcast.query.normal import Comparison, Constant, Operator
+from pathcast.query.notation import Notation
+from pathcast.query.static import Kind, kind_of
+from pathcast.query.syntax import (
+    Axis,
+    BinaryExpr,
+    BinaryOperator,
+    Expr,
+    FilterExpr,
+    FunctionCall,
+    LocationPath,
+    NameTest,
+    PathExpr,
+    Predicate,
+    Step,
+    UnaryExpr,
+)
+from pathcast.query.syntax import Literal as StringLiteral
+from pathcast.query.syntax import Number as NumberLiteral
+
+Truth: TypeAlias = Literal["never", "always", "implied"]
+"""never: no node passes; always: every node does; implied: another condition says it already."""
+
+_COUNTS: Final = {"position": 1, "last": 1, "count": 0, "string-length": 0}
+"""Functions that give whole numbers, and the least of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionIssue:
+    """A condition whose truth does not depend on the message.
+
+    Attributes:
+        truth: What it is.
+        offset: Where it stands.
+        reason: Why, as the beginning of a sentence.
+        is_decisive: Whether the query as a whole cannot hold because of it.
+    """
+
+    truth: Truth
+    offset: int
+    reason: str
+    is_decisive: bool
+
+
+def condition_issues(expr: Expr, notation: Notation) -> list[ConditionIssue]:
+    """The conditions of a resolved query whose truth is known before any message.
+
+    Cost: linear in the query, but for conjunctions, whose members are compared with each other.
+    """
+    walk = _Walk(notation)
+    walk.expression(expr, is_decisive=True)
+    return sorted(walk.issues, key=lambda issue: issue.offset)
+
+
+@dataclass(slots=True)
+class _Conjunction:
+    """What must hold together of one node.
+
+    Attributes:
+        values: Operand (as text) with one value -> its comparisons.
+        counts: Operand that is a whole number -> its comparisons.
+        asked: Conditions and operands that must be there, as text.
+        denied: What stands in `not(...)`, as text.
+        single_from: The predicate that leaves one node at most; None if there is none.
+    """
+
+    values: dict[str, list[Atom]] = field(default_factory=dict)
+    counts: dict[str, list[Atom]] = field(default_factory=dict)
+    asked: dict[str, Expr] = field(default_factory=dict)
+    denied: dict[str, Expr] = field(default_factory=dict)
+    single_from: str | None = None
+
+
+class _Walk:
+    def __init__(self, notation: Notation) -> None:
+        self.notation = notation
+        self.issues: list[ConditionIssue] = []
+
+    def say(self, truth: Truth, expr: Expr, reason: str, is_decisive: bool) -> None:
+        self.issues.append(ConditionIssue(truth, expr.offset, reason, is_decisive))
+
+    # Everything that holds conditions.
+
+    def expression(self, expr: Expr, *, is_decisive: bool) -> None:
+        """An expression whose truth, if it is one, is asked for."""
+        if kind_of(expr) is Kind.BOOLEAN:
+            self.conjunction([(expr, "")], _Conjunction(), is_decisive)
+        else:
+            self.inside(expr, is_decisive=is_decisive)
+
+    def inside(self, expr: Expr, *, is_decisive: bool) -> None:
+        """What stands in an expression whose own truth is not in question."""
+        match expr:
+            case LocationPath(steps=steps):
+                self.steps(steps, is_decisive)
+            case PathExpr(start=start, steps=steps):
+                self.inside(start, is_decisive=is_decisive)
+                self.steps(steps, is_decisive)
+            case FilterExpr(primary=primary, predicates=predicates):
+                self.inside(primary, is_decisive=is_decisive)
+                self.predicates(predicates, is_decisive)
+            case BinaryExpr(operators=operators, operands=operands):
+                is_union = operators[0] is BinaryOperator.UNION
+                for operand in operands:
+                    self.inside(operand, is_decisive=is_decisive and not is_union)
+            case UnaryExpr(operand=operand):
+                self.inside(operand, is_decisive=False)
+            case FunctionCall(arguments=arguments):
+                for argument in arguments:
+                    self.inside(argument, is_decisive=False)
+            case _:
+                pass
+
+    def steps(self, steps: Sequence[Step], is_decisive: bool) -> None:
+        for step in steps:
+            self.predicates(step.predicates, is_decisive)
+
+    def predicates(self, predicates: Sequence[Predicate], is_decisive: bool) -> None:
+        found = _Conjunction()
+        for number, predicate in enumerate(predicates):
+            expr = predicate.expr
+            # A position counts in the list that the predicate before has left.
+            scope = f"#{number}"
+            if kind_of(expr) is Kind.NUMBER:
+                self.position(expr, scope, found, is_decisive)
+            else:
+                self.conjunction([(expr, scope)], found, is_decisive)
+
+    def position(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
+        """A predicate that is a number."""
+        constant = constant_of(expr)
+        if not isinstance(constant, float):
+            self.inside(expr, is_decisive=False)
+            return
+        at = [(Operator.EQ, constant)]
+        if not can_hold_for_count(at, least=1):
+            reason = f"`[{self.notation.expr(expr)}]`: positions are whole numbers from 1 on"
+            self.say("never", expr, reason, is_decisive)
+        elif found.single_from is not None and constant != 1.0:
+            reason = f"`[{self.notation.expr(expr)}]`: the position before leaves one node at most"
+            self.say("never", expr, reason, is_decisive)
+        found.single_from = found.single_from or scope
+
+    # Conditions that must hold together.
+
+    def conjunction(
+        self, parts: Sequence[tuple[Expr, str]], found: _Conjunction, is_decisive: bool
+    ) -> None:
+        waiting = list(reversed(parts))
+        while waiting:
+            expr, scope = waiting.pop()
+            if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
+                waiting.extend((operand, scope) for operand in reversed(expr.operands))
+                continue
+            self.conjunct(expr, scope, found, is_decisive)
+
+    def conjunct(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
+        own = self.own_truth(expr)
+        if own is not None:
+            self.say(own[0], expr, own[1], is_decisive)
+            return
+        match expr:
+            case BinaryExpr(operators=(BinaryOperator.OR, *_)):
+                self.disjunction(expr)
+            case FunctionCall(name="not", arguments=(inner,)):
+                self.expression(inner, is_decisive=False)
+                self.deny(inner, scope, found, is_decisive)
+            case FunctionCall(name="boolean", arguments=(inner,)):
+                self.conjunct(inner, scope, found, is_decisive)
+            case _:
+                self.inside(expr, is_decisive=is_decisive)
+                self.ask(expr, scope, found, is_decisive)
+
+    def disjunction(self, expr: BinaryExpr) -> None:
+        texts: dict[str, Expr] = {}
+        excluded: dict[str, Constant] = {}
+        for operand in expr.operands:
+            self.expression(operand, is_decisive=False)
+            text = self.notation.expr(operand)
+            opposite = text[4:-1] if text.startswith("not(") else f"not({text})"
+            if opposite in texts:
+                self.say("always", operand, f"`{text}` or its opposite holds", False)
+            elif text in texts:
+                self.say("implied", operand, f"`{text}` is said twice", False)
+            texts[text] = operand
+            atom = atom_of(operand)
+            if atom is None or atom.compare.operator is not Operator.NE:
+                continue
+            if not _is_single(atom.operand):
+                continue
+            name = self.notation.expr(atom.operand)
+            other = excluded.setdefault(name, atom.compare.constant)
+            if other != atom.compare.constant:
+                reason = f"`{name}` always differs from one of the two; `and` may be meant"
+                self.say("always", operand, reason, False)
+
+    def ask(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
+        text = self.notation.expr(expr)
+        if _depends_on_list(text):
+            text += scope
+        shown = self.notation.expr(expr)
+        if text in found.asked:
+            self.say("implied", expr, f"`{shown}` is said twice", False)
+            return
+        atom = atom_of(expr)
+        named = {text: expr}
+        if atom is not None and kind_of(atom.operand) is Kind.NODE_SET and _asks(atom):
+            named[self.notation.expr(atom.operand)] = expr
+        for name in named:
+            if name in found.denied:
+                reason = f"`{shown}` and `not({name.partition('#')[0]})` exclude each other"
+                self.say("never", expr, reason, is_decisive)
+                return
+        found.asked |= named
+        if atom is not None:
+            self.compare(atom, scope, found, is_decisive)
+
+    def deny(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
+        text = self.notation.expr(expr)
+        if _depends_on_list(text):
+            text += scope
+        if text in found.asked:
+            asked = self.notation.expr(found.asked[text])
+            reason = f"`{asked}` and `not({self.notation.expr(expr)})` exclude each other"
+            self.say("never", expr, reason, is_decisive)
+        found.denied[text] = expr
+
+    def compare(self, atom: Atom, scope: str, found: _Conjunction, is_decisive: bool) -> None:
+        """One more comparison of a value that others may have been made of."""
+        name = self.notation.expr(atom.operand)
+        least = _least(atom.operand)
+        if least is not None:
+            is_position = name == "position()"
+            if is_position and found.single_from not in (None, scope):
+                self.after_position(atom, is_decisive)
+            key = name + scope if _depends_on_list(name) else name
+            same = found.counts.setdefault(key, [])
+            self.among(
+                atom,
+                same,
+                is_decisive,
+                lambda compares: can_hold_for_count(_for_counts(compares), least=least),
+            )
+            if is_position and atom.compare.operator is Operator.EQ:
+                found.single_from = found.single_from or scope
+        elif _is_single(atom.operand) or atom.is_call:
+            # A function looks at the first of several nodes, which is one value.
+            kind = "" if _is_single(atom.operand) else "first "
+            same = found.values.setdefault(kind + name, [])
+            self.among(atom, same, is_decisive, can_hold)
+
+    def after_position(self, atom: Atom, is_decisive: bool) -> None:
+        compares = [Comparison(Operator.EQ, 1.0), atom.compare]
+        if not can_hold_for_count(_for_counts(compares), least=1):
+            shown = self.notation.expr(atom.expr)
+            reason = f"`{shown}`: the position before leaves one node at most"
+            self.say("never", atom.expr, reason, is_decisive)
+
+    def among(
+        self,
+        atom: Atom,
+        same: list[Atom],
+        is_decisive: bool,
+        can: Callable[[list[Comparison]], bool],
+    ) -> None:
+        """Compares a comparison with others of the same value."""
+        shown = self.notation.expr(atom.expr)
+        before = [other.compare for other in same]
+        if not can([*before, atom.compare]):
+            pair = next((one for one in same if not can([one.compare, atom.compare])), None)
+            others = "the others" if pair is None else f"`{self.notation.expr(pair.expr)}`"
+            self.say("never", atom.expr, f"`{shown}` and {others} exclude each other", is_decisive)
+            return
+        stronger = next((one for one in same if implies([one.compare], atom.compare)), None)
+        weaker = next((one for one in same if implies([atom.compare], one.compare)), None)
+        if stronger is not None:
+            reason = f"`{shown}` follows from `{self.notation.expr(stronger.expr)}`"
+            self.say("implied", atom.expr, reason, False)
+        elif weaker is not None:
+            reason = f"`{self.notation.expr(weaker.expr)}` follows from `{shown}`"
+            self.say("implied", weaker.expr, reason, False)
+        same.append(atom)
+
+    # What one condition says of itself.
+
+    def own_truth(self, expr: Expr) -> tuple[Truth, str] | None:
+        """The truth of a condition that does not depend on anything; with the reason."""
+        shown = self.notation.expr(expr)
+        match expr:
+            case StringLiteral(value=value):
+                hint = f"; `{value}` without quotes may be meant" if value else ""
+                return _always_if(value != ""), f"a string is true unless it is empty{hint}"
+            case NumberLiteral(value=value):
+                return _always_if(value != 0.0), "a number is true here unless it is 0"
+            case FunctionCall(name=("position" | "last")):
+                return "always", f"`{shown}` is a number from 1 on, which is true"
+            case FunctionCall(name="true"):
+                return "always", "`true()` always holds"
+            case FunctionCall(name="false"):
+                return "never", "`false()` never holds"
+        atom = atom_of(expr)
+        if atom is not None:
+            return self.truth_of_atom(atom)
+        if isinstance(expr, BinaryExpr) and expr.operators[0] in COMPARISONS:
+            return self.truth_of_comparison(expr)
+        return None
+
+    def truth_of_atom(self, atom: Atom) -> tuple[Truth, str] | None:
+        shown, compare = self.notation.expr(atom.expr), atom.compare
+        operator, constant = compare.operator, compare.constant
+        is_order = operator not in (Operator.EQ, Operator.NE) and not atom.is_call
+        if is_order and isinstance(constant, str) and math.isnan(number_of(constant)):
+            return "never", f"`{shown}`: `{operator.value}` compares numbers, and this is none"
+        least = _least(atom.operand)
+        if least is not None:
+            name = self.notation.expr(atom.operand)
+            [(_, number)] = _for_counts([compare])
+            if not can_hold_for_count([(operator, number)], least=least):
+                return "never", f"`{shown}`: `{name}` is a whole number from {least} on"
+            if always_holds_for_count(operator, number, least=least):
+                return "always", f"`{shown}`: `{name}` is a whole number from {least} on"
+        if kind_of(atom.operand) is Kind.STRING and not can_hold([compare]):
+            return "never", f"`{shown}` holds for no string"
+        if atom.is_call and always_holds(compare):
+            return "always", f"`{shown}`: every string has the empty one in it"
+        return None
+
+    def truth_of_comparison(self, expr: BinaryExpr) -> tuple[Truth, str] | None:
+        """Comparisons of constants, and of a value with itself."""
+        if len(expr.operators) > 1:
+            return None
+        left, right = expr.operands
+        operator = COMPARISONS[expr.operators[0]]
+        left_constant, right_constant = constant_of(left), constant_of(right)
+        shown = self.notation.expr(expr)
+        if left_constant is not None and right_constant is not None:
+            is_true = _compare_constants(left_constant, right_constant, operator)
+            return _always_if(is_true), f"`{shown}` is constant"
+        is_same = self.notation.expr(left) == self.notation.expr(right)
+        if is_same and _is_single(left) and operator in (Operator.NE, Operator.LT, Operator.GT):
+            # Only NaN differs from itself, and a string does not.
+            if operator is Operator.NE and kind_of(left) is Kind.NUMBER:
+                return None
+            return "never", f"`{shown}` compares a value with itself"
+        return None
+
+
+def _always_if(condition: bool) -> Truth:
+    return "always" if condition else "never"
+
+
+def _compare_constants(left: Constant, right: Constant, operator: Operator) -> bool:
+    if isinstance(left, str) and isinstance(right, str):
+        if operator is Operator.EQ:
+            return left == right
+        if operator is Operator.NE:
+            return left != right
+    return holds_for_number(_number(left), operator, _number(right))
+
+
+def _number(constant: Constant) -> float:
+    return constant if isinstance(constant, float) else number_of(constant)
+
+
+def _for_counts(compares: Sequence[Comparison]) -> list[tuple[Operator, float]]:
+    return [(compare.operator, _number(compare.constant)) for compare in compares]
+
+
+def _asks(atom: Atom) -> bool:
+    """Whether a comparison of nodes asks for one of them to be there."""
+    return not atom.is_call or atom.compare.constant != ""
+
+
+def _least(operand: Expr) -> int | None:
+    """The least that a whole number can be; None if it is no whole number."""
+    return _COUNTS.get(operand.name) if isinstance(operand, FunctionCall) else None
+
+
+def _is_single(expr: Expr) -> bool:
+    """Whether an expression has one value for a node, not one for each of several nodes."""
+    if kind_of(expr) is not Kind.NODE_SET:
+        return kind_of(expr) is not Kind.BOOLEAN
+    if not isinstance(expr, LocationPath) or expr.is_absolute:
+        return False
+    return all(_gives_one(step) for step in expr.steps)
+
+
+def _gives_one(step: Step) -> bool:
+    test = step.test
+    if step.axis in (Axis.SELF, Axis.PARENT):
+        return True
+    is_named = isinstance(test, NameTest) and test.local != "*" and test.prefix != "*"
+    return step.axis is Axis.ATTRIBUTE and is_named
+
+
+def _depends_on_list(text: str) -> bool:
+    """Whether an expression may ask for its place in a list, which each predicate has anew."""
+    return "position()" in text or "last()" in text

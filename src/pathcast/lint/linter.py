@@ -1,0 +1,304 @@
+"""Lint: what is likely wrong with standing queries, before any message is missed.
+
+Example:
+    >>> from pathcast.model import Query
+    >>> from pathcast.schema import parse_dtd
+    >>> graph = parse_dtd("<!ELEMENT nitf (tobject*)><!ELEMENT tobject EMPTY>")
+    >>> for finding in lint([Query("q1", "//tobjct[@x='1' and @x='2']")], dtd=graph).findings:
+    ...     print(finding.code, finding.offset, finding.message)
+    PL101 2 no element of the DTD is called `tobjct`
+    PL102 10 no attribute of the DTD is called `x`
+    PL201 20 `@x='2'` and `@x='1'` exclude each other
+
+It changes no query and registers none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pathcast.errors import QuerySyntaxError
+from pathcast.lint.conditions import ConditionIssue, condition_issues
+from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
+from pathcast.lint.paths import PathChecker, PathIssue
+from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sample
+from pathcast.message import MessageTree
+from pathcast.model import Query
+from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
+from pathcast.query.containment import Pattern, pattern_covers
+from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
+from pathcast.query.notation import Notation
+from pathcast.query.static import resolve
+from pathcast.schema import ElementGraph
+
+EQUAL_SHOWN_MAX: Final = 5
+"""Ids of equal queries that a finding names."""
+
+
+def lint(
+    queries: Iterable[Query],
+    *,
+    sample: Iterable[MessageTree] | Structure | None = None,
+    dtd: ElementGraph | None = None,
+    roots: Collection[str] = (),
+    namespaces: Mapping[str, str] | None = None,
+    comparisons_max: int = COMPARISONS_MAX,
+) -> LintReport:
+    """Looks for mistakes in standing queries.
+
+    Args:
+        queries: The queries. Ids need not be unique: findings name positions, too.
+        sample: Messages like those that will come, or what `structure_of_sample` made of them;
+            names, paths and values are looked up in them.
+        dtd: The DTD of the messages, as an alternative or in addition.
+        roots: Root elements that the DTD is used with; those that stand in no other if not given.
+        namespaces: Prefixes for queries that do not bind them themselves.
+        comparisons_max: Queries compared with each other at most, in pairs.
+
+    Returns:
+        The findings, by query and place.
+
+    Raises:
+        SchemaError: The sample is empty, or the DTD does not declare a root.
+
+    Cost: some 0.2 ms a query, plus `comparisons_max` comparisons at most (about 20 µs each).
+    """
+    structures = []
+    if isinstance(sample, Structure):
+        structures.append(sample)
+    elif sample is not None:
+        structures.append(structure_of_sample(sample))
+    if dtd is not None:
+        structures.append(structure_of_dtd(dtd, roots))
+    linter = _Linter(structures, dict(namespaces or {}))
+    subjects = [linter.subject(number, query) for number, query in enumerate(queries)]
+    linter.compare(subjects, comparisons_max)
+    notes = tuple(note for structure in structures for note in structure.notes)
+    ordered = sorted(
+        linter.findings,
+        key=lambda each: (each.query is None, each.query or 0, each.offset, each.code),
+    )
+    return LintReport(len(subjects), tuple(ordered), notes)
+
+
+@dataclass(slots=True)
+class _Subject:
+    """A query that was looked at.
+
+    Attributes:
+        number: Its position.
+        query: The query.
+        compiled: What it becomes; None if it cannot be registered.
+        key: Equal for queries whose equality is seen without comparing; "" if not compiled.
+        is_hopeless: Whether it can match nothing, so that comparing it says nothing.
+        is_trivial: Whether it matches everything, which says as little.
+    """
+
+    number: int
+    query: Query
+    compiled: CompiledQuery | None = None
+    key: str = ""
+    is_hopeless: bool = False
+    is_trivial: bool = False
+
+
+@dataclass(slots=True)
+class _Linter:
+    structures: Sequence[Structure]
+    namespaces: dict[str, str]
+    findings: list[Finding] = field(default_factory=list)
+    checkers: dict[tuple[tuple[str, str], ...], list[PathChecker]] = field(default_factory=dict)
+    every: Pattern = field(default_factory=lambda: Pattern(normalise("/*")))
+
+    def say(
+        self,
+        code: str,
+        subject: _Subject | None,
+        offset: int,
+        message: str,
+        *,
+        fix: str | None = None,
+        severity: Severity | None = None,
+        replacement: Replacement | None = None,
+        related: tuple[int, ...] = (),
+    ) -> None:
+        number = None if subject is None else subject.number
+        query_id = "" if subject is None else subject.query.id
+        self.findings.append(
+            Finding(
+                code,
+                severity or CODES[code].severity,
+                number,
+                query_id,
+                offset,
+                message,
+                fix,
+                replacement,
+                related,
+            )
+        )
+
+    # One query.
+
+    def subject(self, number: int, query: Query) -> _Subject:
+        """Looks at one query by itself."""
+        subject = _Subject(number, query)
+        namespaces = {**self.namespaces, **(query.namespaces or {})}
+        try:
+            resolved = resolve(parse(query.text), query.text, namespaces)
+            compiled = compile_query(query.text, namespaces)
+        except QuerySyntaxError as error:
+            offset, hint = error.params.get("offset"), error.params.get("suggestion")
+            self.say(
+                "PL001",
+                subject,
+                offset if isinstance(offset, int) else 0,
+                error.message,
+                fix=hint if isinstance(hint, str) else None,
+            )
+            return subject
+        subject.compiled = compiled
+        subject.key = compiled.expression or "\n".join(compiled.texts)
+        for issue in condition_issues(resolved, Notation(namespaces)):
+            self.say_condition(subject, issue)
+        for checker in self.checkers_for(namespaces):
+            self.say_paths(subject, checker.issues(resolved))
+        self.check_whole(subject, compiled)
+        return subject
+
+    def checkers_for(self, namespaces: Mapping[str, str]) -> list[PathChecker]:
+        key = tuple(sorted(namespaces.items()))
+        if key not in self.checkers:
+            self.checkers[key] = [PathChecker(each, namespaces) for each in self.structures]
+        return self.checkers[key]
+
+    def say_condition(self, subject: _Subject, issue: ConditionIssue) -> None:
+        if issue.truth == "never":
+            severity: Severity = "error" if issue.is_decisive else "warning"
+            self.say("PL201", subject, issue.offset, issue.reason, severity=severity)
+            subject.is_hopeless = subject.is_hopeless or issue.is_decisive
+        else:
+            severity = "warning" if issue.truth == "always" else "info"
+            fix = "leave it out" if issue.truth == "implied" else None
+            self.say("PL202", subject, issue.offset, issue.reason, fix=fix, severity=severity)
+
+    def say_paths(self, subject: _Subject, issues: Sequence[PathIssue]) -> None:
+        """Says what does not occur; names without prefix are mended together."""
+        text = subject.query.text
+        unprefixed = [issue for issue in issues if issue.code == "PL103"]
+        for issue in issues:
+            if issue.code != "PL103":
+                self.say(
+                    issue.code,
+                    subject,
+                    issue.offset,
+                    issue.message,
+                    fix=issue.fix,
+                    replacement=_replacement(text, [issue]),
+                )
+        if unprefixed:
+            self.say_unprefixed(subject, unprefixed)
+
+    def say_unprefixed(self, subject: _Subject, issues: Sequence[PathIssue]) -> None:
+        """Says once for a query that its names need prefixes, and which."""
+        first, replacement = issues[0], _replacement(subject.query.text, issues)
+        message = first.message
+        if len(issues) > 1:
+            message += f" ({len(issues)} such names)"
+        fix = first.fix
+        bindings = dict.fromkeys(binding for issue in issues for binding in issue.bindings)
+        if replacement is not None and bindings:
+            fix = "bind " + " and ".join(f"{prefix} to {uri}" for prefix, uri in bindings)
+            if len(bindings) == 1:
+                fix += ", or make that the default element namespace"
+        self.say("PL103", subject, first.offset, message, fix=fix, replacement=replacement)
+
+    def check_whole(self, subject: _Subject, compiled: CompiledQuery) -> None:
+        """What the query says as a whole."""
+        patterns = [Pattern(path) for path in compiled.alternatives]
+        if not any(pattern.can_match for pattern in patterns) and not subject.is_hopeless:
+            subject.is_hopeless = True
+            self.say("PL201", subject, 0, "conditions of the query exclude each other")
+        if compiled.expression is None and any(
+            pattern_covers(each, self.every) for each in patterns
+        ):
+            subject.is_trivial = True
+            self.say("PL203", subject, 0, "every message satisfies this query")
+        if compiled.cost is CostClass.SCAN:
+            reasons = "; ".join(str(reason) for reason in compiled.reasons)
+            offset = compiled.reasons[0].offset if compiled.reasons else 0
+            message = f"evaluated for every message, for nothing of it can be indexed: {reasons}"
+            fix = "ask for an element that must be there: `//name[...]`"
+            self.say("PL401", subject, offset, message, fix=fix)
+
+    # Many queries.
+
+    def compare(self, subjects: Sequence[_Subject], comparisons_max: int) -> None:
+        """Says which queries are equal to, or covered by, others."""
+        groups: dict[str, list[_Subject]] = {}
+        for subject in subjects:
+            if subject.compiled is not None:
+                groups.setdefault(subject.key, []).append(subject)
+        for first, *others in groups.values():
+            for other in others:
+                self.say_equal(other, first)
+        firsts = [group[0] for group in groups.values()]
+        distinct = [each for each in firsts if not each.is_hopeless and not each.is_trivial]
+        found = coverings(
+            [_alternatives(subject) for subject in distinct],
+            comparisons_max=comparisons_max,
+            candidates_max=min(CANDIDATES_MAX, max(1, comparisons_max)),
+        )
+        for special, general in sorted(found.covered_by.items()):
+            if found.covered_by.get(general) == special:
+                if general < special:
+                    self.say_equal(distinct[special], distinct[general])
+            else:
+                self.say_covered(distinct[special], distinct[general])
+        if found.left_out:
+            message = (
+                f"up to {found.left_out} pairs of queries were not compared, "
+                f"{found.comparisons} were: some that are covered may be missing here"
+            )
+            self.say("PL303", None, 0, message, fix="compare more with comparisons_max")
+
+    def say_equal(self, subject: _Subject, other: _Subject) -> None:
+        message = f"equal to {_named(other)}: the same messages satisfy both"
+        self.say("PL301", subject, 0, message, related=(other.number,))
+
+    def say_covered(self, subject: _Subject, other: _Subject) -> None:
+        message = f"covered by {_named(other)}: every message that satisfies this one satisfies it"
+        self.say("PL302", subject, 0, message, related=(other.number,))
+
+
+def _named(subject: _Subject) -> str:
+    text = subject.query.text.strip()
+    shown = text if len(text) <= 60 else text[:59] + "…"
+    return f"query {subject.query.id} `{shown}`"
+
+
+def _alternatives(subject: _Subject) -> Alternatives:
+    compiled = subject.compiled
+    assert compiled is not None
+    return Alternatives(compiled.alternatives, compiled.expression is None)
+
+
+def _replacement(text: str, issues: Sequence[PathIssue]) -> Replacement | None:
+    """The change that mends all of some issues, if it is known for all."""
+    changes = []
+    for issue in issues:
+        if issue.instead is None or not issue.name:
+            return None
+        # The place is that of the name with its prefix; both are replaced.
+        end = text.index(issue.name, issue.offset) + len(issue.name)
+        changes.append((issue.offset, end, issue.instead))
+    if not changes:
+        return None
+    begin, end = changes[0][0], changes[-1][1]
+    out, at = [], begin
+    for start, stop, instead in changes:
+        out += [text[at:start], instead]
+        at = stop
+    return Replacement(begin, end - begin, "".join(out))

@@ -1,0 +1,486 @@
+"""Names and paths of a query that messages of a kind cannot have.
+
+A query is followed through a structure (`pathcast.lint.structure`) as through a message, except
+that every predicate may hold unless something in it cannot be. What is found at the end of a step
+contains everything that any message of the kind has there, so that nothing found means that there
+is nothing. Where a step leads nowhere, the walk goes on from what was likely meant, to find the
+next mistake.
+
+Example:
+    >>> from pathcast.lint.structure import structure_of_dtd
+    >>> from pathcast.query import parse
+    >>> from pathcast.query.static import resolve
+    >>> from pathcast.schema import parse_dtd
+    >>> structure = structure_of_dtd(parse_dtd("<!ELEMENT a (b)><!ELEMENT b EMPTY>"))
+    >>> for issue in path_issues(resolve(parse("/a/bb"), "/a/bb", {}), structure, {}):
+    ...     print(issue.code, issue.offset, issue.message, issue.fix)
+    PL101 3 no element of the DTD is called `bb` did you mean `b`?
+
+Order, number and values of elements are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from pathcast.lint.names import NameAdvisor
+from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, AttributeFacts, Place, Structure
+from pathcast.query.atoms import atom_of
+from pathcast.query.implication import holds
+from pathcast.query.near_names import near
+from pathcast.query.normal import Comparison, Operator
+from pathcast.query.notation import Notation, is_double_slash
+from pathcast.query.static import Kind, kind_of
+from pathcast.query.syntax import (
+    Axis,
+    BinaryExpr,
+    BinaryOperator,
+    Expr,
+    FilterExpr,
+    FunctionCall,
+    LocationPath,
+    NameTest,
+    NodeType,
+    PathExpr,
+    Step,
+    UnaryExpr,
+)
+
+SHOWN_MAX: Final = 5
+"""Names listed in a message."""
+
+CONTEXTS_MAX: Final = 2_000
+"""Places for which a predicate is looked at one by one; beyond, all at once."""
+
+
+class Leaf(NamedTuple):
+    """A node that is no element: an attribute, text, or something that is never denied.
+
+    Attributes:
+        kind: "attribute", "text" or "other" (comments, instructions, namespace nodes).
+        place: The place of its parent.
+        name: Expanded name of an attribute.
+    """
+
+    kind: str
+    place: int
+    name: tuple[str, str] = ("", "")
+
+
+Node: TypeAlias = int | Leaf
+"""A place or what stands in one."""
+
+Nodes: TypeAlias = frozenset[Node]
+
+
+@dataclass(frozen=True, slots=True)
+class PathIssue:
+    """A name, path or value that does not occur.
+
+    Attributes:
+        code: Code of the finding.
+        offset: Where it stands.
+        name: Local name in question; "" if there is none.
+        message: What is wrong.
+        fix: What may be meant.
+        instead: What to write in its place.
+        bindings: Prefixes in that which the query does not bind yet, with their namespaces.
+    """
+
+    code: str
+    offset: int
+    name: str
+    message: str
+    fix: str | None = None
+    instead: str | None = None
+    bindings: tuple[tuple[str, str], ...] = ()
+
+
+def path_issues(expr: Expr, structure: Structure, namespaces: Mapping[str, str]) -> list[PathIssue]:
+    """What of a resolved query messages cannot have.
+
+    Args:
+        expr: The query, resolved.
+        structure: What messages look like.
+        namespaces: The prefixes of the query.
+
+    Cost: steps of the query times places that they lead to.
+    """
+    return PathChecker(structure, namespaces).issues(expr)
+
+
+class PathChecker:
+    """Checks queries with the same prefixes against one structure; remembers what it looked up."""
+
+    def __init__(self, structure: Structure, namespaces: Mapping[str, str]) -> None:
+        self.structure = structure
+        self.notation = Notation(namespaces)
+        self.advisor = NameAdvisor(structure, namespaces)
+        self.below: dict[int, frozenset[int]] = {}
+
+    def issues(self, expr: Expr) -> list[PathIssue]:
+        """What of a resolved query messages cannot have, in the order of the text."""
+        walk = _Walk(self)
+        walk.examine(expr, frozenset({DOCUMENT}))
+        in_order = sorted(walk.issues, key=lambda issue: (issue.offset, issue.code))
+        # The same name may stand in many places of a query; one finding is enough.
+        return list({(issue.code, issue.message): issue for issue in reversed(in_order)}.values())[
+            ::-1
+        ]
+
+    def descendants(self, place: int) -> frozenset[int]:
+        """Places inside a place."""
+        if place == DOCUMENT and self.structure.source == "sample":
+            return self.structure.all_places
+        known = self.below.get(place)
+        if known is None:
+            known = self.below[place] = frozenset(self.structure.descendants([place]))
+        return known
+
+
+class _Walk:
+    """One query."""
+
+    def __init__(self, checker: PathChecker) -> None:
+        self.checker = checker
+        self.structure = checker.structure
+        self.notation = checker.notation
+        self.issues: list[PathIssue] = []
+        self.is_silent = False
+
+    def say(self, issue: PathIssue) -> None:
+        if not self.is_silent:
+            self.issues.append(issue)
+
+    # Expressions: what nodes they give, and whether they may be true.
+
+    def examine(self, expr: Expr, contexts: Nodes) -> Nodes:
+        """The nodes of an expression, from any of some contexts; says what cannot be."""
+        match expr:
+            case LocationPath(is_absolute, steps):
+                return self.path(steps, frozenset({DOCUMENT}) if is_absolute else contexts)
+            case PathExpr(start, steps):
+                return self.path(steps, self.examine(start, contexts))
+            case FilterExpr(primary, predicates):
+                nodes = self.examine(primary, contexts)
+                for predicate in predicates:
+                    nodes = self.kept(predicate.expr, nodes)
+                return nodes
+            case BinaryExpr(operators, operands):
+                if operators[0] is BinaryOperator.UNION:
+                    return frozenset().union(*(self.examine(each, contexts) for each in operands))
+                for operand in operands:
+                    self.examine(operand, contexts)
+                self.check_values(expr, contexts)
+            case UnaryExpr(operand=operand):
+                self.examine(operand, contexts)
+            case FunctionCall(name, arguments):
+                for argument in arguments:
+                    self.examine(argument, contexts)
+                self.check_values(expr, contexts)
+                if name == "id":
+                    return frozenset(self.structure.all_places)
+            case _:
+                pass
+        return frozenset()
+
+    def may_hold(self, expr: Expr, context: Node) -> bool:
+        """Whether a condition may be true of a node; False only if it cannot."""
+        match expr:
+            case BinaryExpr(operators=(BinaryOperator.AND, *_), operands=operands):
+                return all(self.may_hold(operand, context) for operand in operands)
+            case BinaryExpr(operators=(BinaryOperator.OR, *_), operands=operands):
+                return any(self.may_hold(operand, context) for operand in operands)
+            case FunctionCall(name="boolean", arguments=(inner,)):
+                return self.may_hold(inner, context)
+        if kind_of(expr) is Kind.NODE_SET:
+            return bool(self.examine(expr, frozenset({context})))
+        atom = atom_of(expr)
+        if atom is None or kind_of(atom.operand) is not Kind.NODE_SET:
+            return True
+        operand, compare = atom.operand, atom.compare
+        nodes = self.examine(operand, frozenset({context}))
+        if not nodes:
+            # Functions read what is not there as an empty string.
+            return atom.is_call
+        return self.structure.source == "sample" or self.may_compare(nodes, compare)
+
+    def kept(self, expr: Expr, nodes: Nodes) -> Nodes:
+        """The nodes for which a predicate may hold; says so if there are none."""
+        if not nodes or kind_of(expr) is Kind.NUMBER:
+            self.examine(expr, nodes)
+            return nodes
+        before = len(self.issues)
+        self.examine(expr, nodes)
+        if len(nodes) > CONTEXTS_MAX:
+            return nodes
+        was_silent, self.is_silent = self.is_silent, True
+        left = frozenset(node for node in nodes if self.may_hold(expr, node))
+        self.is_silent = was_silent
+        if left:
+            return left
+        if len(self.issues) == before:
+            shown = self.notation.expr(expr)
+            reason = f"no {self.described(nodes)} of {self.structure.described} has `[{shown}]`"
+            self.say(PathIssue("PL105", expr.offset, "", reason))
+        return nodes
+
+    # Paths.
+
+    def path(self, steps: Sequence[Step], contexts: Nodes) -> Nodes:
+        is_lost = not contexts
+        start = contexts
+        for number, step in enumerate(steps):
+            if is_lost:
+                contexts = frozenset(self.structure.all_places)
+            if number == 0 or not is_double_slash(steps[number - 1]):
+                start = contexts
+            nodes = self.step(step, contexts)
+            if not nodes and contexts:
+                is_deep = start is not contexts or step.axis is Axis.DESCENDANT
+                nodes = self.nowhere(step, contexts, start, is_deep=is_deep, is_lost=is_lost)
+                is_lost = not nodes
+                if self.is_silent:
+                    return frozenset()
+            else:
+                is_lost = False
+            for predicate in step.predicates:
+                nodes = self.kept(predicate.expr, nodes)
+            contexts = nodes
+        return contexts
+
+    def nowhere(
+        self, step: Step, contexts: Nodes, start: Nodes, *, is_deep: bool, is_lost: bool
+    ) -> Nodes:
+        """Says why a step leads nowhere; gives where the step that was likely meant leads."""
+        if self.is_silent:
+            return frozenset()
+        test, is_attribute = step.test, step.axis is Axis.ATTRIBUTE
+        if isinstance(test, NameTest) and (test.local != "*" or test.uri is not None):
+            uri = ANY_NAMESPACE if test.prefix == "*" else test.uri or ""
+            advice = self.checker.advisor.advice(uri, test.local, is_attribute=is_attribute)
+            if advice is not None:
+                name = "" if test.local == "*" else test.local
+                place = advice.code, test.offset, name
+                meant = advice.fix, advice.instead, advice.bindings
+                self.say(PathIssue(*place, advice.message, *meant))
+                for uri, local in advice.names:
+                    other = Step(step.axis, NameTest(None, local, uri, test.offset), (), 0)
+                    nodes = self.step(other, contexts)
+                    if nodes:
+                        return nodes
+                return frozenset()
+        if not is_lost:
+            self.say(self.not_here(step, start, is_deep))
+        return frozenset()
+
+    def not_here(self, step: Step, start: Nodes, is_deep: bool) -> PathIssue:
+        """The issue of a step that leads nowhere though its name occurs elsewhere."""
+        shown = self.notation.step(step, with_predicates=False)
+        offset = step.test.offset
+        where, source = self.described(start), self.structure.described
+        if start == {DOCUMENT}:
+            where = "the document"
+        if not isinstance(step.test, NameTest):
+            if step.test.type is NodeType.TEXT:
+                return PathIssue("PL105", offset, "", f"{where} has no text in {source}")
+            return PathIssue("PL105", offset, "", f"{where} has no `{shown}` in {source}")
+        relation = "inside" if is_deep else "in"
+        if start == {DOCUMENT} and not is_deep and step.axis is Axis.CHILD:
+            roots = _listed(self.structure.roots)
+            return PathIssue(
+                "PL105",
+                offset,
+                "",
+                f"`{shown}` is no root element of {source}; there is {roots}",
+                f"for any depth: `//{shown}`",
+            )
+        message = f"`{shown}` does not occur {relation} {where} in {source}"
+        return PathIssue("PL105", offset, "", message, self.hint(step, start))
+
+    def hint(self, step: Step, start: Nodes) -> str | None:
+        """Where the name does occur, or what occurs here."""
+        if not isinstance(step.test, NameTest):
+            return None
+        here = self.step(Step(step.axis, NameTest(None, "*", None, 0), (), 0), start)
+        names = [self.name_of(node) for node in here]
+        meant = near(step.test.local, names)
+        if meant:
+            return f"did you mean `{meant[0]}`?"
+        parts = []
+        if names:
+            parts.append(f"there is {_listed(sorted(set(names)))}")
+        if step.axis in (Axis.CHILD, Axis.DESCENDANT):
+            inside = self.step(Step(Axis.DESCENDANT, step.test, (), 0), start)
+            anywhere = inside or self.step(
+                Step(Axis.DESCENDANT, step.test, (), 0), frozenset({DOCUMENT})
+            )
+            places = sorted(node for node in anywhere if isinstance(node, int))
+            if places:
+                parts.append(f"it occurs as `{self.structure.path(places[0])}`")
+        return "; ".join(parts) or None
+
+    def step(self, step: Step, contexts: Iterable[Node]) -> Nodes:
+        """What axis and node test of a step give, predicates aside."""
+        found: set[Node] = set()
+        for context in contexts:
+            found |= self.along(step, context)
+        return frozenset(found)
+
+    def along(self, step: Step, context: Node) -> set[Node]:
+        axis = step.axis
+        place = context if isinstance(context, int) else context.place
+        if axis is Axis.ATTRIBUTE or axis is Axis.NAMESPACE:
+            if not isinstance(context, int):
+                return set()
+            if axis is Axis.NAMESPACE:
+                return {Leaf("other", place)}
+            return self.attributes(step, place)
+        elements, around = self.reach(axis, context, place)
+        found: set[Node] = {node for node in elements if self.passes(step, node)}
+        found |= {leaf for leaf in self.leaves(axis, context, around) if self.passes(step, leaf)}
+        return found
+
+    def reach(self, axis: Axis, context: Node, place: int) -> tuple[Iterable[int], Iterable[int]]:
+        """Elements on an axis, and the places whose text may be on it."""
+        structure = self.structure
+        is_element = isinstance(context, int)
+        below = self.checker.descendants(place) if is_element else frozenset()
+        match axis:
+            case Axis.CHILD:
+                return (structure.places[place].children, [place]) if is_element else ((), ())
+            case Axis.DESCENDANT:
+                return below, ({place} | below if is_element else ())
+            case Axis.DESCENDANT_OR_SELF:
+                return ({place} | below, {place} | below) if is_element else ((), ())
+            case Axis.SELF:
+                return ([place] if is_element else ()), ()
+            case Axis.PARENT:
+                return (structure.places[place].parents if is_element else [place]), ()
+            case Axis.ANCESTOR | Axis.ANCESTOR_OR_SELF:
+                above = structure.ancestors([place])
+                has_self = not is_element or axis is Axis.ANCESTOR_OR_SELF
+                return (above | {place} if has_self else above), ()
+            case Axis.FOLLOWING_SIBLING | Axis.PRECEDING_SIBLING:
+                parents = structure.places[place].parents if is_element else {place}
+                beside = {child for at in parents for child in structure.places[at].children}
+                return beside, parents
+            case _:
+                return structure.all_places, structure.all_places
+
+    def leaves(self, axis: Axis, context: Node, around: Iterable[int]) -> Iterable[Leaf]:
+        """Text and other nodes on an axis."""
+        if not isinstance(context, int) and axis in (
+            Axis.SELF,
+            Axis.DESCENDANT_OR_SELF,
+            Axis.ANCESTOR_OR_SELF,
+        ):
+            yield context
+        for place in around:
+            if self.structure.places[place].has_text:
+                yield Leaf("text", place)
+            yield Leaf("other", place)
+
+    def attributes(self, step: Step, place: int) -> set[Node]:
+        found: set[Node] = set()
+        for name in self.structure.places[place].attributes:
+            leaf = Leaf("attribute", place, name)
+            if self.passes(step, leaf):
+                found.add(leaf)
+        return found
+
+    def passes(self, step: Step, node: Node) -> bool:
+        """Whether a node passes the node test of a step."""
+        test = step.test
+        if not isinstance(test, NameTest):
+            if test.type is NodeType.NODE:
+                return True
+            if test.type is NodeType.TEXT:
+                return not isinstance(node, int) and node.kind == "text"
+            return not isinstance(node, int) and node.kind == "other"
+        if isinstance(node, int):
+            if node == DOCUMENT or step.axis is Axis.ATTRIBUTE:
+                return False
+            place = self.structure.places[node]
+            return _is_named((place.uri, place.local), test)
+        return (
+            node.kind == "attribute" and step.axis is Axis.ATTRIBUTE and _is_named(node.name, test)
+        )
+
+    # Values.
+
+    def check_values(self, expr: Expr, contexts: Nodes) -> None:
+        """Says so if an attribute cannot have the value that it is compared with."""
+        atom = atom_of(expr)
+        if atom is None or kind_of(atom.operand) is not Kind.NODE_SET:
+            return
+        operand, compare = atom.operand, atom.compare
+        was_silent, self.is_silent = self.is_silent, True
+        nodes = self.examine(operand, contexts)
+        self.is_silent = was_silent
+        if not nodes or self.may_compare(nodes, compare):
+            return
+        is_sample = self.structure.source == "sample"
+        if is_sample and (
+            compare.operator is not Operator.EQ or isinstance(compare.constant, float)
+        ):
+            return
+        values = sorted({value for facts in self.facts(nodes) for value in facts.values or ()})
+        shown, listed = self.notation.expr(operand), _listed(values, quote="'")
+        meant = near(str(compare.constant), values)
+        fix = f"did you mean '{meant[0]}'?" if meant else None
+        if is_sample:
+            message = f"`{shown}` never has this value in the sample; there is {listed}"
+            self.say(PathIssue("PL107", expr.offset, "", message, fix))
+        else:
+            message = f"`{self.notation.expr(expr)}` cannot hold: the DTD allows {listed}"
+            self.say(PathIssue("PL106", expr.offset, "", message, fix))
+
+    def may_compare(self, nodes: Nodes, compare: Comparison) -> bool:
+        """Whether one of some nodes may have a value that compares as asked."""
+        facts = list(self.facts(nodes))
+        if len(facts) < len(nodes):
+            return True
+        return any(
+            each.values is None or any(holds(value, compare) for value in each.values)
+            for each in facts
+        )
+
+    def facts(self, nodes: Nodes) -> Iterable[AttributeFacts]:
+        """What is known of the attributes among some nodes."""
+        for node in nodes:
+            if not isinstance(node, int) and node.kind == "attribute":
+                yield self.structure.places[node.place].attributes[node.name]
+
+    # Words.
+
+    def described(self, nodes: Nodes) -> str:
+        """Some places in words."""
+        places = [node for node in nodes if isinstance(node, int) and node != DOCUMENT]
+        if len(places) == 1:
+            return f"`{self.structure.path(places[0])}`"
+        names = sorted({self.name_of(node) for node in nodes} - {""})
+        return _listed(names) if names else "the document"
+
+    def name_of(self, node: Node) -> str:
+        """Local name of an element or attribute."""
+        place: Place | None = self.structure.places[node] if isinstance(node, int) else None
+        return place.local if place is not None else node.name[1]  # type: ignore[union-attr]
+
+
+def _is_named(name: tuple[str, str], test: NameTest) -> bool:
+    uri, local = name
+    if test.local not in ("*", local):
+        return False
+    is_any = test.prefix == "*" or (test.local == "*" and test.uri is None)
+    return is_any or uri == ANY_NAMESPACE or uri == (test.uri or "")
+
+
+def _listed(words: Sequence[str], *, quote: str = "`") -> str:
+    """Words as a person lists them, the first few of many."""
+    shown = [f"{quote}{word}{quote}" for word in words[:SHOWN_MAX]]
+    if len(words) > SHOWN_MAX:
+        shown.append(f"{len(words) - SHOWN_MAX} more")
+    return ", ".join(shown)
