@@ -1,8 +1,8 @@
 """lxml (libxml2) as an oracle: another implementation of XPath 1.0, written by others.
 
-A query is given to lxml as its author wrote it. Only what XPath 1.0 cannot say is written anew from
-the normal form: `*:name`, `Q{uri}name`, `//.[@a]`, a default element namespace, and the papers'
-`$msg/...`, `doc(...)/...`, `/a/[b]`, `<>`.
+A query is given to lxml as its author wrote it. Only what XPath 1.0 cannot say is written anew:
+`*:name` and `Q{uri}name`, and from the compiled form `//.[@a]`, a default element namespace, and
+the papers' `$msg/...`, `doc(...)/...`, `/a/[b]`, `<>`.
 
 Example:
     >>> from pathcast.model import Query
@@ -37,7 +37,7 @@ from pathcast.query import (
     Step,
     TextCondition,
     ValueCondition,
-    normalise,
+    compile_query,
 )
 from pathcast.query.canonical import number_text, position_text
 
@@ -119,8 +119,6 @@ class LxmlQuery:
 
     Raises:
         lxml.etree.XPathError: lxml does not read the query.
-        UnsupportedQueryError: The query uses a default element namespace or a notation beyond XPath
-            1.0, and has no normal form.
     """
 
     def __init__(self, query: Query) -> None:
@@ -130,7 +128,10 @@ class LxmlQuery:
         has_default = bool(namespaces.pop("", ""))
         self.text = in_xpath_1_names(query.text.strip())
         if has_default or _BEYOND_XPATH_1.search(_LITERAL.sub("''", self.text)):
-            self.text = xpath_1_text(normalise(query.text, query.namespaces).steps)
+            compiled = compile_query(query.text, query.namespaces)
+            self.text = in_xpath_1_names(compiled.expression or "") or " | ".join(
+                xpath_1_text(path.steps) for path in compiled.alternatives
+            )
         self._evaluator = etree.XPath(
             f"boolean(/self::node()[boolean({self.text})])",
             namespaces=namespaces or None,
