@@ -23,7 +23,8 @@ impl Subset<'_> {
             let start = self.space(text, at)?;
             let (name, end) = self.qname(text, start)?;
             let start = self.space(text, end)?;
-            let (is_cdata, end) = self.attribute_type(text, start)?;
+            let (kind, end) = self.attribute_type(text, start)?;
+            let is_cdata = kind == "CDATA";
             let start = self.space(text, end)?;
             let (default, end) = self.default_declaration(text, start)?;
             at = end;
@@ -32,24 +33,24 @@ impl Subset<'_> {
                 check_value_size(default.len(), self.limits, self.place_of(start))?;
             }
             if self.is_processing {
-                self.dtd.declare_attribute(element, name, is_cdata, default);
+                self.dtd.declare_attribute(element, name, (is_cdata, kind == "ID"), default);
             }
         }
     }
 
-    /// Whether the type is CDATA, and the byte after it (productions 54 to 59).
-    fn attribute_type(&self, text: &str, at: usize) -> Step<(bool, usize)> {
+    /// The type, empty if it is no single word, and the byte after it (productions 54 to 59).
+    fn attribute_type(&self, text: &str, at: usize) -> Step<(&'static str, usize)> {
         let bytes = text.as_bytes();
         if bytes.get(at) == Some(&b'(') {
-            return Ok((false, self.enumeration(text, at, false)?));
+            return Ok(("", self.enumeration(text, at, false)?));
         }
         if let Some(at) = self.keyword(text, at, "NOTATION") {
             let at = self.space(text, at)?;
-            return Ok((false, self.enumeration(text, at, true)?));
+            return Ok(("", self.enumeration(text, at, true)?));
         }
         let word = WORD_TYPES.iter().find_map(|word| Some((*word, self.keyword(text, at, word)?)));
         match word {
-            Some((word, end)) => Ok((word == "CDATA", end)),
+            Some(found) => Ok(found),
             None => Err(self.wrong(text, at, "a type of attribute")),
         }
     }

@@ -69,6 +69,9 @@ impl Scanner<'_> {
             context: self.context,
             namespace_mark: self.memory.namespaces.mark(),
         });
+        if self.tree.is_full {
+            self.begin_full_element();
+        }
         Ok(())
     }
 
@@ -206,7 +209,7 @@ impl Scanner<'_> {
         written: Written,
     ) -> Step<()> {
         if id == DECLARATION {
-            return self.declare(name, at, value);
+            return self.declare(name, at, value, written);
         }
         if id == PREFIXED {
             let attribute = self.tree.attribute_name.len() as u32;
@@ -216,6 +219,9 @@ impl Scanner<'_> {
             if self.see(id, clock, at)? == clock {
                 return Err(self.duplicate(Code::AttributeDuplicate, name, at));
             }
+        }
+        if self.tree.is_full {
+            self.keep_attribute(name, written)?;
         }
         self.tree.attribute_name.push(id);
         self.tree.attribute_value.push(value);
@@ -227,12 +233,15 @@ impl Scanner<'_> {
         self.fault(code, at).text("name", name)
     }
 
-    fn declare(&mut self, name: &str, at: usize, value: Span) -> Step<()> {
+    fn declare(&mut self, name: &str, at: usize, value: Span, written: Written) -> Step<()> {
         let prefix = name.strip_prefix("xmlns:").unwrap_or("");
         let place = self.place(at);
         let uri = resolve_span(self.document, &self.tree.scratch, value);
         if !self.memory.namespaces.declare(prefix, uri, self.memory.clock, place)? {
             return Err(self.duplicate(Code::AttributeDuplicate, name, at));
+        }
+        if self.tree.is_full {
+            self.keep_declaration(name, written, value)?;
         }
         Ok(())
     }
@@ -246,6 +255,9 @@ impl Scanner<'_> {
         self.see(id, message_clock, start)?;
         if let Some(name) = self.tree.name.last_mut() {
             *name = id;
+        }
+        if self.tree.is_full {
+            self.keep_element_prefix(text, start, end)?;
         }
         if !self.memory.prefixed.is_empty() {
             self.resolve_prefixed(text, start)?;

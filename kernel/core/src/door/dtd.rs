@@ -39,6 +39,8 @@ struct DeclaredEntity {
 pub(super) struct Definition {
     pub name: Box<str>,
     pub is_cdata: bool,
+    /// Of type ID.
+    pub is_id: bool,
     pub default: Option<String>,
     /// Where the default lies in the scratch buffer of the message.
     pub span: Span,
@@ -130,7 +132,7 @@ impl Dtd {
         &mut self,
         element: &str,
         name: &str,
-        is_cdata: bool,
+        (is_cdata, is_id): (bool, bool),
         default: Option<String>,
     ) {
         let list = self.lists.entry(element.into()).or_default();
@@ -141,7 +143,8 @@ impl Dtd {
         let number = self.definitions;
         self.definitions += 1;
         let span = Span::default();
-        list.definitions.push(Definition { name: name.into(), is_cdata, default, span, number });
+        let name = name.into();
+        list.definitions.push(Definition { name, is_cdata, is_id, default, span, number });
     }
 
     /// Number of attribute definitions.

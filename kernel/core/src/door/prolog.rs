@@ -2,15 +2,16 @@
 //! (productions 1, 22, 27).
 
 use super::Door;
-use super::chars::{Survey, first_illegal, name_end, name_fault, skip_space};
+use super::chars::{Survey, first_illegal, name_end, name_fault};
 use super::declaration::Declaration;
 use super::doctype::read_doctype;
 use super::dtd::Dtd;
 use super::encoding::{Detected, check_declared};
+use super::full_tree::read_misc;
 use super::limits::DtdPolicy;
 use super::references::Expansion;
 use super::refusal::{Code, Fault, Step};
-use super::scan::{Scanner, skip_comment, skip_instruction};
+use super::scan::Scanner;
 use super::text::Pending;
 
 impl Door {
@@ -58,7 +59,7 @@ impl Door {
         }
         let mut dtd = Dtd::default();
         let mut expansion = Expansion::new(message_bytes as u64);
-        at = skip_misc(text, at)?;
+        at = read_misc(text, at, &mut self.tree, survey.has_return)?;
         if text.as_bytes()[at..].starts_with(b"<!DOCTYPE") {
             if self.limits.dtd == DtdPolicy::Refuse {
                 return Err(Fault::new(Code::DtdRefused, at));
@@ -66,7 +67,7 @@ impl Door {
             (dtd, expansion, at) =
                 read_doctype(text, at, &self.limits, is_standalone, message_bytes)?;
             dtd.place_defaults(&mut self.tree.scratch);
-            at = skip_misc(text, at)?;
+            at = read_misc(text, at, &mut self.tree, survey.has_return)?;
         }
         check_root(text, at)?;
         self.memory.specified.clear();
@@ -91,29 +92,16 @@ impl Door {
         };
         at = scanner.root(at)?;
         self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);
-        at = skip_misc(text, at)?;
+        if self.tree.is_full {
+            self.tree.declaration_start.push(self.tree.declaration_uri.len() as u32);
+        }
+        at = read_misc(text, at, &mut self.tree, survey.has_return)?;
         if at == text.len() {
             return Ok(());
         }
         let is_doctype = text[at..].starts_with("<!DOCTYPE");
         let code = if is_doctype { Code::DoctypePlace } else { Code::Outside };
         Err(Fault::new(code, at))
-    }
-}
-
-/// White space, comments and instructions; gives the first byte of anything else.
-fn skip_misc(text: &str, mut at: usize) -> Step<usize> {
-    let bytes = text.as_bytes();
-    loop {
-        at = skip_space(bytes, at);
-        let rest = &bytes[at..];
-        if rest.starts_with(b"<!--") {
-            at = skip_comment(text, at)?;
-        } else if rest.starts_with(b"<?") {
-            at = skip_instruction(text, at)?;
-        } else {
-            return Ok(at);
-        }
     }
 }
 

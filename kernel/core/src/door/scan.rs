@@ -294,6 +294,9 @@ impl<'a> Scanner<'a> {
             let element = open.element as usize;
             self.tree.element_end[element] = self.tree.name.len() as u32;
             self.tree.text_end[element] = self.tree.text_value.len() as u32;
+            if self.tree.is_full {
+                self.tree.markup_end[element] = self.tree.markup_kind.len() as u32;
+            }
             self.memory.namespaces.leave(open.namespace_mark);
             self.context = open.context;
         }
@@ -322,16 +325,6 @@ impl<'a> Scanner<'a> {
         }
         let code = if rest.starts_with(b"<!DOCTYPE") { Code::DoctypePlace } else { Code::Markup };
         Err(self.fault(code, at))
-    }
-
-    /// A comment, from its `<` on; gives the byte after it (production 15).
-    pub fn comment(&self, text: &str, at: usize) -> Step<usize> {
-        skip_comment(text, at).map_err(|fault| self.moved(fault))
-    }
-
-    /// A processing instruction, from its `<` on; gives the byte after it (production 16).
-    pub fn instruction(&self, text: &str, at: usize) -> Step<usize> {
-        skip_instruction(text, at).map_err(|fault| self.moved(fault))
     }
 
     /// Counts a name of this message; `mark` is the clock to remember it with.

@@ -131,7 +131,7 @@ fn text_stop(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Appends a run with its line ends normalised (2.11).
-fn push_with_line_ends(out: &mut String, run: &str) {
+pub(super) fn push_with_line_ends(out: &mut String, run: &str) {
     let mut pieces = run.split('\r');
     out.push_str(pieces.next().unwrap_or(""));
     for piece in pieces {

@@ -48,10 +48,6 @@ impl Node {
     pub fn is_main(self) -> bool {
         self.0 as u32 == 0
     }
-
-    pub fn number(self) -> u64 {
-        self.0
-    }
 }
 
 /// What is at a position; elements, texts and markup by their number in the tree.

@@ -155,8 +155,21 @@ impl Expression {
         scratch: &mut Scratch,
         steps_max: u64,
     ) -> Result<Value, OverBudget> {
-        let context = Context::of(Node::ROOT);
+        self.evaluate_at(None, message, names, scratch, steps_max)
+    }
+
+    /// As [`Expression::evaluate`], with an element as context node; none is the document node.
+    pub fn evaluate_at(
+        &self,
+        element: Option<u32>,
+        message: Message<'_>,
+        names: &NameTable,
+        scratch: &mut Scratch,
+        steps_max: u64,
+    ) -> Result<Value, OverBudget> {
         self.run(message, names, scratch, steps_max, |evaluator| {
+            let at = |element| Node::at(evaluator.document.element_position(element));
+            let context = Context::of(element.map_or(Node::ROOT, at));
             Ok(match self.arena.kind(self.root) {
                 Kind::Boolean => Value::Boolean(evaluator.boolean(self.root, context)?),
                 Kind::Number => Value::Number(evaluator.number(self.root, context)?),
