@@ -221,7 +221,7 @@ class SparkDefinition(_Strict):
     aims: tuple[Aim, ...] = ()
 
 
-Definition = TypeVar("Definition", bound=_Strict)
+Definition = TypeVar("Definition", bound=BaseModel)
 
 
 def read_definition(directory: Path, name: str, kind: type[Definition]) -> Definition:

@@ -91,8 +91,9 @@ class Source:
         descendant: float,
         predicates: int = 0,
         nested_paths: int = 0,
+        distinct: bool = True,
     ) -> list[str]:
-        """Distinct queries, the same ones first whatever the count.
+        """Queries, the same ones first whatever the count.
 
         Raises:
             ConfigError: There are not so many.
@@ -107,6 +108,7 @@ class Source:
             descendant=descendant,
             predicates=predicates,
             nested_paths=nested_paths,
+            distinct=distinct,
             mix=ATTRIBUTE_PREDICATES,
             values=self.values,
             statistics_seed=seed,

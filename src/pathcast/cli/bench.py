@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +25,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[BENCHMARK]...",
-            help="filter, door, threads, conditions or spark. Default: all of them.",
+            help="filter, door, threads, conditions or spark. Default: all of them. Or figures, "
+            "alone: the figures and tables of the paper.",
             show_default=False,
         ),
     ] = None,
@@ -95,6 +97,31 @@ def bench(
             show_default=False,
         ),
     ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...",
+            help="figures: only these, such as 11,12,T3 (T for a table).",
+            show_default=False,
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="figures: write tables and plots into this page, such as docs/figures.md.",
+            show_default=False,
+        ),
+    ] = None,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DIRECTORY",
+            help="figures, with --page: take this earlier run instead of a new one.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> ExitCode:
     """Measure the engine, each time as a ratio to lxml's bare parse of the same messages.
 
@@ -115,6 +142,29 @@ def bench(
     if quick and full:
         raise _refused("--quick, --full", "only one of the two can be given")
     set_name: SetName = "quick" if quick else "full" if full else "short"
+    if names and "figures" in names:
+        others = {
+            "--workload": workload,
+            "--dtd": dtd,
+            "--queries": queries,
+            "--documents": documents,
+            "--sizes": sizes,
+            "--rounds": rounds,
+        }
+        _check_alone(names, others, earlier, page)
+        from pathcast.cli.figures import figures
+
+        return figures(
+            set_name,
+            names=figure,
+            out=out,
+            work=work,
+            definitions=definitions,
+            page=page,
+            earlier=earlier,
+        )
+    if figure is not None or page is not None or earlier is not None:
+        raise _refused("--figure, --page, --from", "they belong to pathcast bench figures")
     directory = definitions or default_directory()
     depths = read_definition(directory, "filter", FilterDefinition).depth_max
     source = open_source(
@@ -165,6 +215,19 @@ def read_sizes(text: str) -> tuple[int, ...]:
             raise _refused("--sizes", f"{part!r} is no number from 1 on, such as 500 or 10k")
         sizes.append(int(digits) * unit)
     return tuple(sizes)
+
+
+def _check_alone(
+    names: list[str], others: Mapping[str, object], earlier: Path | None, page: Path | None
+) -> None:
+    """Says what does not go together with `figures`."""
+    if len(names) > 1:
+        raise _refused("benchmark", "figures are run alone, not with other benchmarks")
+    for option, value in others.items():
+        if value is not None:
+            raise _refused(option, "the figures have workloads and sizes of their own")
+    if earlier is not None and page is None:
+        raise _refused("--from", "needs --page, the page to write")
 
 
 def _require() -> None:

@@ -19,6 +19,7 @@ Source: Diao et al., TODS 2003, sections 3.2, 4.6, 5 and 6.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from pathcast.message import MessageTree
@@ -39,6 +40,21 @@ class Selection(Enum):
     POSTPONED = "postponed"
     SORTED = "sorted"
     """Postponed, the most selective predicate of each query first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathMatching:
+    """What the path matching engine hands to the NP-Filters.
+
+    Attributes:
+        satisfied: Queries without nested paths that are satisfied.
+        stores: The path matches of each distinct path that a query with nested paths has.
+        tests: Predicates on the elements of the message.
+    """
+
+    satisfied: set[QueryPlan]
+    stores: dict[State, list[StackEntry]]
+    tests: ElementTests
 
 
 class YFilter:
@@ -100,6 +116,12 @@ class YFilter:
 
     def match(self, tree: MessageTree) -> set[QueryPlan]:
         """The queries that a message satisfies."""
+        matched = self.match_paths(tree)
+        self.filter_nested_paths(matched)
+        return matched.satisfied
+
+    def match_paths(self, tree: MessageTree) -> PathMatching:
+        """The first phase: path matching, and the queries without nested paths."""
         tests = ElementTests(tree)
         selection: Inline | SelectionPostponed = (
             Inline(tests)
@@ -120,8 +142,14 @@ class YFilter:
         if isinstance(selection, SelectionPostponed):
             self.predicates_tried += selection.tried
             self._table.observe(tree)
-        satisfied = selection.satisfied
+        return PathMatching(selection.satisfied, stores, tests)
+
+    def filter_nested_paths(self, matched: PathMatching) -> None:
+        """The second phase: every NP-Filter, on the path matches of the first (6.2.2).
+
+        Args:
+            matched: What the first phase gave; satisfied queries are added to it.
+        """
         for plan, nested_path_filter in self._nested_path_filters.items():
-            if nested_path_filter.is_satisfied(stores, tests):
-                satisfied.add(plan)
-        return satisfied
+            if nested_path_filter.is_satisfied(matched.stores, matched.tests):
+                matched.satisfied.add(plan)

@@ -1,0 +1,133 @@
+"""What a run leaves behind: one CSV of all values, one a figure, plots, and a record.
+
+`values.csv` grows with every point, so that a run that is interrupted, or killed, keeps what it has
+measured.
+
+Example:
+    >>> from pathcast.bench.figures.point import Place
+    >>> value = Place("11", "", "yfilter", 1000.0, 1000).value("mqpt", "us", 12.0)
+    >>> ",".join(map(str, value.row()))
+    '11,,yfilter,1000.0,1000,mqpt,us,12.0,12.0,12.0'
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.definition import FigureDefinition
+from pathcast.bench.figures.plot import draw
+from pathcast.bench.figures.point import COLUMNS, Value
+from pathcast.bench.figures.run import FigureOutcome
+from pathcast.bench.machine import Machine, commit, describe_machine, describe_software
+from pathcast.errors import ConfigError
+
+VALUES_FILE = "values.csv"
+RECORD_FILE = "record.json"
+
+
+class Output:
+    """The directory of a run.
+
+    Args:
+        directory: Made if missing.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        write_values(directory / VALUES_FILE, ())
+
+    def keep(self, values: Sequence[Value]) -> None:
+        """Adds the values of a point to the CSV of the run."""
+        with (self.directory / VALUES_FILE).open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(value.row() for value in values)
+
+    def finish(
+        self,
+        outcomes: Sequence[FigureOutcome],
+        *,
+        set_name: SetName,
+        command: Sequence[str],
+        started: datetime,
+        before: Machine,
+    ) -> None:
+        """Writes a CSV and a plot for each figure, and the record.
+
+        Args:
+            outcomes: What came of the figures, complete or not.
+            set_name: Which set was run.
+            command: Arguments of the command line; of absolute paths only the name is kept.
+            started: When the run began.
+            before: The machine at that time.
+        """
+        for outcome in outcomes:
+            figure = outcome.figure
+            if outcome.values:
+                write_values(self.directory / f"{figure.file_stem}.csv", outcome.values)
+                draw(figure, outcome.values, outcome.workload, self._path(figure, "png"))
+        values = [value for outcome in outcomes for value in outcome.values]
+        write_values(self.directory / VALUES_FILE, values)
+        record = {
+            "format": 1,
+            "started": started.astimezone(UTC).isoformat(timespec="seconds"),
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": [Path(part).name if Path(part).is_absolute() else part for part in command],
+            "commit": commit(),
+            "set": set_name,
+            "machine": before,
+            "load_at_end": describe_machine()["load"],
+            "software": describe_software(),
+            "yardstick": "lxml.etree.fromstring over the same messages, alternately, in one run",
+            "figures": [
+                {
+                    "name": outcome.figure.name,
+                    "workload": outcome.workload,
+                    "is_complete": outcome.is_complete,
+                    "failure": outcome.failure,
+                    "notes": outcome.notes,
+                    "checks": outcome.checks,
+                }
+                for outcome in outcomes
+            ],
+        }
+        text = json.dumps(record, indent=1) + "\n"
+        (self.directory / RECORD_FILE).write_text(text, encoding="utf-8")
+
+    def _path(self, figure: FigureDefinition, ending: str) -> Path:
+        return self.directory / f"{figure.file_stem}.{ending}"
+
+
+def run_directory(parent: Path, set_name: SetName, started: datetime) -> Path:
+    """`DATE-COMMIT-figures-SET` below the directory of records."""
+    stamp = started.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
+    return parent / f"{stamp}-{(commit() or 'no-commit')[:9]}-figures-{set_name}"
+
+
+def write_values(path: Path, values: Sequence[Value]) -> None:
+    """Writes a CSV with its heading."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(value.row() for value in values)
+
+
+def read_run(directory: Path) -> tuple[dict[str, Any], list[Value]]:
+    """The record and the values of an earlier run.
+
+    Raises:
+        ConfigError: There is no such run.
+    """
+    try:
+        record: dict[str, Any] = json.loads((directory / RECORD_FILE).read_text(encoding="utf-8"))
+        with (directory / VALUES_FILE).open(newline="", encoding="utf-8") as file:
+            return record, [Value.of_row(row) for row in csv.DictReader(file)]
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(
+            "config.invalid", key="--from", reason=f"{directory} holds no run of figures: {error}"
+        ) from error

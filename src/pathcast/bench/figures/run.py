@@ -1,0 +1,157 @@
+"""A run of figures: which ones, in the order of the definition, and what becomes of one that fails.
+
+A wrong answer voids the figure that gave it and no other. It prints nothing.
+
+Example:
+    >>> chosen_names("11, t3", ("11", "12", "T3"))
+    ('11', 'T3')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.definition import FigureDefinition, FiguresDefinition
+from pathcast.bench.figures.inputs import Inputs
+from pathcast.bench.figures.point import Value
+from pathcast.bench.figures.sweep import Experiment, run_sweep
+from pathcast.bench.figures.tables import (
+    run_characteristics,
+    run_distinct,
+    run_insertion,
+    run_profile,
+)
+from pathcast.errors import ConfigError, WrongCountError
+
+
+@dataclass
+class FigureOutcome:
+    """What one figure gave.
+
+    Attributes:
+        figure: Its definition.
+        workload: Where its inputs came from: the DTD's workload, or the domain that stood in.
+        values: What was measured.
+        checks: What was compared before times were taken.
+        notes: What was left out, and why.
+        failure: Why its values do not count.
+        is_complete: Whether it came to its end.
+    """
+
+    figure: FigureDefinition
+    workload: str
+    values: list[Value] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failure: str | None = None
+    is_complete: bool = False
+
+
+@dataclass(frozen=True)
+class FiguresPlan:
+    """What to run.
+
+    Attributes:
+        definition: The definitions.
+        names: Names of the figures.
+        set_name: Which set of each.
+        work: Where generated queries are kept.
+    """
+
+    definition: FiguresDefinition
+    names: Sequence[str]
+    set_name: SetName
+    work: Path | None
+
+
+def chosen_names(text: str | None, known: Sequence[str]) -> tuple[str, ...]:
+    """Names of figures and tables (`T3`), in the order of the definition; None for all.
+
+    Raises:
+        ConfigError: There is no such figure.
+    """
+    if text is None:
+        return tuple(known)
+    asked = [part.strip().upper() for part in text.split(",")]
+    for name in asked:
+        if name not in known:
+            raise ConfigError(
+                "config.invalid", key="--figure", reason=f"{name!r} is none of {', '.join(known)}"
+            )
+    return tuple(name for name in known if name in asked)
+
+
+def run_figures(
+    plan: FiguresPlan,
+    outcomes: list[FigureOutcome],
+    keep: Callable[[Sequence[Value]], None],
+    say: Callable[[str], None],
+) -> None:
+    """Runs the figures.
+
+    Args:
+        plan: What to run.
+        outcomes: Takes an outcome when its figure begins, so that nothing is lost with the run.
+        keep: Takes the values of each point as soon as they are there.
+        say: Takes one line on what is being done.
+
+    Raises:
+        MissingDependencyError: lxml is not installed.
+    """
+    inputs = Inputs(plan.definition, plan.work, say)
+    for figure in plan.definition.figures:
+        if figure.name not in plan.names:
+            continue
+        outcome = FigureOutcome(figure, inputs.source(figure.workload).name)
+        outcomes.append(outcome)
+        if _is_copied(outcome, outcomes):
+            keep(outcome.values)
+            continue
+        experiment = Experiment(
+            figure=figure,
+            chosen=figure.sets[plan.set_name],
+            definition=plan.definition,
+            inputs=inputs,
+            seconds_max=plan.definition.point_seconds_max[plan.set_name],
+            say=say,
+            checks=outcome.checks,
+            notes=outcome.notes,
+        )
+        try:
+            for values in points(experiment):
+                outcome.values += values
+                keep(values)
+            outcome.is_complete = True
+        except WrongCountError as error:
+            outcome.failure = str(error)
+            outcome.values = []
+
+
+def _is_copied(outcome: FigureOutcome, outcomes: Sequence[FigureOutcome]) -> bool:
+    """Whether a figure got the values of one that was run before and has the same ones."""
+    for earlier in outcomes:
+        if earlier.figure.name == outcome.figure.same_as and earlier.is_complete:
+            name = outcome.figure.name
+            outcome.values = [replace(value, figure=name) for value in earlier.values]
+            outcome.notes.append(f"The values are those of {earlier.figure.caption}.")
+            outcome.is_complete = True
+            return True
+    return False
+
+
+def points(experiment: Experiment) -> Iterator[list[Value]]:
+    """The points of a figure or table, by its kind."""
+    match experiment.figure.kind:
+        case "sweep":
+            return run_sweep(experiment)
+        case "distinct":
+            return run_distinct(experiment)
+        case "characteristics":
+            return run_characteristics(experiment)
+        case "insertion":
+            return run_insertion(experiment)
+        case "profile":
+            return run_profile(experiment)
