@@ -34,8 +34,13 @@ class Index:
     def register(
         self, queries: list[Any], namespaces: dict[str, str]
     ) -> list[tuple[int, str]]: ...
-    def register_canonical(
-        self, id: str, text: str, namespaces: dict[str, str], canonical: str
+    def register_compiled(
+        self,
+        id: str,
+        text: str,
+        namespaces: dict[str, str],
+        alternatives: list[str],
+        expression: str | None,
     ) -> bool | None: ...
     def remove(self, ids: list[str]) -> None: ...
     def freeze(self) -> Snapshot: ...
@@ -67,4 +72,6 @@ class IdTable:
 class Matcher:
     def match_arrow(
         self, messages: Any, encoding: str | None = None
-    ) -> tuple[Any, list[tuple[int, str, dict[str, Any]]], dict[str, int], IdTable]: ...
+    ) -> tuple[
+        Any, list[tuple[int, str, dict[str, Any]]], tuple[Any, Any], dict[str, int], IdTable
+    ]: ...

@@ -6,14 +6,19 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+/// A limit by name; `limits` as for [`limits_of`].
+pub fn limit(limits: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+    named(limits, name)?.extract()
+}
+
+fn named<'py>(limits: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    if limits.is_instance_of::<PyDict>() { limits.get_item(name) } else { limits.getattr(name) }
+}
+
 /// `limits` has the attributes of `pathcast.limits.Limits`, as an object or as a mapping.
 pub fn limits_of(limits: &Bound<'_, PyAny>) -> PyResult<Limits> {
-    let is_mapping = limits.is_instance_of::<PyDict>();
-    let get = |name: &str| {
-        if is_mapping { limits.get_item(name) } else { limits.getattr(name) }
-    };
-    let number = |name: &str| get(name)?.extract::<u32>();
-    let dtd: String = get("dtd")?.extract()?;
+    let number = |name: &str| limit(limits, name);
+    let dtd: String = named(limits, "dtd")?.extract()?;
     Ok(Limits {
         message_bytes_max: number("message_bytes_max")?,
         depth_max: number("depth_max")?,

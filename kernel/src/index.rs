@@ -1,8 +1,8 @@
 //! Indexes, snapshots and the ids behind query numbers.
 
 use crate::matcher::{Matcher, Source};
-use pathcast_core::index::{self as core, Duplicate, Unknown};
-use pathcast_core::query::{Compiler, Namespaces};
+use pathcast_core::index::{self as core, NotRegistered, Unknown};
+use pathcast_core::query::{Compiler, Namespaces, Step, compile};
 use pathcast_core::snapshot::format::{FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag};
 use pathcast_core::snapshot::{self, NamespaceMap, QueryRecord, queries_of};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError};
@@ -115,21 +115,35 @@ impl Index {
         Ok(rejected)
     }
 
-    /// Registers a query whose canonical form is known. False if the id is taken; None if the
-    /// canonical form is not one.
-    fn register_canonical(
+    /// Registers a query that is compiled: it holds where one of the alternatives (canonical text)
+    /// holds and the expression (canonical text, or None) is true. False if the id is taken; None
+    /// if there is no alternative or a text is not canonical.
+    fn register_compiled(
         &self,
         id: &str,
         text: &str,
         namespaces: NamespaceMap,
-        canonical: &str,
+        alternatives: Vec<String>,
+        expression: Option<&str>,
     ) -> Option<bool> {
-        let mut compiler = Compiler::default();
-        let steps = compiler.compile(canonical, Namespaces::NONE).ok()?;
-        Some(self.0.change(|state| {
+        let paths: Vec<Vec<Step<'_>>> = alternatives
+            .iter()
+            .map(|text| compile(text, Namespaces::NONE))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let paths: Vec<&[Step<'_>]> = paths.iter().map(Vec::as_slice).collect();
+        if paths.is_empty() {
+            return None;
+        }
+        let registered = self.0.change(|state| {
             let namespaces = state.namespace_number(&namespaces);
-            state.register(QueryRecord { id, text, namespaces }, steps).is_ok()
-        }))
+            state.register(QueryRecord { id, text, namespaces }, &paths, expression)
+        });
+        match registered {
+            Ok(()) => Some(true),
+            Err(NotRegistered::Duplicate) => Some(false),
+            Err(NotRegistered::Expression) => None,
+        }
     }
 
     /// Removes queries, all or none.
@@ -210,7 +224,8 @@ impl Chunk {
                     rejected.push((row, Rejected::Declined));
                 }
                 Ok(steps) => {
-                    if let Err(Duplicate) = state.register(record, steps) {
+                    // Without an expression, a taken id is all that can be wrong.
+                    if state.register(record, &[steps], None).is_err() {
                         rejected.push((row, Rejected::Duplicate));
                     }
                 }
@@ -255,7 +270,7 @@ impl Snapshot {
         IdTable(core::IdTable::of_snapshot(Arc::clone(&self.0)))
     }
 
-    /// JSON object: version, queries, states, plans.
+    /// JSON object: version, queries, states, plans, expressions.
     #[getter]
     fn metadata(&self) -> PyResult<String> {
         Ok(String::from_utf8(self.0.file().bytes(Tag::Metadata).to_vec())?)

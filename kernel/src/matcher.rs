@@ -1,8 +1,8 @@
 //! Batches of messages over Arrow arrays.
 
-use crate::door::{limits_of, refusal_params};
+use crate::door::{limit, limits_of, refusal_params};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, LargeBinaryArray, ListArray, UInt32Array, make_array,
+    Array, ArrayRef, BinaryArray, Int64Array, LargeBinaryArray, ListArray, UInt32Array, make_array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -42,10 +42,11 @@ pub struct Matcher {
     pool: Arc<Pool>,
 }
 
-/// (matches, refusals, counters, ids) of a batch.
+/// (matches, refusals, rows and numbers of what went over budget, counters, ids) of a batch.
 type PyAnswer<'py> = (
     Bound<'py, PyAny>,
     Vec<(usize, &'static str, Bound<'py, PyDict>)>,
+    (Bound<'py, PyAny>, Bound<'py, PyAny>),
     Bound<'py, PyDict>,
     crate::index::IdTable,
 );
@@ -54,8 +55,9 @@ type PyAnswer<'py> = (
 impl Matcher {
     /// Matches a binary or large_binary array.
     ///
-    /// Returns a list<uint32> array, (row, code, params) of each refusal, counters by name, and the
-    /// ids behind the numbers.
+    /// Returns a list<uint32> array, (row, code, params) of each refusal, an int64 array of rows and
+    /// a uint32 array of query numbers for the pairs that used up their steps, counters by name, and
+    /// the ids behind the numbers.
     #[pyo3(signature = (messages, encoding = None))]
     fn match_arrow<'py>(
         &self,
@@ -97,8 +99,12 @@ impl Matcher {
             .iter()
             .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
             .collect::<PyResult<_>>()?;
+        let over_budget = &answer.over_budget;
+        let rows = Int64Array::from_iter_values(over_budget.iter().map(|&(row, _)| row as i64));
+        let numbers = UInt32Array::from_iter_values(over_budget.iter().map(|&(_, number)| number));
+        let over_budget = (to_pyarrow(py, &rows)?, to_pyarrow(py, &numbers)?);
         let matches = to_pyarrow(py, &list_array(answer, &array, &self.pool)?)?;
-        Ok((matches, refusals, stats, crate::index::IdTable(ids)))
+        Ok((matches, refusals, over_budget, stats, crate::index::IdTable(ids)))
     }
 }
 
@@ -110,7 +116,8 @@ impl Matcher {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
-        let options = Options { limits: limits_of(limits)?, cache_bytes_max };
+        let steps_max = limit(limits, "evaluation_steps_max")?.into();
+        let options = Options { limits: limits_of(limits)?, cache_bytes_max, steps_max };
         Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
     }
 }
@@ -228,6 +235,8 @@ fn counters<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyDict
         ("cache_misses", stats.cache_misses),
         ("cache_resets", stats.cache_resets),
         ("nfa_messages", stats.nfa_messages),
+        ("evaluations", stats.evaluations),
+        ("verdicts", stats.verdicts),
         ("parsing_ns", stats.parsing_ns),
         ("matching_ns", stats.matching_ns),
         ("collecting_ns", stats.collecting_ns),

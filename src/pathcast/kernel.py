@@ -2,8 +2,8 @@
 
 It hands batches over and turns what comes back into Pathcast's own values and errors. The kernel
 compiles the usual notation of queries itself; a query that it declines goes through
-`pathcast.query`, which gives its canonical form (and then the kernel takes it) or the error that
-the user sees.
+`pathcast.query`, which gives its alternatives and its expression (and then the kernel takes them)
+or the error that the user sees.
 
 It decides nothing about queries or messages.
 
@@ -20,9 +20,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import overload
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, overload
 
 from pathcast.errors import (
     DuplicateQueryError,
@@ -44,12 +42,15 @@ from pathcast.model import (
     Query,
     RegisterReport,
 )
-from pathcast.query import canonical_form
+from pathcast.query import compile_query
 
 try:
     import pathcast_kernel as native
 except ImportError as missing:
     raise KernelMissingError("kernel.missing", reason=str(missing)) from missing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @contextmanager
@@ -152,11 +153,14 @@ class KernelIndex:
 
     def _register_slowly(self, query: Query, bindings: Mapping[str, str]) -> bool:
         merged = {**bindings, **(query.namespaces or {})}
-        canonical = canonical_form(query.text, merged)
+        compiled = compile_query(query.text, merged)
         with _native_errors():
-            taken = self._index.register_canonical(query.id, query.text, merged, canonical)
+            taken = self._index.register_compiled(
+                query.id, query.text, merged, compiled.texts, compiled.expression
+            )
         if taken is None:
-            raise KernelBugError("kernel.bug", reason=f"canonical form {canonical!r} is declined")
+            reason = f"{compiled.texts} and {compiled.expression!r} are declined"
+            raise KernelBugError("kernel.bug", reason=reason)
         return taken
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -252,10 +256,12 @@ class KernelMatcher:
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
         """Matches every message of a `binary` or `large_binary` array, where it lies."""
         with _native_errors():
-            matches, refusals, stats, ids = self._matcher.match_arrow(messages, encoding)
+            answer = self._matcher.match_arrow(messages, encoding)
+        matches, refusals, over_budget, stats, ids = answer
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
-        nothing = OverBudget(pa.array([], pa.int64()), pa.array([], pa.uint32()))
-        return BatchAnswer(matches, errors, nothing, BatchStats(**stats), KernelIds(ids))
+        return BatchAnswer(
+            matches, errors, OverBudget(*over_budget), BatchStats(**stats), KernelIds(ids)
+        )
 
 
 class KernelIds(Sequence[str]):

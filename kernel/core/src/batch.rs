@@ -48,6 +48,8 @@ pub struct Answer {
     pub ends: Vec<usize>,
     /// The refused messages.
     pub refusals: Vec<(usize, Refusal)>,
+    /// The pairs of message and query on which the evaluation used up its steps, ascending.
+    pub over_budget: Vec<(usize, QueryNumber)>,
     /// Counters.
     pub stats: Stats,
 }
@@ -165,6 +167,7 @@ impl Pool {
             all.numbers.extend_from_slice(&part.numbers);
             all.ends.extend(part.ends.iter().map(|end| before + end));
             all.refusals.extend(part.refusals);
+            all.over_budget.extend(part.over_budget);
             all.stats.add(&part.stats);
             self.give_buffer(part.numbers);
         }
@@ -200,11 +203,14 @@ fn match_run(
             break;
         }
         let numbers = &mut answer.numbers;
-        if let Some(message) = messages.get(at)
-            && let Err(refusal) =
-                worker.match_message(target, message, messages.encoding(), numbers)
-        {
-            answer.refusals.push((at, refusal));
+        if let Some(message) = messages.get(at) {
+            match worker.match_message(target, message, messages.encoding(), numbers) {
+                Ok(()) => {
+                    let over_budget = worker.over_budget.iter();
+                    answer.over_budget.extend(over_budget.map(|&number| (at, number)));
+                }
+                Err(refusal) => answer.refusals.push((at, refusal)),
+            }
         }
         answer.ends.push(answer.numbers.len());
     }

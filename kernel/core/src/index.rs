@@ -8,12 +8,14 @@
 //! a message holds `state` shared, so that a query counts from the next message on.
 
 use crate::conditions::Plan;
-use crate::nfa::growing::{GrowingNfa, Terminal};
-use crate::nfa::{Nfa, QueryNumber};
+use crate::nfa::QueryNumber;
+use crate::nfa::growing::GrowingNfa;
 use crate::query::ast::Step;
 use crate::snapshot::build::{LiveQuery, freeze};
 use crate::snapshot::format::SnapshotFile;
+use crate::snapshot::import::import;
 use crate::snapshot::{NamespaceMap, QueryRecord, Snapshot};
+use crate::xpath::Expression;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
@@ -120,9 +122,14 @@ pub struct Index {
     state: RwLock<IndexState>,
 }
 
-/// The id is taken.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Duplicate;
+/// Why a query was not registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotRegistered {
+    /// The id is taken.
+    Duplicate,
+    /// The expression is not one in canonical text.
+    Expression,
+}
 
 /// No query has the id at this place of the list.
 #[derive(Debug, PartialEq, Eq)]
@@ -230,16 +237,23 @@ impl IndexState {
         &self.namespaces[number as usize]
     }
 
-    /// Inserts a query in normal form.
+    /// Inserts a query: it holds where one of its alternatives (normal form, one at least) holds
+    /// and the expression, if there is one, is true. See [`GrowingNfa::insert`].
+    ///
+    /// # Errors
+    /// The id is taken, or the expression is not one; nothing has changed then.
     pub fn register(
         &mut self,
         record: QueryRecord<'_>,
-        steps: &[Step<'_>],
-    ) -> Result<(), Duplicate> {
+        alternatives: &[&[Step<'_>]],
+        expression: Option<&str>,
+    ) -> Result<(), NotRegistered> {
         if self.number_of(record.id).is_some() {
-            return Err(Duplicate);
+            return Err(NotRegistered::Duplicate);
         }
-        let number = self.delta.insert(steps);
+        let expression = expression.map(|text| self.delta.expressions_mut().intern(text));
+        let expression = expression.transpose().map_err(|_| NotRegistered::Expression)?;
+        let number = self.delta.insert(alternatives, expression);
         let mut ids = self.delta_ids.write().unwrap_or_else(PoisonError::into_inner);
         ids.push(record.id);
         let hash = hash(record.id);
@@ -323,7 +337,7 @@ impl IndexState {
         {
             return Arc::clone(base);
         }
-        let base_terminals = match self.base.clone() {
+        let base_endings = match self.base.clone() {
             Some(base) => import(&base, &mut self.delta),
             None => vec![],
         };
@@ -335,11 +349,11 @@ impl IndexState {
             .map(|number| {
                 let mut record = self.record(number, &ids);
                 record.namespaces = namespace_of[record.namespaces as usize];
-                let terminal = match (number as usize).checked_sub(base_len) {
-                    Some(at) => self.delta.terminal(at as u32),
-                    None => base_terminals[number as usize],
+                let ending = match (number as usize).checked_sub(base_len) {
+                    Some(at) => self.delta.ending(at as u32),
+                    None => base_endings[number as usize],
                 };
-                LiveQuery { terminal, record }
+                LiveQuery { ending, record }
             })
             .collect();
         let file: SnapshotFile = freeze(&self.delta, &mut queries, &namespaces);
@@ -378,44 +392,6 @@ impl IndexState {
     }
 }
 
-/// Adds the states and plans of a snapshot to an NFA and says where its queries end there.
-fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Vec<Terminal> {
-    let from = base.nfa();
-    let arrays = from.arrays;
-    let names = base.symbols();
-    let symbol_of: Vec<u32> = (0..names.len() as u32)
-        .map(|symbol| match symbol {
-            0..crate::symbols::FIRST_NAME => symbol,
-            _ => nfa.symbols_mut().intern(names.notation(symbol)),
-        })
-        .collect();
-    let mut state_of = vec![0; arrays.symbol.len()];
-    let mut terminals = vec![Terminal::State(0); base.len()];
-    let mut ranges = Vec::new();
-    for state in 0..arrays.symbol.len() {
-        let here = state_of[state];
-        for child in arrays.states[state].first_child..arrays.states[state + 1].first_child {
-            let symbol = symbol_of[arrays.symbol[child as usize] as usize];
-            state_of[child as usize] = nfa.child(here, symbol);
-        }
-        let mut set = |ranges: &mut Vec<std::ops::Range<u32>>, terminal| {
-            for range in ranges.drain(..) {
-                terminals[range.start as usize..range.end as usize].fill(terminal);
-            }
-        };
-        from.accepted(state as u32, &mut ranges);
-        set(&mut ranges, Terminal::State(here));
-        let mut plans = Vec::new();
-        from.plans(state as u32, &mut plans);
-        for plan in plans {
-            let terminal = Terminal::Plan(nfa.intern_plan(here, base.plan_text(plan)));
-            from.plan_numbers(plan, &mut ranges);
-            set(&mut ranges, terminal);
-        }
-    }
-    terminals
-}
-
 fn hash(id: &str) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(id.as_bytes());
@@ -432,9 +408,10 @@ fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plans are shared by threads.
+/// Plans and expressions are shared by threads.
 const _: fn() = || {
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Plan>();
+    is_shared::<Expression>();
     is_shared::<Index>();
 };

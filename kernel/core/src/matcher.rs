@@ -10,10 +10,11 @@ use crate::dfa::{DfaState, LazyDfa};
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::index::IndexState;
 use crate::names::NameTable;
-use crate::nfa::{Nfa, PlanId, QueryNumber};
+use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber};
 use crate::plain::RunTimeStack;
 use crate::snapshot::Snapshot;
 use crate::tree::Message;
+use crate::xpath::{self, OverBudget};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -24,6 +25,8 @@ pub struct Options {
     pub limits: Limits,
     /// Bytes that the lazy DFA of one automaton may hold; 0 runs the plain NFA always.
     pub cache_bytes_max: usize,
+    /// Steps that the evaluation of one expression on one message may take.
+    pub steps_max: u64,
 }
 
 /// Counters of a batch; see `pathcast.model.BatchStats`.
@@ -39,6 +42,8 @@ pub struct Stats {
     pub cache_misses: u64,
     pub cache_resets: u64,
     pub nfa_messages: u64,
+    pub evaluations: u64,
+    pub verdicts: u64,
     pub parsing_ns: u64,
     pub matching_ns: u64,
     pub collecting_ns: u64,
@@ -56,6 +61,8 @@ impl Stats {
         self.cache_misses += other.cache_misses;
         self.cache_resets += other.cache_resets;
         self.nfa_messages += other.nfa_messages;
+        self.evaluations += other.evaluations;
+        self.verdicts += other.verdicts;
         self.parsing_ns += other.parsing_ns;
         self.matching_ns += other.matching_ns;
         self.collecting_ns += other.collecting_ns;
@@ -96,6 +103,11 @@ impl<'v> View<'v> {
         }
     }
 
+    fn needs_full_tree(&self) -> bool {
+        self.base.is_some_and(Snapshot::needs_full_tree)
+            || self.delta.is_some_and(Nfa::needs_full_tree)
+    }
+
     fn number_count(&self) -> usize {
         self.base.map_or(0, Snapshot::len) + self.delta.map_or(0, |delta| delta.len())
     }
@@ -108,16 +120,23 @@ pub struct Worker {
     engine: Engine,
     /// Counters since they were last taken.
     pub stats: Stats,
+    /// The queries on which the last message used up its steps, ascending. They are not among the
+    /// satisfied ones.
+    pub over_budget: Vec<QueryNumber>,
 }
 
 /// A worker without its door.
 #[derive(Debug)]
 struct Engine {
     cache_bytes_max: usize,
+    steps_max: u64,
     base: Runner,
     delta: Runner,
     post: PostProcessor,
+    evaluation: xpath::Scratch,
     collector: Collector,
+    /// Queries whose expression went past its budget.
+    over_budget: Collector,
 }
 
 impl Worker {
@@ -127,12 +146,16 @@ impl Worker {
             door: Door::new(options.limits),
             engine: Engine {
                 cache_bytes_max: options.cache_bytes_max,
+                steps_max: options.steps_max,
                 base: Runner::default(),
                 delta: Runner::default(),
                 post: PostProcessor::default(),
+                evaluation: xpath::Scratch::default(),
                 collector: Collector::default(),
+                over_budget: Collector::default(),
             },
             stats: Stats::default(),
+            over_budget: Vec::new(),
         }
     }
 
@@ -146,20 +169,28 @@ impl Worker {
         encoding: Option<&str>,
         numbers: &mut Vec<QueryNumber>,
     ) -> Result<(), Refusal> {
-        let started = Instant::now();
         self.stats.messages += 1;
         self.stats.bytes += bytes.len() as u64;
-        let parsed = self.door.parse(bytes, encoding);
-        let parsed_at = Instant::now();
-        self.stats.parsing_ns += (parsed_at - started).as_nanos() as u64;
-        match parsed {
-            Ok(parsed) => {
-                target.with(|view| self.engine.run(view, parsed, numbers, &mut self.stats));
-                Ok(())
-            }
-            Err(refusal) => {
-                self.stats.refused += 1;
-                Err(refusal)
+        self.over_budget.clear();
+        loop {
+            let started = Instant::now();
+            let parsed = self.door.parse(bytes, encoding);
+            self.stats.parsing_ns += started.elapsed().as_nanos() as u64;
+            let parsed = parsed.inspect_err(|_| self.stats.refused += 1)?;
+            let (engine, over_budget) = (&mut self.engine, &mut self.over_budget);
+            let (stats, is_full) = (&mut self.stats, parsed.message.tree.is_full);
+            let needs_full_tree = target.with(|view| {
+                let needs_full_tree = view.needs_full_tree();
+                if is_full || !needs_full_tree {
+                    engine.run(view, parsed, numbers, over_budget, stats);
+                }
+                needs_full_tree
+            });
+            // When the first query comes that sees more than elements, attributes and text, the
+            // message at hand is read again; those that follow are read rightly at once.
+            self.door.keep_full_tree(needs_full_tree);
+            if is_full || !needs_full_tree {
+                return Ok(());
             }
         }
     }
@@ -171,20 +202,26 @@ impl Engine {
         view: View<'_>,
         Parsed { message, names }: Parsed<'_>,
         numbers: &mut Vec<QueryNumber>,
+        over_budget: &mut Vec<QueryNumber>,
         stats: &mut Stats,
     ) {
         let started = Instant::now();
         let tree = message.tree;
         stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
         self.collector.reserve(view.number_count());
+        self.over_budget.reserve(view.number_count());
         self.post.begin_message();
         let mut run = Run {
             message,
             names,
             post: &mut self.post,
+            evaluation: &mut self.evaluation,
             collector: &mut self.collector,
+            over_budget: &mut self.over_budget,
             stats,
             cache_bytes_max: self.cache_bytes_max,
+            steps_max: self.steps_max,
+            offset: 0,
         };
         let mut used_nfa = false;
         if let Some(base) = view.base {
@@ -199,6 +236,8 @@ impl Engine {
         let matched_at = Instant::now();
         let before = numbers.len();
         self.collector.drain_into(numbers, view.removed);
+        self.over_budget.drain_into(over_budget, view.removed);
+        stats.verdicts += over_budget.len() as u64;
         stats.nfa_messages += u64::from(used_nfa);
         stats.matches += (numbers.len() - before) as u64;
         stats.matching_ns += (matched_at - started).as_nanos() as u64;
@@ -211,9 +250,14 @@ struct Run<'m, 'w> {
     message: Message<'m>,
     names: &'m NameTable,
     post: &'w mut PostProcessor,
+    evaluation: &'w mut xpath::Scratch,
     collector: &'w mut Collector,
+    over_budget: &'w mut Collector,
     stats: &'w mut Stats,
     cache_bytes_max: usize,
+    steps_max: u64,
+    /// What the numbers of the automaton at hand are moved up by.
+    offset: QueryNumber,
 }
 
 /// Elements that a DFA state must serve on average, or the cache is not worth its making.
@@ -258,6 +302,9 @@ struct Marks {
     dfa_states: Vec<u32>,
     blocks: Vec<u32>,
     plans: Vec<u32>,
+    expressions: Vec<u32>,
+    /// What came of the expressions that are marked.
+    outcomes: Vec<Result<bool, OverBudget>>,
 }
 
 /// The elements of a message by DFA state.
@@ -286,7 +333,8 @@ impl Runner {
 
     /// Runs a message and puts what it satisfies into the collector. True if the plain NFA did it.
     fn run<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) -> bool {
-        self.marks.begin(nfa.plan_count());
+        self.marks.begin(nfa.plan_count(), nfa.expression_count());
+        run.offset = self.offset;
         let is_plain = run.cache_bytes_max == 0 || self.plain_messages_left > 0;
         if !is_plain && self.run_dfa(nfa, run) {
             return false;
@@ -384,7 +432,7 @@ impl Runner {
         let (ranges, marks) = (&mut self.ranges, &mut self.marks);
         check_candidates(nfa, candidates, &mut self.ends, run, marks, ranges);
         for plan in self.held.drain(..) {
-            nfa.plan_numbers(plan, ranges);
+            accept_plan(nfa, plan, run, marks, ranges);
         }
         self.drain_ranges(run.collector);
     }
@@ -416,7 +464,7 @@ impl Runner {
 
 impl Marks {
     /// Makes all marks those of an earlier message.
-    fn begin(&mut self, plans: usize) {
+    fn begin(&mut self, plans: usize, expressions: usize) {
         if self.now == u32::MAX {
             *self = Marks::default();
         }
@@ -424,11 +472,15 @@ impl Marks {
         if self.plans.len() < plans {
             self.plans.resize(plans, 0);
         }
+        if self.expressions.len() < expressions {
+            self.expressions.resize(expressions, 0);
+            self.outcomes.resize(expressions, Ok(false));
+        }
     }
 }
 
-/// Checks a plan at elements where its main path ends, unless it is known to be satisfied; if it
-/// holds, adds its queries to `ranges`.
+/// Checks a plan at elements where its main path ends, unless it is known to hold; if it does, adds
+/// what follows to `ranges`.
 fn check_plan<N: Nfa>(
     nfa: &N,
     plan: PlanId,
@@ -437,11 +489,50 @@ fn check_plan<N: Nfa>(
     marks: &mut Marks,
     ranges: &mut Vec<Range<QueryNumber>>,
 ) {
-    let is_satisfied = marks.plans[plan as usize] == marks.now;
-    if !is_satisfied && nfa.plan(plan).holds(run.message, run.names, ends, run.post) {
-        marks.plans[plan as usize] = marks.now;
-        nfa.plan_numbers(plan, ranges);
+    let is_known = marks.plans[plan as usize] == marks.now;
+    if is_known || !nfa.plan(plan).holds(run.message, run.names, ends, run.post) {
+        return;
     }
+    marks.plans[plan as usize] = marks.now;
+    accept_plan(nfa, plan, run, marks, ranges);
+}
+
+/// Adds the queries of a plan that holds to `ranges`, if its expression holds too.
+fn accept_plan<N: Nfa>(
+    nfa: &N,
+    plan: PlanId,
+    run: &mut Run<'_, '_>,
+    marks: &mut Marks,
+    ranges: &mut Vec<Range<QueryNumber>>,
+) {
+    let outcome = nfa.expression(plan).map_or(Ok(true), |id| evaluate(nfa, id, run, marks));
+    match outcome {
+        Ok(true) => nfa.plan_numbers(plan, ranges),
+        Ok(false) => {}
+        Err(OverBudget { .. }) => {
+            let known = ranges.len();
+            nfa.plan_numbers(plan, ranges);
+            for range in ranges.drain(known..) {
+                run.over_budget.add_range(&range, run.offset);
+            }
+        }
+    }
+}
+
+/// Whether an expression is true of the message; evaluated once, however many plans ask.
+fn evaluate<N: Nfa>(
+    nfa: &N,
+    id: ExpressionId,
+    run: &mut Run<'_, '_>,
+    marks: &mut Marks,
+) -> Result<bool, OverBudget> {
+    if mark(&mut marks.expressions, id, marks.now) {
+        run.stats.evaluations += 1;
+        let expression = nfa.compiled_expression(id);
+        let holds = expression.holds(run.message, run.names, run.evaluation, run.steps_max);
+        marks.outcomes[id as usize] = holds;
+    }
+    marks.outcomes[id as usize]
 }
 
 /// Checks plan by plan what has been gathered, and empties it. `ends` is scratch space.

@@ -20,7 +20,7 @@ from typing import overload
 
 import pyarrow as pa
 
-from pathcast.engine.verdicts import Verdicts, numbers_by_row
+from pathcast.engine.verdicts import Verdicts, numbers_at
 from pathcast.errors import PathcastError
 from pathcast.model import BatchAnswer, BatchStats
 
@@ -177,8 +177,6 @@ class BatchResult(Sequence[MatchResult]):
         self._answers = answers
         self._steps_max = steps_max
         self._errors = _errors_by_position(answers)
-        over_budget = [answer.over_budget for answer in answers]
-        self._over_budget = numbers_by_row(over_budget, first_rows(answers))
         self.stats = total_stats(answers)
 
     def __len__(self) -> int:
@@ -198,7 +196,7 @@ class BatchResult(Sequence[MatchResult]):
         for answer in self._answers:
             if 0 <= local < len(answer.matches):
                 names = answer.query_ids
-                undecided = self._over_budget.get(position, ())
+                undecided = numbers_at(answer.over_budget, local)
                 return MatchResult(
                     _numbers_at(answer.matches, local),
                     names,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,8 +27,8 @@ VERDICTS_SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
         pa.field("query_number", pa.uint32(), nullable=False),
-        pa.field("code", pa.string(), nullable=False),
-        pa.field("message", pa.string(), nullable=False),
+        pa.field("code", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("message", pa.dictionary(pa.int8(), pa.string()), nullable=False),
     ]
 )
 """One row a verdict, ascending: place of the message in the batch, number of the query, code and
@@ -42,7 +43,7 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
 
     __slots__ = ("_errors", "_names", "_numbers", "_steps_max")
 
-    def __init__(self, numbers: Sequence[int], names: Sequence[str], steps_max: int) -> None:
+    def __init__(self, numbers: pa.Array, names: Sequence[str], steps_max: int) -> None:
         self._numbers = numbers
         self._names = names
         self._steps_max = steps_max
@@ -62,27 +63,26 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
 
     def _by_id(self) -> dict[str, EvaluationBudgetError]:
         if self._errors is None:
-            ids = sorted(self._names[number] for number in self._numbers)
+            ids = sorted(self._names[number] for number in self._numbers.to_pylist())
             self._errors = {query_id: _error(query_id, self._steps_max) for query_id in ids}
         return self._errors
 
 
-def numbers_by_row(found: Sequence[OverBudget], firsts: Sequence[int]) -> dict[int, list[int]]:
-    """Place of a message in the batch -> numbers of the queries that went over budget on it.
-
-    Args:
-        found: What each chunk of the batch gave.
-        firsts: Place of the first message of each chunk.
-    """
-    numbers: dict[int, list[int]] = {}
-    for (rows, queries), first in zip(found, firsts, strict=True):
-        for row, number in zip(rows.to_pylist(), queries.to_pylist(), strict=True):
-            numbers.setdefault(first + row, []).append(number)
-    return numbers
+def numbers_at(found: OverBudget, row: int) -> pa.Array:
+    """Numbers of the queries that went over budget on one message; a slice, not a copy."""
+    if not len(found.rows):
+        return found.query_numbers
+    start, stop = np.searchsorted(found.rows.to_numpy(), [row, row + 1])
+    return found.query_numbers.slice(start, stop - start)
 
 
 def verdict_table(found: Sequence[OverBudget], firsts: Sequence[int], steps_max: int) -> pa.Table:
-    """Verdicts as a table of `VERDICTS_SCHEMA`; arguments as for `numbers_by_row`.
+    """Verdicts as a table of `VERDICTS_SCHEMA`.
+
+    Args:
+        found: What each chunk of the batch gave.
+        firsts: Place in the batch of the first message of each chunk.
+        steps_max: The limit that was exceeded.
 
     Cost: no Python object a verdict.
     """
@@ -92,8 +92,8 @@ def verdict_table(found: Sequence[OverBudget], firsts: Sequence[int], steps_max:
             [
                 pc.add(rows, pa.scalar(first, pa.int64())),
                 queries,
-                pa.repeat(error.code, len(rows)),
-                pa.repeat(error.message, len(rows)),
+                _repeated(error.code, len(rows)),
+                _repeated(error.message, len(rows)),
             ],
             schema=VERDICTS_SCHEMA,
         )
@@ -101,6 +101,10 @@ def verdict_table(found: Sequence[OverBudget], firsts: Sequence[int], steps_max:
         if len(rows)
     ]
     return pa.Table.from_batches(batches, VERDICTS_SCHEMA)
+
+
+def _repeated(text: str, count: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), count), [text])
 
 
 def _error(query_id: str, steps_max: int) -> EvaluationBudgetError:

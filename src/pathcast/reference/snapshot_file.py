@@ -42,7 +42,7 @@ from pathcast.errors import SnapshotFormatError
 from pathcast.model import Query
 
 MAGIC = b"PATHCAST"
-FORMAT = 1
+FORMAT = 2
 KIND_AUTOMATON = 0
 KIND_QUERIES = 1
 

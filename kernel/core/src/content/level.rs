@@ -68,7 +68,7 @@ impl Level {
         &self.slots[block as usize].as_ref().expect("ensured before").index
     }
 
-    /// Numbers given to groups and lists of thresholds so far.
+    /// Numbers given to places and lists of thresholds so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -110,10 +110,10 @@ impl Level {
             if !is_costly || !is_old || slot.choices == 0 {
                 return;
             }
-            self.memory -= slot.index.memory;
+            self.memory -= slot.index.memory();
         }
         let slot = self.compile(nfa, plans, nested, atoms, offset, statistics);
-        self.memory += slot.index.memory;
+        self.memory += slot.index.memory();
         self.slots[block as usize] = Some(Box::new(slot));
     }
 
@@ -150,12 +150,13 @@ impl Level {
                 access = least.map_or(0, |(at, _)| at);
             }
             self.ranges.clear();
-            if true {
+            // Where an expression has the last word, a plan alone decides nothing.
+            if nfa.expression(plan).is_none() {
                 nfa.plan_numbers(plan, &mut self.ranges);
             }
-            builder.add(plan, conjuncts, access, &self.ranges, atoms);
+            builder.add(plan, conjuncts, access, &self.ranges, offset, atoms);
         }
-        let index = builder.build(atoms, offset, &mut self.counts);
+        let index = builder.build(atoms, &mut self.counts);
         Slot { index, choices, built_at: statistics.messages, checks: 0 }
     }
 

@@ -87,7 +87,7 @@ impl NestedPaths {
             self.is_deep = true;
         }
         is_kept = is_kept && is_programmable(&Plan::compile(&anchored));
-        let number = is_kept.then(|| self.nfa.insert(steps));
+        let number = is_kept.then(|| self.nfa.insert(&[steps], None));
         self.numbers.insert(key.into(), number);
         number
     }

@@ -6,13 +6,15 @@
 //! symbols, so they come first. What a state accepts stands beside its first child, because a run
 //! that comes to a state needs both: the first sight of a label path costs what memory it touches.
 
-use super::{PlanId, QueryNumber, StateId};
+use super::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::symbols::{Class, EPSILON, FIRST_NAME, STAR, Symbol};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
-/// No plans.
-pub const NO_PLANS: u32 = u32::MAX;
+/// No further ends.
+pub const NO_ENDS: u32 = u32::MAX;
+/// No expression.
+pub const NO_EXPRESSION: ExpressionId = ExpressionId::MAX;
 
 /// A state; the last record of the array belongs to none and ends the children of the last one.
 #[repr(C)]
@@ -20,32 +22,52 @@ pub const NO_PLANS: u32 = u32::MAX;
 pub struct StateRecord {
     /// First child.
     pub first_child: StateId,
-    /// First of the queries accepted here without conditions.
+    /// First of the queries whose first alternative is accepted here without conditions.
     pub first_query: QueryNumber,
-    /// Number of queries accepted here without conditions.
+    /// Number of them.
     pub query_count: u32,
-    /// Entry in the table of plan spans, or [`NO_PLANS`].
-    pub plans: u32,
+    /// Entry in the table of what else ends here, or [`NO_ENDS`].
+    pub ends: u32,
 }
 
-/// The plans whose main path ends at one state.
+/// What ends at one state besides the queries of its record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub struct PlanSpan {
-    /// First plan.
+pub struct EndRecord {
+    /// First plan whose main path ends here.
     pub first_plan: PlanId,
     /// Number of plans.
     pub plan_count: u32,
+    /// First entry in the table of further alternatives without conditions.
+    pub first_range: u32,
+    /// Number of entries.
+    pub range_count: u32,
+}
+
+/// Queries of which a further alternative is accepted at one state without conditions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct RangeRecord {
+    /// First query.
+    pub first_query: QueryNumber,
+    /// Number of queries.
+    pub query_count: u32,
+    /// Which of their alternatives it is; from 1 on.
+    pub alternative: u32,
 }
 
 /// The queries that share a plan.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct PlanRecord {
     /// First query.
     pub first_query: QueryNumber,
     /// Number of queries.
     pub query_count: u32,
+    /// The expression that has the last word, or [`NO_EXPRESSION`].
+    pub expression: ExpressionId,
+    /// Which of their alternatives it is; the first one, 0, gives queries their numbers.
+    pub alternative: u32,
 }
 
 /// Views of the arrays of a snapshot.
@@ -55,8 +77,10 @@ pub struct FrozenNfa<'s> {
     pub symbol: &'s [Symbol],
     /// Per state, the rest; one entry more than states.
     pub states: &'s [StateRecord],
-    /// Plans of the states that have any.
-    pub spans: &'s [PlanSpan],
+    /// What else ends at the states where something does.
+    pub ends: &'s [EndRecord],
+    /// Further alternatives without conditions.
+    pub ranges: &'s [RangeRecord],
     /// Plans.
     pub plans: &'s [PlanRecord],
 }
@@ -105,28 +129,50 @@ impl FrozenNfa<'_> {
         has_epsilon.then_some(children.start as StateId)
     }
 
-    /// What a state accepts without conditions.
+    /// See [`super::Nfa::accepted`].
     #[inline]
-    pub fn accepted(&self, state: StateId) -> Range<QueryNumber> {
-        let state = &self.states[state as usize];
-        state.first_query..state.first_query + state.query_count
+    pub fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>) {
+        let record = &self.states[state as usize];
+        if record.query_count > 0 {
+            ranges.push(record.first_query..record.first_query + record.query_count);
+        }
+        for range in self.ranges_at(state) {
+            ranges.push(range.first_query..range.first_query + range.query_count);
+        }
+    }
+
+    /// The further alternatives that a state accepts without conditions.
+    #[inline]
+    pub fn ranges_at(&self, state: StateId) -> &[RangeRecord] {
+        match self.states[state as usize].ends {
+            NO_ENDS => &[],
+            at => {
+                let ends = &self.ends[at as usize];
+                &self.ranges[ends.first_range as usize..][..ends.range_count as usize]
+            }
+        }
     }
 
     /// The plans of a state.
     #[inline]
     pub fn plans_at(&self, state: StateId) -> Range<PlanId> {
-        match self.states[state as usize].plans {
-            NO_PLANS => 0..0,
+        match self.states[state as usize].ends {
+            NO_ENDS => 0..0,
             at => {
-                let span = &self.spans[at as usize];
-                span.first_plan..span.first_plan + span.plan_count
+                let ends = &self.ends[at as usize];
+                ends.first_plan..ends.first_plan + ends.plan_count
             }
         }
     }
 
     /// What is wrong with the arrays, if anything: every index must be in bounds and children must
     /// follow their parents, so that no run of the automaton can leave the arrays or go in circles.
-    pub fn fault(&self, symbols: usize, queries: usize) -> Option<&'static str> {
+    pub fn fault(
+        &self,
+        symbols: usize,
+        queries: usize,
+        expressions: usize,
+    ) -> Option<&'static str> {
         let count = self.symbol.len();
         if count == 0 || self.states.len() != count + 1 {
             return Some("the state arrays differ in length");
@@ -146,12 +192,19 @@ impl FrozenNfa<'_> {
             |first: u32, count: u32, all: usize| u64::from(first) + u64::from(count) <= all as u64;
         let states_ok = self.states.iter().all(|state| {
             within(state.first_query, state.query_count, queries)
-                && (state.plans == NO_PLANS || (state.plans as usize) < self.spans.len())
+                && (state.ends == NO_ENDS || (state.ends as usize) < self.ends.len())
         });
-        let spans_ok =
-            self.spans.iter().all(|s| within(s.first_plan, s.plan_count, self.plans.len()));
-        let plans_ok = self.plans.iter().all(|p| within(p.first_query, p.query_count, queries));
-        (!states_ok || !spans_ok || !plans_ok).then_some("a record names what is not there")
+        let ends_ok = self.ends.iter().all(|e| {
+            within(e.first_plan, e.plan_count, self.plans.len())
+                && within(e.first_range, e.range_count, self.ranges.len())
+        });
+        let ranges_ok = self.ranges.iter().all(|r| within(r.first_query, r.query_count, queries));
+        let plans_ok = self.plans.iter().all(|plan| {
+            within(plan.first_query, plan.query_count, queries)
+                && (plan.expression == NO_EXPRESSION || (plan.expression as usize) < expressions)
+        });
+        let all_ok = states_ok && ends_ok && ranges_ok && plans_ok;
+        (!all_ok).then_some("a record names what is not there")
     }
 }
 

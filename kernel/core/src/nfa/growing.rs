@@ -3,29 +3,39 @@
 //! One hash table holds the transitions of all states, keyed by (state, symbol). Queries are
 //! numbered in order of arrival. Nothing is taken out: a removed query is a tombstone of the index,
 //! and the states it used go when the index is frozen or compacted (lazy deletion, section 3.2.2).
+//!
+//! A query of several alternatives ends at several places. The first one gives it its place among
+//! the numbers of a snapshot; the others are kept as a list that equal queries share.
 
-use super::{Nfa, PlanId, QueryNumber, StateId, plan_of};
+use super::expressions::ExpressionTable;
+use super::{ExpressionId, Nfa, PlanId, QueryNumber, StateId, plan_of};
 use crate::conditions::Plan;
 use crate::content::anchoring::anchored_len;
 use crate::content::nested_paths::NestedPaths;
 use crate::query::ast::{Axis, Step};
 use crate::query::canonical_text;
 use crate::symbols::{Class, EPSILON, STAR, Symbol, SymbolTable};
+use crate::xpath::Expression;
 use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// End of a linked list of queries.
+/// End of a linked list.
 const END: u32 = u32::MAX;
-/// Flag of [`GrowingNfa::terminal`]: the rest is a plan, not a state.
+/// Flag of [`GrowingNfa::first`]: the rest is a plan, not a state.
 const IS_PLAN: u32 = 1 << 31;
+
+/// Number of a list of further ends; equal lists have equal numbers.
+pub type EndsId = u32;
 
 #[derive(Debug, Clone, Copy)]
 struct State {
     parent: StateId,
     symbol: Symbol,
-    /// First of the queries accepted here without conditions.
-    first_query: QueryNumber,
+    /// First entry of the list of queries accepted here without conditions.
+    first_accept: u32,
     first_plan: PlanId,
 }
 
@@ -33,18 +43,35 @@ struct State {
 struct PlanEntry {
     state: StateId,
     text: Box<str>,
+    expression: Option<ExpressionId>,
     compiled: OnceLock<Plan>,
-    first_query: QueryNumber,
+    first_accept: u32,
     next: PlanId,
 }
 
-/// Where a query ends: at a state, or in a plan at a state.
+/// An entry of the list of queries that end at one place.
+#[derive(Debug, Clone, Copy)]
+struct Accept {
+    query: QueryNumber,
+    next: u32,
+}
+
+/// Where an alternative of a query ends: at a state, or in a plan at a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Terminal {
     /// An accepting state.
     State(StateId),
     /// A plan.
     Plan(PlanId),
+}
+
+/// Where a query ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    /// Where its first alternative ends.
+    pub first: Terminal,
+    /// Where its other alternatives end, in their order; none for a query of one alternative.
+    pub others: Option<EndsId>,
 }
 
 /// An NFA that takes queries in.
@@ -55,10 +82,14 @@ pub struct GrowingNfa {
     transitions: HashTable<StateId>,
     plans: Vec<PlanEntry>,
     plan_index: HashTable<PlanId>,
-    /// Per query: where it ends.
-    terminals: Vec<u32>,
-    /// Per query: the next one that ends at the same place.
-    next_query: Vec<QueryNumber>,
+    expressions: ExpressionTable,
+    accepts: Vec<Accept>,
+    /// Per query: where its first alternative ends.
+    first: Vec<u32>,
+    /// Where the other alternatives end, for the queries that have any.
+    others: FxHashMap<QueryNumber, EndsId>,
+    ends: Vec<Box<[Terminal]>>,
+    ends_index: HashTable<EndsId>,
     /// None in the automaton of the nested paths themselves, which keeps all that there are.
     nested: Option<Box<NestedPaths>>,
     buffer: String,
@@ -75,12 +106,21 @@ impl GrowingNfa {
     pub fn of_nested_paths() -> Self {
         GrowingNfa {
             symbols: SymbolTable::default(),
-            states: vec![State { parent: END, symbol: EPSILON, first_query: END, first_plan: END }],
+            states: vec![State {
+                parent: END,
+                symbol: EPSILON,
+                first_accept: END,
+                first_plan: END,
+            }],
             transitions: HashTable::new(),
             plans: Vec::new(),
             plan_index: HashTable::new(),
-            terminals: Vec::new(),
-            next_query: Vec::new(),
+            expressions: ExpressionTable::default(),
+            accepts: Vec::new(),
+            first: Vec::new(),
+            others: FxHashMap::default(),
+            ends: Vec::new(),
+            ends_index: HashTable::new(),
             nested: None,
             buffer: String::new(),
         }
@@ -88,12 +128,12 @@ impl GrowingNfa {
 
     /// Number of queries that have been inserted.
     pub fn len(&self) -> usize {
-        self.terminals.len()
+        self.first.len()
     }
 
     /// Whether no query has been inserted.
     pub fn is_empty(&self) -> bool {
-        self.terminals.is_empty()
+        self.first.is_empty()
     }
 
     /// Number of states.
@@ -101,9 +141,31 @@ impl GrowingNfa {
         self.states.len()
     }
 
-    /// Inserts a query in normal form and returns its number. Cost: one hash look-up a step, and
-    /// one more for a query with predicates. Source: paper 003, section 3.2.2.
-    pub fn insert(&mut self, steps: &[Step<'_>]) -> QueryNumber {
+    /// Inserts a query and returns its number. It holds where one of its alternatives (normal form,
+    /// one at least) holds and the expression, if there is one, is true.
+    ///
+    /// Cost: one hash look-up a step, and one more for an alternative with predicates. Source: paper
+    /// 003, section 3.2.2.
+    pub fn insert(
+        &mut self,
+        alternatives: &[&[Step<'_>]],
+        expression: Option<ExpressionId>,
+    ) -> QueryNumber {
+        let (first, rest) = alternatives.split_first().expect("a query has an alternative");
+        let first = self.end_of(first, expression);
+        let mut others = Vec::new();
+        for steps in rest {
+            let end = self.end_of(steps, expression);
+            if end != first && !others.contains(&end) {
+                others.push(end);
+            }
+        }
+        let others = self.intern_ends(&others);
+        self.push_query(Ending { first, others })
+    }
+
+    /// Where a path ends. What an expression has still to decide is never accepted outright.
+    fn end_of(&mut self, steps: &[Step<'_>], expression: Option<ExpressionId>) -> Terminal {
         let mut state = 0;
         let kept = anchored_len(steps);
         for step in &steps[..kept] {
@@ -117,36 +179,48 @@ impl GrowingNfa {
                 state = self.child(state, symbol);
             }
         }
-        let is_plan = steps.iter().any(|step| !step.stages.is_empty());
-        let terminal = if is_plan {
-            let mut buffer = std::mem::take(&mut self.buffer);
-            buffer.clear();
-            canonical_text(steps, &mut buffer);
-            let plan_count = self.plans.len();
-            let plan = self.intern_plan(state, &buffer);
-            self.buffer = buffer;
-            if plan_count < self.plans.len()
-                && let Some(nested) = &mut self.nested
-            {
-                nested.add_query(steps, kept);
-            }
-            Terminal::Plan(plan)
-        } else {
-            Terminal::State(state)
-        };
-        self.push_query(terminal)
+        let has_conditions = steps.iter().any(|step| !step.stages.is_empty());
+        if !has_conditions && expression.is_none() {
+            return Terminal::State(state);
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        canonical_text(steps, &mut buffer);
+        let plan_count = self.plans.len();
+        let plan = self.intern_plan(state, &buffer, expression);
+        self.buffer = buffer;
+        if plan_count < self.plans.len()
+            && let Some(nested) = &mut self.nested
+        {
+            nested.add_query(steps, kept);
+        }
+        Terminal::Plan(plan)
     }
 
-    /// Adds a query at a place that is known already and returns its number.
-    pub fn push_query(&mut self, terminal: Terminal) -> QueryNumber {
-        let number = self.terminals.len() as QueryNumber;
-        let (first, code) = match terminal {
-            Terminal::State(state) => (&mut self.states[state as usize].first_query, state),
-            Terminal::Plan(plan) => (&mut self.plans[plan as usize].first_query, plan | IS_PLAN),
-        };
-        self.terminals.push(code);
-        self.next_query.push(std::mem::replace(first, number));
+    /// Adds a query whose ends are known already and returns its number.
+    pub fn push_query(&mut self, ending: Ending) -> QueryNumber {
+        let number = self.first.len() as QueryNumber;
+        self.first.push(match ending.first {
+            Terminal::State(state) => state,
+            Terminal::Plan(plan) => plan | IS_PLAN,
+        });
+        self.accept(ending.first, number);
+        if let Some(others) = ending.others {
+            self.others.insert(number, others);
+            for at in 0..self.ends[others as usize].len() {
+                self.accept(self.ends[others as usize][at], number);
+            }
+        }
         number
+    }
+
+    fn accept(&mut self, terminal: Terminal, query: QueryNumber) {
+        let first = match terminal {
+            Terminal::State(state) => &mut self.states[state as usize].first_accept,
+            Terminal::Plan(plan) => &mut self.plans[plan as usize].first_accept,
+        };
+        let next = std::mem::replace(first, self.accepts.len() as u32);
+        self.accepts.push(Accept { query, next });
     }
 
     /// The state reached from `state` over `symbol`, new or known.
@@ -155,7 +229,7 @@ impl GrowingNfa {
             return target;
         }
         let target = self.states.len() as StateId;
-        self.states.push(State { parent: state, symbol, first_query: END, first_plan: END });
+        self.states.push(State { parent: state, symbol, first_accept: END, first_plan: END });
         let states = &self.states;
         self.transitions.insert_unique(hash(state, symbol), target, |&t| {
             let s = &states[t as usize];
@@ -164,12 +238,17 @@ impl GrowingNfa {
         target
     }
 
-    /// The plan with this canonical text at this state, new or known.
-    pub fn intern_plan(&mut self, state: StateId, text: &str) -> PlanId {
-        let key = hash_plan(state, text);
+    /// The plan with this canonical text and expression at this state, new or known.
+    pub fn intern_plan(
+        &mut self,
+        state: StateId,
+        text: &str,
+        expression: Option<ExpressionId>,
+    ) -> PlanId {
+        let key = hash_plan(state, text, expression);
         let known = self.plan_index.find(key, |&p| {
             let plan = &self.plans[p as usize];
-            plan.state == state && *plan.text == *text
+            plan.state == state && plan.expression == expression && *plan.text == *text
         });
         if let Some(&plan) = known {
             return plan;
@@ -179,16 +258,43 @@ impl GrowingNfa {
         self.plans.push(PlanEntry {
             state,
             text: text.into(),
+            expression,
             compiled: OnceLock::new(),
-            first_query: END,
+            first_accept: END,
             next,
         });
         let plans = &self.plans;
         self.plan_index.insert_unique(key, plan, |&p| {
             let plan = &plans[p as usize];
-            hash_plan(plan.state, &plan.text)
+            hash_plan(plan.state, &plan.text, plan.expression)
         });
         plan
+    }
+
+    /// The list of these ends, new or known; none if there are none.
+    pub fn intern_ends(&mut self, ends: &[Terminal]) -> Option<EndsId> {
+        if ends.is_empty() {
+            return None;
+        }
+        let key = hash_of(ends);
+        if let Some(&known) = self.ends_index.find(key, |&id| *self.ends[id as usize] == *ends) {
+            return Some(known);
+        }
+        let id = self.ends.len() as EndsId;
+        self.ends.push(ends.into());
+        let all = &self.ends;
+        self.ends_index.insert_unique(key, id, |&id| hash_of(&*all[id as usize]));
+        Some(id)
+    }
+
+    /// The expressions, to be added to.
+    pub fn expressions_mut(&mut self) -> &mut ExpressionTable {
+        &mut self.expressions
+    }
+
+    /// The expressions.
+    pub fn expressions(&self) -> &ExpressionTable {
+        &self.expressions
     }
 
     /// The alphabet, to be added to.
@@ -197,15 +303,34 @@ impl GrowingNfa {
     }
 
     /// Where a query ends.
-    pub fn terminal(&self, number: QueryNumber) -> Terminal {
-        let code = self.terminals[number as usize];
-        if code & IS_PLAN == 0 { Terminal::State(code) } else { Terminal::Plan(code & !IS_PLAN) }
+    pub fn ending(&self, number: QueryNumber) -> Ending {
+        let code = self.first[number as usize];
+        let first = match code & IS_PLAN {
+            0 => Terminal::State(code),
+            _ => Terminal::Plan(code & !IS_PLAN),
+        };
+        Ending { first, others: self.others.get(&number).copied() }
+    }
+
+    /// The ends of a list.
+    pub fn ends(&self, id: EndsId) -> &[Terminal] {
+        &self.ends[id as usize]
+    }
+
+    /// Number of lists of further ends.
+    pub fn ends_count(&self) -> usize {
+        self.ends.len()
     }
 
     /// State and canonical text of a plan.
     pub fn plan_entry(&self, plan: PlanId) -> (StateId, &str) {
         let entry = &self.plans[plan as usize];
         (entry.state, &entry.text)
+    }
+
+    /// The expression of a plan.
+    pub fn plan_expression(&self, plan: PlanId) -> Option<ExpressionId> {
+        self.plans[plan as usize].expression
     }
 
     /// Parent and symbol of a state other than the initial one.
@@ -219,7 +344,12 @@ impl GrowingNfa {
         self.symbols.memory()
             + self.states.capacity() * size_of::<State>()
             + self.transitions.capacity() * 5
-            + self.terminals.capacity() * 8
+            + self.first.capacity() * 4
+            + self.accepts.capacity() * size_of::<Accept>()
+            + self.others.capacity() * 9
+            + self.ends.iter().map(|ends| 16 + size_of_val(&**ends)).sum::<usize>()
+            + self.ends_index.capacity() * 5
+            + self.expressions.memory()
             + self.plan_index.capacity() * 5
             + self.plans.capacity() * size_of::<PlanEntry>()
             + self.plans.iter().map(|p| p.text.len()).sum::<usize>()
@@ -234,10 +364,11 @@ impl GrowingNfa {
             .copied()
     }
 
-    fn list(&self, mut number: QueryNumber, ranges: &mut Vec<Range<QueryNumber>>) {
-        while number != END {
-            ranges.push(number..number + 1);
-            number = self.next_query[number as usize];
+    fn list(&self, mut at: u32, ranges: &mut Vec<Range<QueryNumber>>) {
+        while at != END {
+            let Accept { query, next } = self.accepts[at as usize];
+            ranges.push(query..query + 1);
+            at = next;
         }
     }
 }
@@ -260,7 +391,7 @@ impl Nfa for GrowingNfa {
     }
 
     fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>) {
-        self.list(self.states[state as usize].first_query, ranges);
+        self.list(self.states[state as usize].first_accept, ranges);
     }
 
     fn plans(&self, state: StateId, plans: &mut Vec<PlanId>) {
@@ -281,15 +412,31 @@ impl Nfa for GrowingNfa {
     }
 
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
-        self.list(self.plans[plan as usize].first_query, ranges);
+        self.list(self.plans[plan as usize].first_accept, ranges);
     }
 
     fn query_count(&self) -> usize {
-        self.terminals.len()
+        self.first.len()
     }
 
     fn plan_count(&self) -> usize {
         self.plans.len()
+    }
+
+    fn expression(&self, plan: PlanId) -> Option<ExpressionId> {
+        self.plan_expression(plan)
+    }
+
+    fn compiled_expression(&self, id: ExpressionId) -> &Expression {
+        self.expressions.compiled(id)
+    }
+
+    fn expression_count(&self) -> usize {
+        self.expressions.len()
+    }
+
+    fn needs_full_tree(&self) -> bool {
+        self.expressions.needs_full_tree()
     }
 }
 
@@ -300,10 +447,16 @@ fn hash(state: StateId, symbol: Symbol) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-fn hash_plan(state: StateId, text: &str) -> u64 {
-    use std::hash::Hasher;
-    let mut hasher = rustc_hash::FxHasher::default();
+fn hash_plan(state: StateId, text: &str, expression: Option<ExpressionId>) -> u64 {
+    let mut hasher = FxHasher::default();
     hasher.write_u32(state);
+    hasher.write_u32(expression.unwrap_or(END));
     hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+fn hash_of(ends: &[Terminal]) -> u64 {
+    let mut hasher = FxHasher::default();
+    ends.hash(&mut hasher);
     hasher.finish()
 }

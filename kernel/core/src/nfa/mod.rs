@@ -11,7 +11,10 @@
 //! Differs from the paper: a `//`-child state may accept (`//.`, from `//@name`), which means the
 //! element itself or any descendant; accepting states give ranges of query numbers, and queries
 //! with predicates form plans that are checked after the structure has matched (Selection Postponed).
+//! A query may end at several places: it holds where one of its alternatives does. Where an
+//! expression has the last word on a query, all its alternatives are plans that name it.
 
+pub mod expressions;
 pub mod frozen;
 pub mod growing;
 
@@ -20,12 +23,15 @@ use crate::content::anchoring::anchored;
 use crate::content::nested_paths::NestedPaths;
 use crate::query::{Namespaces, compile};
 use crate::symbols::{Class, SymbolTable};
+use crate::xpath::Expression;
 use std::ops::Range;
 
 /// Number of a state; 0 is the initial state.
 pub type StateId = u32;
-/// Number of a plan: a distinct query with predicates at one accepting state.
+/// Number of a plan: a distinct alternative, with predicates or an expression, at one accepting state.
 pub type PlanId = u32;
+/// Number of an expression: what plans may ask for beyond their own conditions.
+pub type ExpressionId = u32;
 /// Number of a query in one index or snapshot.
 pub type QueryNumber = u32;
 
@@ -73,6 +79,18 @@ pub trait Nfa {
 
     /// Number of plans; plan ids are below it.
     fn plan_count(&self) -> usize;
+
+    /// The expression that must be true as well for the queries of a plan that holds.
+    fn expression(&self, plan: PlanId) -> Option<ExpressionId>;
+
+    /// An expression, compiled when first asked for.
+    fn compiled_expression(&self, id: ExpressionId) -> &Expression;
+
+    /// Number of expressions; expression ids are below it.
+    fn expression_count(&self) -> usize;
+
+    /// Whether some expression needs more of a message than elements, attributes and text.
+    fn needs_full_tree(&self) -> bool;
 }
 
 /// The plan of a query in canonical text.
@@ -81,4 +99,11 @@ pub trait Nfa {
 pub(crate) fn plan_of(text: &str) -> Plan {
     let steps = compile(text, Namespaces::NONE).expect("plans are kept in canonical text");
     Plan::compile(&anchored(steps))
+}
+
+/// The expression of a canonical text.
+///
+/// Panics if the text is not one: it was when the query was registered.
+pub(crate) fn expression_of(text: &str) -> Expression {
+    Expression::parse(text).expect("expressions are kept in canonical text")
 }

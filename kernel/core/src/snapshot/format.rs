@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Version of the layout; a file of another version is refused.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// The file holds the automaton beside the queries.
 pub const KIND_AUTOMATON: u32 = 0;
 /// The file holds the queries only.
@@ -58,9 +58,11 @@ pub enum Tag {
     StateSymbol = 12,
     /// Four u32 per state and one more.
     StateRecords = 13,
-    /// Two u32 per state that has plans.
-    PlanSpans = 14,
-    /// Two u32 per plan.
+    /// Four u32 per state where a plan or a further alternative ends.
+    EndRecords = 14,
+    /// Three u32 per state and further alternative without conditions.
+    RangeRecords = 15,
+    /// Four u32 per plan.
     PlanRecords = 16,
     /// u64 per plan and one more.
     PlanOffsets = 17,
@@ -68,9 +70,15 @@ pub enum Tag {
     PlanTexts = 18,
     /// u32 per query: the numbers in the order of their ids.
     IdOrder = 19,
+    /// u64 per expression and one more.
+    ExpressionOffsets = 20,
+    /// Expressions in canonical text.
+    Expressions = 21,
+    /// u32 per expression: 1 if it needs more of a message than elements, attributes and text.
+    ExpressionFlags = 22,
 }
 
-const TAGS: usize = 20;
+const TAGS: usize = 23;
 
 /// Why a file was refused.
 #[derive(Debug)]

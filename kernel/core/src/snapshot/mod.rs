@@ -5,14 +5,21 @@
 
 pub mod build;
 pub mod format;
+pub(crate) mod import;
+mod level_order;
+mod numbering;
+mod symbol_ranks;
 
 use crate::conditions::Plan;
 use crate::content::anchoring::anchored_len;
 use crate::content::nested_paths::NestedPaths;
-use crate::nfa::frozen::{FrozenNfa, PlanRecord, PlanSpan, StateRecord};
-use crate::nfa::{Nfa, PlanId, QueryNumber, StateId, plan_of};
+use crate::nfa::frozen::{
+    EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
+};
+use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId, expression_of, plan_of};
 use crate::query::{Namespaces, compile};
 use crate::symbols::{Class, SymbolTable};
+use crate::xpath::Expression;
 use format::{FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,6 +40,9 @@ pub struct QueryRecord<'s> {
     pub namespaces: u32,
 }
 
+/// Flag of an expression: it needs more of a message than elements, attributes and text.
+const NEEDS_FULL_TREE: u32 = 1;
+
 /// An open snapshot.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -42,6 +52,9 @@ pub struct Snapshot {
     /// Plans that have been needed so far.
     plans: OnceLock<Box<[OnceLock<Plan>]>>,
     nested: OnceLock<NestedPaths>,
+    /// Expressions that have been needed so far.
+    expressions: OnceLock<Box<[OnceLock<Expression>]>>,
+    needs_full_tree: bool,
 }
 
 impl Snapshot {
@@ -70,7 +83,10 @@ impl Snapshot {
         if symbols.len() != crate::symbols::FIRST_NAME as usize + offsets.len() - 1 {
             return Err(FormatError::Damaged("a symbol occurs twice"));
         }
-        Ok(Snapshot { file, symbols, namespaces, plans: OnceLock::new(), nested: OnceLock::new() })
+        let flags = file.array::<u32>(Tag::ExpressionFlags);
+        let needs_full_tree = flags.iter().any(|&flags| flags & NEEDS_FULL_TREE != 0);
+        let (plans, expressions, nested) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Snapshot { file, symbols, namespaces, plans, nested, expressions, needs_full_tree })
     }
 
     /// Number of queries.
@@ -154,6 +170,23 @@ impl Snapshot {
     pub fn plan_text(&self, plan: PlanId) -> &str {
         text_at(&self.file, Tag::PlanOffsets, Tag::PlanTexts, plan)
     }
+
+    /// Number of expressions.
+    pub fn expression_count(&self) -> usize {
+        self.file.array::<u32>(Tag::ExpressionFlags).len()
+    }
+
+    /// Canonical text of an expression, and whether it needs more of a message than elements, attributes and text.
+    pub fn expression_entry(&self, id: ExpressionId) -> (&str, bool) {
+        let text = text_at(&self.file, Tag::ExpressionOffsets, Tag::Expressions, id);
+        let flags = self.file.array::<u32>(Tag::ExpressionFlags)[id as usize];
+        (text, flags & NEEDS_FULL_TREE != 0)
+    }
+
+    /// Whether some expression needs more of a message than elements, attributes and text.
+    pub fn needs_full_tree(&self) -> bool {
+        self.needs_full_tree
+    }
 }
 
 /// The automaton of a snapshot with its arrays at hand.
@@ -186,10 +219,7 @@ impl Nfa for SnapshotNfa<'_> {
 
     #[inline]
     fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>) {
-        let range = self.arrays.accepted(state);
-        if !range.is_empty() {
-            ranges.push(range);
-        }
+        self.arrays.accepted(state, ranges);
     }
 
     #[inline]
@@ -225,6 +255,27 @@ impl Nfa for SnapshotNfa<'_> {
 
     fn plan_count(&self) -> usize {
         self.arrays.plans.len()
+    }
+
+    fn expression(&self, plan: PlanId) -> Option<ExpressionId> {
+        let id = self.arrays.plans[plan as usize].expression;
+        (id != NO_EXPRESSION).then_some(id)
+    }
+
+    fn compiled_expression(&self, id: ExpressionId) -> &Expression {
+        let slots = self
+            .snapshot
+            .expressions
+            .get_or_init(|| (0..self.expression_count()).map(|_| OnceLock::new()).collect());
+        slots[id as usize].get_or_init(|| expression_of(self.snapshot.expression_entry(id).0))
+    }
+
+    fn expression_count(&self) -> usize {
+        self.snapshot.expression_count()
+    }
+
+    fn needs_full_tree(&self) -> bool {
+        self.snapshot.needs_full_tree
     }
 }
 
@@ -264,7 +315,8 @@ fn frozen(file: &SnapshotFile) -> FrozenNfa<'_> {
     FrozenNfa {
         symbol: file.array(Tag::StateSymbol),
         states: file.array::<StateRecord>(Tag::StateRecords),
-        spans: file.array::<PlanSpan>(Tag::PlanSpans),
+        ends: file.array::<EndRecord>(Tag::EndRecords),
+        ranges: file.array::<RangeRecord>(Tag::RangeRecords),
         plans: file.array::<PlanRecord>(Tag::PlanRecords),
     }
 }
@@ -296,7 +348,11 @@ fn check_automaton(file: &SnapshotFile) -> Option<&'static str> {
     if !check_texts(file, Tag::PlanOffsets, Tag::PlanTexts, nfa.plans.len()) {
         return Some("the plans do not fit their offsets");
     }
-    nfa.fault(crate::symbols::FIRST_NAME as usize + symbols.len() - 1, queries)
+    let expressions = file.array::<u32>(Tag::ExpressionFlags).len();
+    if !check_texts(file, Tag::ExpressionOffsets, Tag::Expressions, expressions) {
+        return Some("the expressions do not fit their offsets");
+    }
+    nfa.fault(crate::symbols::FIRST_NAME as usize + symbols.len() - 1, queries, expressions)
 }
 
 fn check_texts(file: &SnapshotFile, offsets: Tag, texts: Tag, count: usize) -> bool {

@@ -1,0 +1,6 @@
+//! The engine as a whole: whatever way an automaton is held and run, the answers are the same.
+
+mod alternatives;
+mod files;
+mod histories;
+mod world;
