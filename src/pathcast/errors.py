@@ -241,6 +241,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "UnsupportedQueryError",
         "{algorithm} takes {fragment} only; this query has {construct}",
     ),
+    "query.not_one_path": CatalogueEntry(
+        "UnsupportedQueryError", "not one path in normal form: {construct}"
+    ),
     "query.too_long": CatalogueEntry(
         "QuerySyntaxError", "the query has {given} bytes, at most {maximum} are allowed"
     ),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import (
-    ALTERNATIVES_MAX,
     CompiledQuery,
     CostClass,
     Reason,
@@ -48,6 +47,7 @@ from pathcast.query.parser import (
     TEXT_BYTES_MAX,
     parse,
 )
+from pathcast.query.string_conditions import ALTERNATIVES_MAX
 from pathcast.query.syntax import Expr
 
 __all__ = [

@@ -11,22 +11,25 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from pathcast.errors import UnsupportedQueryError
-from pathcast.query import normal
+from pathcast.errors import QuerySyntaxError
+from pathcast.query.alternatives import ANY_MESSAGE, alternatives_of
 from pathcast.query.canonical import canonical_text
-from pathcast.query.expression import expression_text
+from pathcast.query.conditions import depth, simplified
+from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
-from pathcast.query.normaliser import normalise
-from pathcast.query.parser import parse
+from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, check_length, parse
+from pathcast.query.spine import DOCUMENT
 from pathcast.query.static import resolve
+from pathcast.query.walking import Loss
+from pathcast.query.weakening import Weakener
 
-ALTERNATIVES_MAX: Final = 16
-"""Paths that one query may become."""
+_BRACKETS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[()\[\]]")
 
 
 class CostClass(Enum):
@@ -79,9 +82,6 @@ class CompiledQuery:
         return [canonical_text(alternative) for alternative in self.alternatives]
 
 
-_ANY: Final = NormalQuery((normal.Step(normal.Axis.CHILD, normal.AnyName()),))
-
-
 def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQuery:
     """Compiles a query.
 
@@ -97,8 +97,74 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
             error, or is over a limit.
     """
     resolved = resolve(parse(text), text, namespaces or {})
-    try:
-        return CompiledQuery((normalise(text, namespaces),), None, CostClass.INDEXED, ())
-    except UnsupportedQueryError as error:
-        reason = Reason(str(error.params["construct"]), 0)
-        return CompiledQuery((_ANY,), expression_text(resolved), CostClass.SCAN, (reason,))
+    weakener = Weakener()
+    spines = weakener.true(resolved, (DOCUMENT,), counts=False)
+    alternatives, is_all = alternatives_of(spines)
+    losses = weakener.losses if spines else []
+    if not is_all:
+        losses.append(Loss("asks for several paths together, which are too many ways", 0))
+    if not losses:
+        _check_paths(alternatives, text)
+        return CompiledQuery(tuple(alternatives), None, CostClass.INDEXED, ())
+    expression = expression_text(resolved)
+    _check_expression(expression, text)
+    paths = _within_limits(alternatives)
+    is_scan = any(path.steps == ANY_MESSAGE for path in paths)
+    cost = CostClass.SCAN if is_scan else CostClass.CANDIDATE_CHECKED
+    return CompiledQuery(paths, expression, cost, _reasons(losses, paths, is_scan=is_scan))
+
+
+def _check_paths(paths: list[NormalQuery], text: str) -> None:
+    """Refuses a query whose paths are too long or nest too deep."""
+    for path in paths:
+        check_length(canonical_text(path), text)
+        if depth(path.steps) > DEPTH_MAX:
+            raise _too_deep(text)
+
+
+def _check_expression(expression: str, text: str) -> None:
+    """Refuses a query whose expression is too long or nests too deep."""
+    check_length(expression, text, EXPRESSION_BYTES_MAX)
+    deepest = 0
+    for part in _BRACKETS.finditer(expression):
+        bracket = part[0]
+        if bracket in "([":
+            deepest += 1
+            if deepest > DEPTH_MAX:
+                raise _too_deep(text)
+        elif bracket in ")]":
+            deepest -= 1
+
+
+def _too_deep(text: str) -> QuerySyntaxError:
+    return QuerySyntaxError(
+        "query.too_deep", query=text, offset=0, maximum=DEPTH_MAX, reason="nests too deep"
+    )
+
+
+def _within_limits(paths: list[NormalQuery]) -> tuple[NormalQuery, ...]:
+    """The paths; without predicates where the limits of a path leave no room for them."""
+    kept: dict[str, NormalQuery] = {}
+    for path in paths:
+        steps = path.steps
+        if len(canonical_text(path).encode()) > TEXT_BYTES_MAX or depth(steps) > DEPTH_MAX:
+            steps = simplified([replace(step, stages=()) for step in steps], is_main=True)
+        if len(canonical_text(NormalQuery(steps)).encode()) > TEXT_BYTES_MAX:
+            steps = ANY_MESSAGE
+        kept[canonical_text(NormalQuery(steps))] = NormalQuery(steps)
+    return tuple(kept[text] for text in sorted(kept))
+
+
+def _reasons(
+    losses: list[Loss], paths: tuple[NormalQuery, ...], *, is_scan: bool
+) -> tuple[Reason, ...]:
+    first: dict[str, Reason] = {}
+    for loss in losses:
+        first.setdefault(loss.text, Reason(loss.text, loss.offset))
+    if is_scan:
+        source = "every message is a candidate: nothing is known that must be in it"
+    else:
+        shown = ", ".join(canonical_text(path) for path in paths[:3])
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        source = f"candidates come from {shown}{more}"
+    return (*first.values(), Reason(source, 0))
