@@ -42,6 +42,7 @@ from pathcast.query.syntax import (
     FunctionCall,
     LocationPath,
     NameTest,
+    NodeTest,
     NodeType,
     PathExpr,
     Step,
@@ -53,6 +54,12 @@ SHOWN_MAX: Final = 5
 
 CONTEXTS_MAX: Final = 2_000
 """Places for which a predicate is looked at one by one; beyond, all at once."""
+
+
+REACHED_MAX: Final = 50_000
+"""Steps from places that are remembered; queries of one file take the same ones again and again."""
+
+_TestKey: TypeAlias = tuple[str | None, ...]
 
 
 class Leaf(NamedTuple):
@@ -119,6 +126,7 @@ class PathChecker:
         self.notation = Notation(namespaces)
         self.advisor = NameAdvisor(structure, namespaces)
         self.below: dict[int, frozenset[int]] = {}
+        self.reached: dict[tuple[Axis, _TestKey, Nodes], Nodes] = {}
 
     def issues(self, expr: Expr) -> list[PathIssue]:
         """What of a resolved query messages cannot have, in the order of the text."""
@@ -322,12 +330,18 @@ class _Walk:
                 parts.append(f"it occurs as `{self.structure.path(places[0])}`")
         return "; ".join(parts) or None
 
-    def step(self, step: Step, contexts: Iterable[Node]) -> Nodes:
+    def step(self, step: Step, contexts: Nodes) -> Nodes:
         """What axis and node test of a step give, predicates aside."""
-        found: set[Node] = set()
-        for context in contexts:
-            found |= self.along(step, context)
-        return frozenset(found)
+        key = (step.axis, _test_key(step.test), contexts)
+        known = self.checker.reached.get(key)
+        if known is None:
+            found: set[Node] = set()
+            for context in contexts:
+                found |= self.along(step, context)
+            if len(self.checker.reached) >= REACHED_MAX:
+                self.checker.reached.clear()
+            known = self.checker.reached[key] = frozenset(found)
+        return known
 
     def along(self, step: Step, context: Node) -> set[Node]:
         axis = step.axis
@@ -476,6 +490,12 @@ def _is_named(name: tuple[str, str], test: NameTest) -> bool:
         return False
     is_any = test.prefix == "*" or (test.local == "*" and test.uri is None)
     return is_any or uri == ANY_NAMESPACE or uri == (test.uri or "")
+
+
+def _test_key(test: NodeTest) -> _TestKey:
+    if isinstance(test, NameTest):
+        return (test.prefix, test.uri, test.local)
+    return (test.type.value, test.target)
 
 
 def _listed(words: Sequence[str], *, quote: str = "`") -> str:

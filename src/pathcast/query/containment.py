@@ -30,7 +30,7 @@ homomorphisms of tree patterns and their limits; the argument for distances is o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -175,6 +175,10 @@ class Pattern:
             parent = self._targets[target.parent]
             parent.below = max(parent.below, target.distance + target.below)
         self.can_match = all(target.can_be for target in self._targets)
+        self._by_name: dict[NameTest, list[int]] = {}
+        for at, target in enumerate(self._targets):
+            if target.step is not None:
+                self._by_name.setdefault(target.step.test, []).append(at)
 
     @property
     def anchors(self) -> Sequence[_Anchor]:
@@ -185,6 +189,11 @@ class Pattern:
     def targets(self) -> Sequence[_Target]:
         """The document node, then all steps, parents first."""
         return self._targets
+
+    @property
+    def by_name(self) -> Mapping[NameTest, Sequence[int]]:
+        """Node test -> the targets that have it."""
+        return self._by_name
 
     def _add(self, steps: tuple[Step, ...]) -> None:
         waiting: list[tuple[tuple[Step, ...], int, int]] = [(steps, 0, 0)]
@@ -215,71 +224,76 @@ def pattern_covers(general: Pattern, special: Pattern) -> bool:
     """`covers` for queries that were made ready."""
     if not special.can_match or general.query == special.query:
         return True
-    targets = special.targets
-    found: list[list[bool]] = [[] for _ in general.anchors]
+    found: list[set[int]] = [set()] * len(general.anchors)
     # Children stand after their parents: from the last to the first, each is known when asked for.
     for number in range(len(general.anchors) - 1, -1, -1):
         anchor = general.anchors[number]
-        fits = [_fits(anchor, target) for target in targets]
+        fits = _fitting(anchor, special)
         for branch in anchor.branches:
-            if not any(fits):
+            if not fits:
                 return False
-            _keep_with_branch(fits, branch, targets, found)
-        if not any(fits):
+            _keep_with_branch(fits, branch, special.targets, found)
+        if not fits:
             return False
         found[number] = fits
-    return found[0][0]
+    return True
 
 
 def _keep_with_branch(
-    fits: list[bool], branch: _Branch, targets: Sequence[_Target], found: list[list[bool]]
+    fits: set[int], branch: _Branch, targets: Sequence[_Target], found: Sequence[set[int]]
 ) -> None:
     """Drops the targets below which a branch is not found."""
     if branch.anchor is None:
-        for at, target in enumerate(targets):
-            fits[at] = fits[at] and target.below >= branch.distance
-        return
-    ends = found[branch.anchor]
-    if branch.is_exact:
-        has = _above_exactly(ends, branch.distance, targets)
-        for at in range(len(targets)):
-            fits[at] = fits[at] and at in has
-        return
-    farthest = _farthest(ends, targets)
-    for at in range(len(targets)):
-        fits[at] = fits[at] and farthest[at] >= branch.distance
+        fits.difference_update([at for at in fits if targets[at].below < branch.distance])
+    elif branch.is_exact:
+        fits &= _above_exactly(found[branch.anchor], branch.distance, targets)
+    else:
+        farthest = _farthest(found[branch.anchor], targets)
+        fits.difference_update([at for at in fits if farthest.get(at, -1) < branch.distance])
 
 
-def _above_exactly(
-    ends: Sequence[bool], distance: int, targets: Sequence[_Target]
-) -> frozenset[int]:
+def _above_exactly(ends: Iterable[int], distance: int, targets: Sequence[_Target]) -> set[int]:
     """The targets that stand exactly so many levels above some of the given ones."""
-    here = {at for at, is_end in enumerate(ends) if is_end}
+    here = set(ends)
     for _ in range(distance):
         here = {targets[at].parent for at in here if targets[at].is_exact and at}
-    return frozenset(here)
+    return here
 
 
-def _farthest(ends: Sequence[bool], targets: Sequence[_Target]) -> list[int]:
-    """For each target, how far below it one of the given ones certainly is; -1 if none is."""
-    farthest = [0 if is_end else -1 for is_end in ends]
-    for at in range(len(targets) - 1, 0, -1):
-        if farthest[at] >= 0:
+def _farthest(ends: Iterable[int], targets: Sequence[_Target]) -> dict[int, int]:
+    """For the targets around some given ones, how far below one of those certainly is."""
+    farthest = dict.fromkeys(ends, 0)
+    # Parents stand before their children: each is reached before it is asked for its own parent.
+    for at in range(max(farthest, default=0), 0, -1):
+        far = farthest.get(at)
+        if far is not None:
             target = targets[at]
-            farthest[target.parent] = max(farthest[target.parent], farthest[at] + target.distance)
+            far += target.distance
+            if farthest.get(target.parent, -1) < far:
+                farthest[target.parent] = far
     return farthest
 
 
-def _fits(anchor: _Anchor, target: _Target) -> bool:
-    """Whether an element that a target stands for passes a step, its branches aside."""
-    wanted, known = anchor.step, target.step
-    if wanted is None or known is None:
-        return wanted is known
-    return (
-        is_implied_name(wanted.test, known.test)
-        and all(_is_implied(leaf, target) for leaf in anchor.leaves)
-        and _positions_are_implied(wanted, known)
-    )
+def _fitting(anchor: _Anchor, special: Pattern) -> set[int]:
+    """The targets whose elements pass a step, its branches aside."""
+    step, targets = anchor.step, special.targets
+    if step is None:
+        return {0}
+    if isinstance(step.test, Name):
+        # Nothing but the same name makes sure of a name.
+        fits = special.by_name.get(step.test, ())
+    else:
+        fits = [
+            at
+            for at, target in enumerate(targets)
+            if target.step is not None and is_implied_name(step.test, target.step.test)
+        ]
+    return {
+        at
+        for at in fits
+        if all(_is_implied(leaf, targets[at]) for leaf in anchor.leaves)
+        and _positions_are_implied(step, targets[at].step)
+    }
 
 
 def _is_implied(leaf: _Leaf, target: _Target) -> bool:
@@ -300,7 +314,7 @@ def _is_implied(leaf: _Leaf, target: _Target) -> bool:
             )
 
 
-def _positions_are_implied(wanted: Step, known: Step) -> bool:
+def _positions_are_implied(wanted: Step, known: Step | None) -> bool:
     """Whether an element at the positions of one step is at those of another.
 
     Positions count in a list: the two lists must be the same, which equal node tests and equal
@@ -309,6 +323,8 @@ def _positions_are_implied(wanted: Step, known: Step) -> bool:
     counted = [number for number, stage in enumerate(wanted.stages) if stage.positions]
     if not counted:
         return True
+    if known is None:
+        return False
     last = counted[-1]
     if wanted.test != known.test or len(known.stages) <= last:
         return False
