@@ -157,10 +157,11 @@ def close_stage(spine: Spine, *, was_counted: bool) -> Spine:
     *others, last = node.stages
     if last.positions:
         return spine
+    stages: tuple[Stage, ...] = (last,) if last.conditions else ()
     if others:
-        before = others.pop()
-        last = Stage(before.positions, before.conditions + last.conditions)
-    stages = (*others, last) if last.conditions or last.positions else tuple(others)
+        # It stays even if it is empty: then it is that of a predicate further out, still open.
+        *others, before = others
+        stages = (*others, Stage(before.positions, before.conditions + last.conditions))
     return (*spine[:-1], replace(node, stages=stages, is_counted=was_counted))
 
 
