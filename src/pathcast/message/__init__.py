@@ -10,6 +10,6 @@ The kernel has a door of its own, with the same limits, the same tree and the sa
 """
 
 from pathcast.message.door import parse_message
-from pathcast.message.tree import NO_ELEMENT, ExpandedName, MessageTree
+from pathcast.message.tree import NO_ELEMENT, ExpandedName, MessageTree, TreeDetails
 
-__all__ = ["NO_ELEMENT", "ExpandedName", "MessageTree", "parse_message"]
+__all__ = ["NO_ELEMENT", "ExpandedName", "MessageTree", "TreeDetails", "parse_message"]

@@ -38,7 +38,7 @@ from pathcast.message.decoding import (
     line_and_column,
 )
 from pathcast.message.expansion import check_expansion, refuse_expansion
-from pathcast.message.tree import NO_ELEMENT, ExpandedName, MessageTree
+from pathcast.message.tree import NO_ELEMENT, ExpandedName, MessageTree, TreeDetails
 
 _SEPARATOR: Final = "\x1f"
 """Between URI, local name and prefix; no character of XML."""
@@ -155,11 +155,14 @@ class _Reader:
         self._data = data
         self._message_bytes = message_bytes
         self._limits = limits
-        self._tree = MessageTree()
+        self._details = TreeDetails()
+        self._tree = MessageTree(details=self._details)
         self._open: list[int] = []
         self._text: list[str] = []
         self._names: set[ExpandedName] = set()
-        self._declarations = 0
+        self._declarations: list[tuple[str, str]] = []
+        self._is_in_doctype = False
+        self._ids: dict[str, dict[str, bool]] = {}
         self._defaults: dict[str, dict[str, str]] = {}
         self._defaulted = 0
         self._parser = self._new_parser()
@@ -174,6 +177,7 @@ class _Reader:
         parser.ExternalEntityRefHandler = lambda *_: 1
         parser.XmlDeclHandler = self._on_declaration
         parser.StartDoctypeDeclHandler = self._on_doctype
+        parser.EndDoctypeDeclHandler = self._on_doctype_end
         parser.AttlistDeclHandler = self._on_attribute_list
         parser.StartNamespaceDeclHandler = self._on_namespace
         parser.StartElementHandler = self._on_start
@@ -193,6 +197,7 @@ class _Reader:
         except expat.ExpatError as error:
             self._refuse(error)
         self._tree.attribute_start.append(len(self._tree.attribute_name))
+        self._details.declaration_start.append(len(self._details.declaration))
         return self._tree
 
     def _refuse(self, error: expat.ExpatError) -> Never:
@@ -265,10 +270,15 @@ class _Reader:
     def _on_doctype(self, *_identifiers: object) -> None:
         if self._limits.dtd == "refuse":
             raise DtdRefusedError("dtd.refused", **self._here())
+        self._is_in_doctype = True
+
+    def _on_doctype_end(self) -> None:
+        self._is_in_doctype = False
 
     def _on_attribute_list(
-        self, element: str, name: str, _type: str, default: str | None, _required: bool
+        self, element: str, name: str, type_: str, default: str | None, _required: bool
     ) -> None:
+        self._ids.setdefault(element, {}).setdefault(name, type_ == "ID")
         if default is not None:
             self._defaults.setdefault(element, {}).setdefault(name, default)
 
@@ -276,7 +286,7 @@ class _Reader:
         # Expat 2.5 lets these two pass.
         if prefix is None and uri in (_XML_URI, _XMLNS_URI):
             raise self._fault("ns.uri.reserved", prefix="", uri=uri)
-        self._declarations += 1
+        self._declarations.append((prefix or "", uri or ""))
 
     def _on_start(self, name: str, attributes: list[str]) -> None:
         self._end_text()
@@ -284,8 +294,7 @@ class _Reader:
         element = len(tree)
         self._check("limit.depth", "depth_max", len(self._open) + 1)
         self._check("limit.elements", "elements_max", element + 1)
-        count = len(attributes) // 2 + self._declarations
-        self._declarations = 0
+        count = len(attributes) // 2 + len(self._declarations)
         self._check("limit.attributes", "attributes_max", count)
         tree.name.append(self._expanded(name))
         tree.parent.append(self._open[-1] if self._open else NO_ELEMENT)
@@ -295,6 +304,7 @@ class _Reader:
         tree.text_start.append(len(tree.text_value))
         tree.text_end.append(0)
         self._open.append(element)
+        self._add_details(name, attributes)
         if self._defaults:
             self._charge_defaults(name, attributes)
         for at in range(0, len(attributes), 2):
@@ -304,6 +314,20 @@ class _Reader:
             )
             tree.attribute_name.append(self._expanded(attributes[at]))
             tree.attribute_value.append(value)
+
+    def _add_details(self, name: str, attributes: list[str]) -> None:
+        details = self._details
+        details.markup_start.append(len(details.markup_content))
+        details.markup_end.append(0)
+        details.prefix.append(_prefix(name))
+        details.declaration_start.append(len(details.declaration))
+        details.declaration += self._declarations
+        self._declarations = []
+        ids = self._ids.get(_written(name), {})
+        for attribute in attributes[::2]:
+            if ids.get(_written(attribute)):
+                details.id_attribute.add(len(details.attribute_prefix))
+            details.attribute_prefix.append(_prefix(attribute))
 
     def _expanded(self, name: str) -> ExpandedName:
         parts = name.split(_SEPARATOR)
@@ -344,14 +368,26 @@ class _Reader:
         element = self._open.pop()
         self._tree.element_end[element] = len(self._tree)
         self._tree.text_end[element] = len(self._tree.text_value)
+        self._details.markup_end[element] = len(self._details.markup_content)
 
-    def _on_comment(self, _text: str) -> None:
+    def _on_comment(self, text: str) -> None:
         self._end_text()
+        self._add_markup(None, text)
 
-    def _on_instruction(self, target: str, _data: str) -> None:
+    def _on_instruction(self, target: str, data: str) -> None:
         self._end_text()
         if ":" in target:
             raise self._fault("ns.colon", name=target)
+        self._add_markup(target, data)
+
+    def _add_markup(self, target: str | None, content: str) -> None:
+        if self._is_in_doctype:
+            return
+        details = self._details
+        details.markup_target.append(target)
+        details.markup_content.append(content)
+        details.markup_parent.append(self._open[-1] if self._open else NO_ELEMENT)
+        details.markup_texts_before.append(len(self._tree.text_value))
 
     def _end_text(self) -> None:
         if self._text:
@@ -359,6 +395,12 @@ class _Reader:
                 self._tree.text_parent.append(self._open[-1])
                 self._tree.text_value.append("".join(self._text))
             self._text.clear()
+
+
+def _prefix(name: str) -> str:
+    """The prefix of a name as expat gives it."""
+    parts = name.split(_SEPARATOR)
+    return parts[2] if len(parts) > 2 else ""
 
 
 def _written(name: str) -> str:

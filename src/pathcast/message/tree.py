@@ -11,8 +11,8 @@ Example:
     >>> tree.name, tree.parent, tree.text_value
     ([('', 'a'), ('', 'c')], [-1, 0], ['x', 'y'])
 
-It holds no comments, no processing instructions and no namespace declarations, and cannot be
-written back as XML.
+What only some XPath expressions ask for (comments, processing instructions, prefixes, namespace
+declarations, declared ids) is in `details`. A tree cannot be written back as XML.
 """
 
 from __future__ import annotations
@@ -25,6 +25,42 @@ ExpandedName: TypeAlias = tuple[str, str]
 
 NO_ELEMENT: Final = -1
 """The parent of the root element."""
+
+
+@dataclass(slots=True)
+class TreeDetails:
+    """The columns of a message that paths over elements, attributes and text do without.
+
+    A *markup* is a comment or processing instruction; they are numbered in document order. Those
+    beside the root element are among them, those of a document type declaration are not.
+
+    Attributes:
+        markup_target: Target of each processing instruction, None for a comment.
+        markup_content: Content of each.
+        markup_parent: Element that each is a child of, `NO_ELEMENT` beside the root element.
+        markup_texts_before: Number of text nodes before each.
+        markup_start: Number of markups before each element.
+        markup_end: Number of markups before the end of each element.
+        prefix: Prefix of each element as written, "" if it has none.
+        attribute_prefix: Prefix of each attribute as written, "" if it has none.
+        declaration_start: First namespace declaration of each element; one entry more than there
+            are elements.
+        declaration: Prefix ("" for the default namespace) and namespace URI ("" for none) of each
+            namespace declaration.
+        id_attribute: Attributes that the document type declaration says are of type ID.
+    """
+
+    markup_target: list[str | None] = field(default_factory=list)
+    markup_content: list[str] = field(default_factory=list)
+    markup_parent: list[int] = field(default_factory=list)
+    markup_texts_before: list[int] = field(default_factory=list)
+    markup_start: list[int] = field(default_factory=list)
+    markup_end: list[int] = field(default_factory=list)
+    prefix: list[str] = field(default_factory=list)
+    attribute_prefix: list[str] = field(default_factory=list)
+    declaration_start: list[int] = field(default_factory=list)
+    declaration: list[tuple[str, str]] = field(default_factory=list)
+    id_attribute: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -44,6 +80,8 @@ class MessageTree:
         text_parent: Element that each text node is a child of.
         text_value: Content of each text node (XPath 1.0, 5.7): CDATA merged in, never empty, split
             by tags, comments and processing instructions.
+        details: The other columns; None in a tree that the kernel made. They do not count when
+            trees are compared.
     """
 
     name: list[ExpandedName] = field(default_factory=list)
@@ -57,6 +95,7 @@ class MessageTree:
     attribute_value: list[str] = field(default_factory=list)
     text_parent: list[int] = field(default_factory=list)
     text_value: list[str] = field(default_factory=list)
+    details: TreeDetails | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         """Number of elements."""
