@@ -54,7 +54,11 @@ WORKLOADS: dict[str, tuple[Alphabet, QueryShape, MessageShape]] = {
         MessageShape(),
     ),
     "values": (ALPHABET, VALUES, MessageShape()),
-    "many-values": (ALPHABET, QueryShape(nesting_max=0, predicate_odds=70), MessageShape()),
+    "many-values": (
+        ALPHABET,
+        QueryShape(steps_max=3, nesting_max=0, predicate_odds=60),
+        MessageShape(),
+    ),
     "nested": (ALPHABET, QueryShape(nesting_max=1, predicate_odds=40), MessageShape()),
     "nested-deep": (
         ALPHABET,

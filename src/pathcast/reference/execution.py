@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pathcast.reference.fragment import EPSILON, Symbol, matching_symbols
+from pathcast.reference.fragment import EPSILON, Symbol
 from pathcast.reference.nfa import CombinedNFA, State
 
 
@@ -58,6 +58,7 @@ class Execution:
 
     def __init__(self, nfa: CombinedNFA) -> None:
         self.stack = [{nfa.initial: StackEntry(nfa.initial, -1, None)}]
+        self._nfa = nfa
         self._symbols: dict[tuple[str, str], tuple[Symbol, ...]] = {}
 
     def start_element(self, element: int, uri: str, local: str) -> list[StackEntry]:
@@ -69,7 +70,7 @@ class Execution:
         """
         symbols = self._symbols.get((uri, local))
         if symbols is None:
-            symbols = self._symbols[uri, local] = matching_symbols(uri, local)
+            symbols = self._symbols[uri, local] = self._nfa.matching_symbols(uri, local)
         targets: dict[State, StackEntry] = {}
         for entry in self.stack[-1].values():
             _follow(entry.state, entry, element, symbols, targets)

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pathcast.query import Axis, NameTest
-from pathcast.reference.fragment import EPSILON, Symbol, fragment
+from pathcast.reference.fragment import EPSILON, Symbol, fragment, matching_symbols
 
 if TYPE_CHECKING:
     from pathcast.reference.predicate import Predicate
@@ -52,6 +52,7 @@ class State:
     Attributes:
         parent: The state that its only incoming transition leaves, None for the initial state.
         symbol: Label of that transition; epsilon leads to a //-child state.
+        is_descendant_child: Whether this is a //-child state, which loops on every element.
         depth: Location steps that are bound when it is reached.
         transitions: Hash table from symbol to child state.
         queries: Queries without nested paths that are accepted here: the query id list.
@@ -61,6 +62,7 @@ class State:
 
     __slots__ = (
         "depth",
+        "is_descendant_child",
         "parent",
         "predicates",
         "queries",
@@ -75,15 +77,11 @@ class State:
         self.depth: int = 0
         if parent is not None:
             self.depth = parent.depth + (symbol is not EPSILON)
+        self.is_descendant_child = symbol is EPSILON and parent is not None
         self.transitions: dict[Symbol, State] = {}
         self.queries: list[QueryPlan] = []
         self.store_users = 0
         self.predicates: list[tuple[QueryPlan, int, Predicate]] = []
-
-    @property
-    def is_descendant_child(self) -> bool:
-        """Whether this is a //-child state, which loops on every element."""
-        return self.symbol is EPSILON and self.parent is not None
 
     @property
     def is_accepting(self) -> bool:
@@ -97,6 +95,7 @@ class CombinedNFA:
     def __init__(self) -> None:
         self.initial = State(None, EPSILON)
         self.state_count = 1
+        self._symbols: set[Symbol] = set()
 
     def insert(self, steps: Sequence[LocationStep]) -> State:
         """The state in which a location path ends; what is missing of the path is added.
@@ -110,8 +109,14 @@ class CombinedNFA:
                 child = State(state, symbol)
                 state.transitions[symbol] = child
                 self.state_count += 1
+                self._symbols.add(symbol)
             state = child
         return state
+
+    def matching_symbols(self, uri: str, local: str) -> tuple[Symbol, ...]:
+        """The labels that an element of this name can follow, without those that no state has."""
+        symbols = matching_symbols(uri, local)
+        return tuple(symbol for symbol in symbols if symbol in self._symbols)
 
     def states_on(self, steps: Sequence[LocationStep]) -> list[State]:
         """The state that binds each location step of a path that was inserted."""

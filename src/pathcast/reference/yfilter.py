@@ -31,6 +31,7 @@ from pathcast.reference.predicate import ElementTests
 from pathcast.reference.predicate_sorting import PredicateTable, StreamStatistics
 from pathcast.reference.query_plan import QueryPlan
 from pathcast.reference.selection_postponed import SelectionPostponed
+from pathcast.reference.state_execution import visited_states
 
 
 class Selection(Enum):
@@ -72,6 +73,7 @@ class YFilter:
     def __init__(self, selection: Selection = Selection.POSTPONED) -> None:
         self.nfa = CombinedNFA()
         self.predicates_tried = 0
+        self._with_conditions = 0
         self._selection = selection
         self._table = PredicateTable(StreamStatistics() if selection is Selection.SORTED else None)
         self._nested_path_filters: dict[QueryPlan, NestedPathFilter] = {}
@@ -84,6 +86,7 @@ class YFilter:
     def insert(self, plan: QueryPlan) -> None:
         """Merges the paths of a query into the automaton (section 3.2.2)."""
         accepting = self.nfa.insert(plan.steps)
+        self._with_conditions += _has_conditions(plan)
         if not plan.nested_paths:
             accepting.queries.append(plan)
             if self._selection is Selection.INLINE:
@@ -98,6 +101,7 @@ class YFilter:
 
     def delete(self, plan: QueryPlan) -> None:
         """Takes a query out, and the states that nothing else needs (section 4.6)."""
+        self._with_conditions -= _has_conditions(plan)
         nested_path_filter = self._nested_path_filters.pop(plan, None)
         if nested_path_filter is None:
             accepting = self.nfa.states_on(plan.steps)[-1]
@@ -116,6 +120,8 @@ class YFilter:
 
     def match(self, tree: MessageTree) -> set[QueryPlan]:
         """The queries that a message satisfies."""
+        if not self._with_conditions and self._selection is not Selection.SORTED:
+            return {plan for state in visited_states(self.nfa, tree) for plan in state.queries}
         matched = self.match_paths(tree)
         self.filter_nested_paths(matched)
         return matched.satisfied
@@ -153,3 +159,11 @@ class YFilter:
         for plan, nested_path_filter in self._nested_path_filters.items():
             if nested_path_filter.is_satisfied(matched.stores, matched.tests):
                 matched.satisfied.add(plan)
+
+
+def _has_conditions(plan: QueryPlan) -> bool:
+    """Whether a query is more than a location path, so that path matches are needed.
+
+    A `//.` at the end always has a condition, so bare accepting states are reached by a transition.
+    """
+    return plan.has_predicates or bool(plan.nested_paths)

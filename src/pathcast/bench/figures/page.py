@@ -136,10 +136,18 @@ def table(figure: FigureDefinition, values: Sequence[Value]) -> str:
     Where the paper's text gives a number it stands beside ours, in its own unit.
     """
     if figure.kind == "sweep":
-        columns = [*_times(figure, values), *_ratios(figure, values), *_shown(figure, values)]
+        columns = [*_times(figure, values), *_ratios(figure, values)]
     else:
         columns = _measures(figure, values)
     columns += _paper(figure, {column.title for column in columns})
+    tables = [_markdown(figure, columns)]
+    shown = _shown(figure, values) if figure.kind == "sweep" else []
+    if shown:
+        tables.append(_markdown(figure, shown))
+    return "\n\n".join(tables)
+
+
+def _markdown(figure: FigureDefinition, columns: Sequence[Column]) -> str:
     places = {place for column in columns for place in column.cells}
     labels = [variant.label for variant in figure.variants]
     rows = sorted(places, key=lambda place: (labels.index(place[0]), place[1]))

@@ -17,9 +17,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pathcast.message import MessageTree
-from pathcast.query import canonical_text, normalise
+from pathcast.query import NormalQuery, canonical_text, normalise
 from pathcast.reference.algorithm import Algorithm
 from pathcast.reference.execution import Execution
 from pathcast.reference.hybrid import Hybrid
@@ -28,19 +29,29 @@ from pathcast.reference.xfilter import XFilter
 from pathcast.reference.yfilter import YFilter
 
 
-def plans_of(texts: Sequence[str]) -> list[QueryPlan]:
+NormalForms: TypeAlias = dict[str, tuple[str, NormalQuery]]
+"""Spelling -> canonical text and normal form."""
+
+
+def plans_of(texts: Sequence[str], known: NormalForms | None = None) -> list[QueryPlan]:
     """The distinct queries of a list, each with its numbers in the list.
 
-    Cost: about 0.2 ms a query.
+    Args:
+        texts: The queries.
+        known: Normal forms that were made before; is added to.
+
+    Cost: about 0.2 ms for a spelling that is not known.
     """
+    known = {} if known is None else known
     plans: dict[str, QueryPlan] = {}
-    by_spelling: dict[str, QueryPlan] = {}
     for number, text in enumerate(texts):
-        plan = by_spelling.get(text)
-        if plan is None:
+        found = known.get(text)
+        if found is None:
             normal = normalise(text)
-            plan = plans.setdefault(canonical_text(normal), QueryPlan(normal))
-            by_spelling[text] = plan
+            found = known[text] = (canonical_text(normal), normal)
+        plan = plans.get(found[0])
+        if plan is None:
+            plan = plans[found[0]] = QueryPlan(found[1])
         plan.numbers.append(number)
     return list(plans.values())
 

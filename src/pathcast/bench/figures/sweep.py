@@ -24,7 +24,12 @@ from pathcast.bench.figures.definition import (
 from pathcast.bench.figures.inputs import Inputs
 from pathcast.bench.figures.kernel_subject import KernelRun, kernel_answers, measure_kernel
 from pathcast.bench.figures.point import FIRST_PASS, KERNEL, Place, Value
-from pathcast.bench.figures.reference_subject import Pass, ReferenceSubject, plans_of
+from pathcast.bench.figures.reference_subject import (
+    NormalForms,
+    Pass,
+    ReferenceSubject,
+    plans_of,
+)
 from pathcast.bench.rounds import Round
 from pathcast.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast.errors import ConfigError
@@ -94,6 +99,7 @@ def run_sweep(experiment: Experiment) -> Iterator[list[Value]]:
 def _references(experiment: Experiment, variant: Variant) -> Iterator[list[Value]]:
     figure, chosen = experiment.figure, experiment.chosen
     live = list(figure.algorithms)
+    known: NormalForms = {}
     for x in chosen.reference:
         queries = chosen.reference_queries if figure.x != "queries" else int(x)
         base = variant.of(figure.base).model_copy(update={"queries": queries})
@@ -103,7 +109,9 @@ def _references(experiment: Experiment, variant: Variant) -> Iterator[list[Value
             continue
         label = f" {variant.label}" if variant.label else ""
         experiment.say(f"{figure.caption}{label}: {figure.x}={x:g}, Q={len(texts):,}")
-        point = ReferencePoint(experiment, variant, x, parameters, texts)
+        if figure.x != "queries":
+            known.clear()
+        point = ReferencePoint(experiment, variant, x, parameters, texts, known)
         values, slow = point.run(live)
         yield values
         for algorithm in slow:
@@ -123,6 +131,7 @@ class ReferencePoint:
         x: The place.
         parameters: Of queries and messages.
         texts: The queries.
+        known: Normal forms that were made before; is added to.
     """
 
     def __init__(
@@ -132,6 +141,7 @@ class ReferencePoint:
         x: float,
         parameters: Parameters,
         texts: Sequence[str],
+        known: NormalForms,
     ) -> None:
         self._experiment = experiment
         self._variant = variant
@@ -140,7 +150,7 @@ class ReferencePoint:
         workload, count = experiment.figure.workload, experiment.chosen.messages
         self._messages = experiment.inputs.messages(workload, parameters, count)
         self._trees = [parse(message, Limits()) for message in self._messages]
-        self._plans = plans_of(texts)
+        self._plans = plans_of(texts, known)
 
     def run(self, algorithms: Sequence[Algorithm]) -> tuple[list[Value], list[Algorithm]]:
         """Checks, then measures.
