@@ -82,7 +82,7 @@ def test_layout(tmp_path: Path) -> None:
     magic, format_, kind, count, zero, length, body_sum, head_sum = struct.unpack_from(
         "<8sIIIIQII", data
     )
-    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 1, 1, 7, 0)
+    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 2, 1, 7, 0)
     assert length == len(data)
     assert body_sum == zlib.crc32(data[64:])
     assert head_sum == zlib.crc32(data[:36])
@@ -141,16 +141,17 @@ def test_foreign_files(engine: EngineName, data: bytes, tmp_path: Path) -> None:
 
 
 @engines
-def test_a_later_format_is_named(engine: EngineName, tmp_path: Path) -> None:
+@pytest.mark.parametrize("found", [1, 3], ids=["earlier", "later"])
+def test_another_format_is_named(engine: EngineName, found: int, tmp_path: Path) -> None:
     path = saved_by(engine, tmp_path)
     data = bytearray(path.read_bytes())
-    struct.pack_into("<I", data, 8, 2)
+    struct.pack_into("<I", data, 8, found)
     struct.pack_into("<I", data, 36, zlib.crc32(data[:36]))
     path.write_bytes(data)
     with pytest.raises(SnapshotFormatError) as caught:
         Snapshot.open(path, engine=engine)
     assert caught.value.code == "snapshot.version"
-    assert caught.value.params["found"] == 2
+    assert (caught.value.params["found"], caught.value.params["expected"]) == (found, 2)
 
 
 def saved_by(engine: EngineName, folder: Path) -> Path:
@@ -183,7 +184,7 @@ def forged(sections: Mapping[int, bytes], kind: int = 1) -> bytes:
         body += content
     rest = directory + body
     head = struct.pack(
-        "<8sIIIIQI", b"PATHCAST", 1, kind, len(sections), 0, 64 + len(rest), zlib.crc32(rest)
+        "<8sIIIIQI", b"PATHCAST", 2, kind, len(sections), 0, 64 + len(rest), zlib.crc32(rest)
     )
     return (head + struct.pack("<I", zlib.crc32(head))).ljust(64, b"\0") + rest
 
