@@ -39,7 +39,7 @@ from pathcast.query import (
     ValueCondition,
     compile_query,
 )
-from pathcast.query.canonical import number_text, position_text
+from pathcast.query.canonical import literal_text, number_text, position_text
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -87,17 +87,17 @@ def lxml_tree(message: bytes) -> etree._Element:
     # Serialised without its DTD and parsed once more: empty text nodes go, and adjacent ones, if
     # there are any, become one. Comments and processing instructions beside the root element stay.
     document = root.getroottree()
-    if not _declares_ids(message):
-        document.docinfo.clear()
-    plain = etree.tostring(document, encoding="UTF-8")
+    document.docinfo.clear()
+    plain = etree.tostring(document, encoding="UTF-8", doctype=_declaration_of_ids(message))
     return etree.fromstring(plain, parser)
 
 
-def _declares_ids(message: bytes) -> bool:
-    """Whether the DTD is needed for `id()`, and can be kept: it is all in the message."""
-    return re.search(rb"<!ATTLIST[^>]*\sID\s", message) is not None and not re.search(
-        rb"<!DOCTYPE\s+\S+\s+(?:SYSTEM|PUBLIC)", message
-    )
+def _declaration_of_ids(message: bytes) -> str | None:
+    """The internal subset if attributes of the type ID are declared there: `id()` needs it."""
+    subset = re.search(rb"<!DOCTYPE\s+[^\s\[>]+\s*\[.*?\]\s*>", message, re.DOTALL)
+    if subset is None or not re.search(rb"<!ATTLIST[^>]*\sID\s", subset[0]):
+        return None
+    return subset[0].decode()
 
 
 def _with_attribute_defaults() -> etree.XMLParser:
@@ -214,20 +214,20 @@ def _stage(stage: Stage) -> str:
 def _condition(condition: Condition) -> str:
     match condition:
         case AttributeCondition(test, compare):
-            return f"@{_name_test(test)}{_comparison(compare)}"
+            return _compared(f"@{_name_test(test)}", compare)
         case TextCondition(compare):
-            return f"text(){_comparison(compare)}"
+            return _compared("text()", compare)
         case ValueCondition(compare):
-            return f".{_comparison(compare)}"
+            return _compared(".", compare)
         case NestedCondition(steps):
             return f".{xpath_1_text(steps)}"
 
 
-def _comparison(compare: Comparison | None) -> str:
+def _compared(what: str, compare: Comparison | None) -> str:
     if compare is None:
-        return ""
-    constant = compare.constant
-    if isinstance(constant, float):
-        return compare.operator.value + number_text(constant)
-    quote = '"' if "'" in constant else "'"
-    return f"{compare.operator.value}{quote}{constant}{quote}"
+        return what
+    operator, constant = compare.operator, compare.constant
+    text = number_text(constant) if isinstance(constant, float) else literal_text(constant)
+    if operator.is_call:
+        return f"{operator.value}({what},{text})"
+    return what + operator.value + text
