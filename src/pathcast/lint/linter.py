@@ -15,6 +15,7 @@ It changes no query and registers none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,12 +30,13 @@ from pathcast.model import Query
 from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
 from pathcast.query.containment import Pattern, pattern_covers
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
+from pathcast.query.names import NCNAME
 from pathcast.query.notation import Notation
 from pathcast.query.static import resolve
 from pathcast.schema import ElementGraph
 
-EQUAL_SHOWN_MAX: Final = 5
-"""Ids of equal queries that a finding names."""
+_BEFORE_NAME: Final = re.compile(rf"(?:Q\{{[^{{}}]*\}}|(?:{NCNAME}|\*):(?!:))?")
+"""What may stand before a local name."""
 
 
 def lint(
@@ -229,7 +231,7 @@ class _Linter:
         if compiled.cost is CostClass.SCAN:
             reasons = "; ".join(str(reason) for reason in compiled.reasons)
             offset = compiled.reasons[0].offset if compiled.reasons else 0
-            message = f"evaluated for every message, for nothing of it can be indexed: {reasons}"
+            message = f"the query is evaluated for every message: {reasons}"
             fix = "ask for an element that must be there: `//name[...]`"
             self.say("PL401", subject, offset, message, fix=fix)
 
@@ -292,7 +294,8 @@ def _replacement(text: str, issues: Sequence[PathIssue]) -> Replacement | None:
         if issue.instead is None or not issue.name:
             return None
         # The place is that of the name with its prefix; both are replaced.
-        end = text.index(issue.name, issue.offset) + len(issue.name)
+        before = _BEFORE_NAME.match(text, issue.offset)
+        end = (before.end() if before else issue.offset) + len(issue.name)
         changes.append((issue.offset, end, issue.instead))
     if not changes:
         return None

@@ -1,0 +1,333 @@
+"""Lint: the documentation's example of each code, and what must not be complained about.
+
+If one of these fails, subscribers are told that good queries are wrong, or not told about bad ones.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from pathcast import Query
+from pathcast.errors import SchemaError
+from pathcast.limits import Limits
+from pathcast.lint import CODES, Finding, LintReport, lint, structure_of_dtd, structure_of_sample
+from pathcast.message import parse_message
+from pathcast.query import normalise
+from pathcast.reference.oracle import is_satisfied
+from pathcast.schema import parse_dtd
+from pathcast.testing import random_message, random_query
+
+DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"
+
+needs_documentation = pytest.mark.skipif(
+    not DOCUMENTATION.is_file(), reason="not in a clone: there is no documentation beside the tests"
+)
+
+
+def found(*texts: str, **given: object) -> tuple[Finding, ...]:
+    queries = [Query(str(number), text) for number, text in enumerate(texts, start=1)]
+    return lint(queries, **given).findings  # type: ignore[arg-type]
+
+
+def codes(*texts: str, **given: object) -> list[str]:
+    return [finding.code for finding in found(*texts, **given)]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """What follows the language in the fence, and the block."""
+    text = DOCUMENTATION.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language} ?(.*)\n((?:.*\n)*?)^```", text, re.MULTILINE)
+
+
+@needs_documentation
+def test_every_example_of_the_documentation_is_true() -> None:
+    sample = [parse_message(block.encode()) for _, block in blocks("xml")]
+    [(_, dtd)] = blocks("dtd")
+    shown: set[str] = set()
+    for given, block in blocks("finding"):
+        lines = block.splitlines()
+        at = next(number for number, line in enumerate(lines) if re.match(r"PL\d{3} ", line))
+        has_caret = lines[at - 1].strip() == "^"
+        texts = lines[: at - 1 if has_caret else at]
+        code, severity, message = re.match(r"(PL\d{3}) (\w+): (.*)", lines[at]).groups()  # type: ignore[union-attr]
+        arguments: dict[str, object] = {"sample": sample if given != "dtd" else None}
+        if given == "dtd":
+            arguments["dtd"] = parse_dtd(dtd)
+        if given.startswith("comparisons="):
+            arguments["comparisons_max"] = int(given.partition("=")[2])
+        finding = next(each for each in found(*texts, **arguments) if each.code == code)
+        assert (finding.severity, finding.message.strip()) == (severity, message.strip())
+        if has_caret:
+            assert finding.offset == lines[at - 1].index("^"), code
+            assert finding.query == len(texts) - 1
+        rest = dict(line.split(": ", 1) for line in lines[at + 1 :])
+        assert finding.fix == rest.get("fix")
+        if "rewritten" in rest:
+            change, text = finding.replacement, texts[-1]
+            assert change is not None
+            after = text[change.offset + change.length :]
+            assert text[: change.offset] + change.text + after == rest["rewritten"]
+        shown.add(code)
+    assert shown == set(CODES)
+
+
+@needs_documentation
+def test_the_documentation_has_the_titles_and_severities_of_the_codes() -> None:
+    headings = re.findall(r"^### (PL\d{3}) (\w+): (.*)$", DOCUMENTATION.read_text(), re.MULTILINE)
+    assert headings == [(code.code, code.severity, code.title) for code in CODES.values()]
+
+
+NITF = parse_dtd(
+    "<!ELEMENT nitf (head, body)><!ELEMENT head (title?, tobject*)><!ELEMENT title (#PCDATA)>"
+    "<!ELEMENT tobject EMPTY><!ATTLIST tobject type (news|sport) 'news' area CDATA #IMPLIED>"
+    "<!ELEMENT body (p|block)*><!ELEMENT block (p|block)*><!ELEMENT p (#PCDATA|em)*>"
+    "<!ELEMENT em (#PCDATA)><!ATTLIST p lang NMTOKEN #IMPLIED>"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/nitf/head/tobject[@type='sport']",
+        "//p[em = 'x' and em = 'y']",
+        "//block//block/p/@lang",
+        "//p[2][@lang]",
+        "//p[position() > 1 and position() <= last()]",
+        "//em/ancestor::block/p",
+        "//title/../tobject[1]",
+        "//title/following-sibling::tobject",
+        "//p/text()[contains(., 'x')]",
+        "//p[not(em)]",
+        "//*[@*]",
+        "//comment()",
+        "//p/preceding::title",
+        "//p[count(em) > 2 or @lang = 'de']",
+        "id('x')/p",
+        "//*[local-name() = 'p']",
+        "//*:p",
+    ],
+)
+def test_good_queries_are_left_alone(text: str) -> None:
+    bad = [each for each in found(text, dtd=NITF) if each.severity != "info"]
+    assert not bad
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "offset"),
+    [
+        ("//p[em/em]", "PL105", 7),
+        ("//tobject/text()", "PL105", 10),
+        ("//p/@type", "PL105", 5),
+        ("/body", "PL105", 1),
+        ("//p[tobject or em]", "PL105", 4),
+        ("//block/parent::head", "PL105", 16),
+        ("//title/preceding-sibling::p", "PL105", 27),
+        ("//p[starts-with(../@type, 'x')]", "PL105", 20),
+        ("//tobject[starts-with(@type, 'x')]", "PL106", 10),
+        ("//tobject[@type = 'news' and @type = 'weather']", "PL106", 29),
+        ("//q", "PL101", 2),
+        ("//p[Em]", "PL101", 4),
+        ("//p[@Lang]", "PL102", 5),
+        ("//tobject[type]", "PL101", 10),
+        ("count(//tobjects) > 1", "PL101", 8),
+        ("//n:p", "PL001", 2),
+    ],
+)
+def test_what_a_dtd_cannot_have(text: str, code: str, offset: int) -> None:
+    assert (code, offset) in [(each.code, each.offset) for each in found(text, dtd=NITF)]
+
+
+def test_a_mistake_does_not_hide_the_next_one() -> None:
+    names = [each.offset for each in found("/nitf/hed/titel[@x]/..", dtd=NITF)]
+    assert names == [6, 10, 17]
+
+
+def test_roots_of_a_dtd_can_be_named() -> None:
+    assert "PL105" in codes("/body", dtd=NITF)
+    assert "PL105" not in codes("/body", dtd=NITF, roots=["body"])
+    with pytest.raises(SchemaError):
+        lint([], dtd=NITF, roots=["nothing"])
+
+
+def test_namespaces_of_a_dtd_are_those_of_its_xmlns_attributes() -> None:
+    graph = parse_dtd(
+        "<!ELEMENT a (p:b)><!ATTLIST a xmlns CDATA #FIXED 'urn:a' xmlns:p CDATA #FIXED 'urn:p'>"
+        "<!ELEMENT p:b EMPTY><!ATTLIST p:b p:k CDATA #IMPLIED>"
+    )
+    assert codes("/a/b", dtd=graph) == ["PL103"]
+    assert not found("/n:a/p:b/@p:k", dtd=graph, namespaces={"n": "urn:a", "p": "urn:p"})
+    assert not found("/a/*:b", dtd=graph, namespaces={"": "urn:a"})
+
+
+def test_a_name_that_is_in_no_namespace_is_told_from_the_default_one() -> None:
+    sample = [parse_message(b"<a><b/></a>")]
+    [finding] = found("/a", sample=sample, namespaces={"": "urn:x"})
+    assert finding.code == "PL104"
+    assert finding.replacement is not None
+    assert finding.replacement.text == "Q{}a"
+
+
+def test_prefixes_that_are_bound_are_used() -> None:
+    sample = [parse_message(b"<a xmlns='urn:a'><b xmlns='urn:b'/></a>")]
+    [finding] = found("/a/b", sample=sample, namespaces={"p": "urn:x", "n": "urn:a"})
+    assert finding.replacement is not None
+    assert finding.replacement.text == "n:a/p2:b"
+    assert "bind p2 to urn:b" in str(finding.fix)
+
+
+@pytest.mark.parametrize(
+    ("text", "truths"),
+    [
+        ("//a[@x='1' and @x='2']", ["never"]),
+        ("//a[@x='1'][@x='2']", ["never"]),
+        ("//a[1][2]", ["never"]),
+        ("//a[position()=1 and position()=2]", ["never"]),
+        ("//a[position()>1][position()=1]", []),
+        ("//a[@x][2]", []),
+        ("//a[0]/b", ["never"]),
+        ("//a[-1]", ["never"]),
+        ("//a[last()]", []),
+        ("//a[count(b) < 0]", ["never"]),
+        ("//a[string-length(@x) = 2.5]", ["never"]),
+        ("//a[@x < 'abc']", ["never"]),
+        ("//a[@x < '3']", []),
+        ("//a[b='x' and b='y']", []),
+        ("//a[starts-with(b,'x') and starts-with(b,'y')]", ["never"]),
+        ("//a[@* = 'x' and @* = 'y']", []),
+        ("//a[../@x='1' and ../@x='2']", ["never"]),
+        ("//a[../b='1' and ../b='2']", []),
+        ("//a[@x='1' and not(@x)]", ["never"]),
+        ("//a[@x and not(@y)]", []),
+        ("//a[@x!='1' or @x!='2']", ["always"]),
+        ("//a[b!='1' or b!='2']", []),
+        ("//a[@x or not(@x)]", ["always"]),
+        ("//a[true()]", ["always"]),
+        ("//a['']", ["never"]),
+        ("//a[. != .]", ["never"]),
+        ("//a[b != b]", []),
+        ("//a[contains(@x, '')]", ["always"]),
+        ("//a[position() >= 1]", ["always"]),
+        ("//a[@x > 3 and @x > 2]", ["implied"]),
+        ("//a[@x and @x]", ["implied"]),
+        ("1 = 2", ["never"]),
+        ("count(//a) >= 0", ["always"]),
+        ("//a[b[@x=1 and @x=2]]", ["never"]),
+        ("//a[not(b[0])]", ["never"]),
+    ],
+)
+def test_conditions(text: str, truths: list[str]) -> None:
+    meant = {"never": ("PL201",), "always": ("PL202",), "implied": ("PL202",)}
+    reported = [each for each in found(text) if each.code in ("PL201", "PL202")]
+    assert [each.code for each in reported] == [code for truth in truths for code in meant[truth]]
+    if truths == ["implied"]:
+        assert reported[0].severity == "info"
+
+
+def test_a_part_that_need_not_hold_is_no_error() -> None:
+    for text in ("//a[@x=1 and @x=2 or @y]", "//a[not(@x=1 and @x=2)]", "//a[0]|//b"):
+        [finding] = [each for each in found(text) if each.code == "PL201"]
+        assert finding.severity == "warning", text
+
+
+def test_what_is_said_never_to_hold_never_does() -> None:
+    generator = random.Random(23)
+    trees = [parse_message(random_message(generator), Limits()) for _ in range(120)]
+    hopeless = 0
+    for _ in range(1500):
+        text = random_query(generator)
+        report = lint([Query("q", text)])
+        if report.has("error"):
+            hopeless += 1
+            query = normalise(text)
+            assert not any(is_satisfied(query, tree) for tree in trees), text
+        if any(each.code == "PL203" for each in report.findings):
+            assert all(is_satisfied(normalise(text), tree) for tree in trees), text
+    assert hopeless > 50
+
+
+def test_what_is_said_not_to_occur_in_the_sample_matches_nothing_of_it() -> None:
+    generator = random.Random(29)
+    complaints = 0
+    for _ in range(60):
+        trees = [parse_message(random_message(generator), Limits()) for _ in range(2)]
+        structure = structure_of_sample(trees)
+        texts = [random_query(generator) for _ in range(20)]
+        report = lint([Query(text, text) for text in texts], sample=structure, comparisons_max=0)
+        for finding in report.findings:
+            if finding.code in ("PL101", "PL102", "PL105"):
+                complaints += 1
+                query = normalise(finding.query_id)
+                assert not any(is_satisfied(query, tree) for tree in trees), finding
+    assert complaints > 100
+
+
+def test_equal_and_covered_queries() -> None:
+    texts = [
+        "//a[b]/c",
+        "//a[c]/b",
+        "//a[@x='1' and @x='2']",
+        "/x/a[b][c]",
+        "//a|//b",
+        "/x/b",
+        "//b",
+    ]
+    report = found(*texts)
+    related = [
+        (each.code, each.query, each.related) for each in report if each.code in ("PL301", "PL302")
+    ]
+    assert ("PL301", 1, (0,)) in related
+    assert ("PL302", 3, (0,)) in related or ("PL302", 3, (4,)) in related
+    assert any(code == "PL302" and at == 5 for code, at, _ in related)
+    assert any(code == "PL302" and at == 6 and by == (4,) for code, at, by in related)
+    assert not any(at == 2 for _, at, _ in related)
+
+
+def test_queries_that_differ_in_form_only_are_equal() -> None:
+    assert codes("//a[@x = 1]", "//a[@x = 1][@x]").count("PL301") == 1
+
+
+def test_thousands_of_queries_take_seconds() -> None:
+    texts = [f"/quotes/quote[@symbol='S{at % 700}' and price > {at % 90}]" for at in range(2000)]
+    texts += [f"//a{at % 40}/b{at % 70}[@n > {at}]" for at in range(1500)]
+    begin = time.process_time()
+    report = lint([Query(str(at), text) for at, text in enumerate(texts)])
+    assert time.process_time() - begin < 15
+    assert sum(each.code == "PL302" for each in report.findings) > 2000
+
+
+def test_the_bound_on_comparisons_holds() -> None:
+    texts = [f"//a[@x > {at} and @y < {at}]" for at in range(60)]
+    queries = [Query(text, text) for text in texts]
+    assert not any(each.code == "PL303" for each in lint(queries).findings)
+    [finding] = lint(queries, comparisons_max=100).findings
+    assert finding.code == "PL303"
+    assert "100 were" in finding.message
+
+
+def test_the_report_is_data() -> None:
+    report = lint([Query("q", "//a[0]"), Query("r", "//b[")])
+    assert isinstance(report, LintReport)
+    assert report.counts() == {"error": 2, "warning": 0, "info": 0}
+    data = report.to_dict()
+    assert data["queries"] == 2
+    assert [each["code"] for each in data["findings"]] == ["PL201", "PL001"]  # type: ignore[attr-defined]
+    assert lint([]).findings == ()
+
+
+def test_a_sample_must_hold_something() -> None:
+    with pytest.raises(SchemaError):
+        lint([], sample=[])
+
+
+def test_any_content_allows_every_declared_element() -> None:
+    graph = parse_dtd("<!ELEMENT a ANY><!ELEMENT b (c)><!ELEMENT c EMPTY>")
+    structure = structure_of_dtd(graph, ["a"])
+    assert not [
+        each for each in found("/a/a/b/c", "/a/c", "/a/text()", dtd=graph) if each.code == "PL105"
+    ]
+    assert len(structure.places) == 4
