@@ -154,6 +154,11 @@ impl Index {
         removed.map_err(|Unknown(at)| PyKeyError::new_err(at))
     }
 
+    /// (text, namespaces) of an id.
+    fn query(&self, id: &str) -> Option<(String, NamespaceMap)> {
+        self.0.state().find(id, |query, namespaces| (query.text.to_owned(), namespaces.clone()))
+    }
+
     /// Merges everything into an immutable snapshot.
     fn freeze(&self, py: Python<'_>) -> Snapshot {
         Snapshot(py.detach(|| self.0.freeze()))

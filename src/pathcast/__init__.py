@@ -25,11 +25,14 @@ from pathcast.engine import (
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, EngineName, Query, RegisterReport
+from pathcast.query import CompiledQuery, CostClass
 
 __all__ = [
     "ArrowBatch",
     "BatchResult",
     "BatchStats",
+    "CompiledQuery",
+    "CostClass",
     "EngineName",
     "Explanation",
     "Limits",

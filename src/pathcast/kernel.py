@@ -172,6 +172,19 @@ class KernelIndex:
         except KeyError as error:
             raise UnknownQueryError("query.unknown", id=wanted[error.args[0]]) from None
 
+    def query(self, query_id: str) -> Query:
+        """The query as it was registered.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+        """
+        with _native_errors():
+            found = self._index.query(query_id)
+        if found is None:
+            raise UnknownQueryError("query.unknown", id=query_id)
+        text, namespaces = found
+        return Query(query_id, text, namespaces or None)
+
     def compact(self) -> None:
         """Rebuilds without the removed queries. Cost: about 1.5 µs a query that stays."""
         self.freeze()

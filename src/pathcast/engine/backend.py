@@ -96,6 +96,13 @@ class IndexBackend(Protocol):
             UnknownQueryError: No query has one of the ids.
         """
 
+    def query(self, query_id: str) -> Query:
+        """The query as it was registered, with all namespaces it may use.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+        """
+
     def compact(self) -> None:
         """Gives back what removed queries still occupy. Numbers of queries may change."""
 

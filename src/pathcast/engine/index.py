@@ -21,9 +21,10 @@ from collections.abc import Iterable, Mapping
 
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.selection import select_engine
-from pathcast.engine.snapshot import Snapshot
+from pathcast.engine.snapshot import Snapshot, plan_of
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, Query, RegisterReport
+from pathcast.query import CompiledQuery
 
 
 class QueryIndex:
@@ -85,6 +86,29 @@ class QueryIndex:
         if isinstance(ids, str):
             raise TypeError("ids must be many: put a single id into a list")
         self._backend.remove(list(ids))
+
+    def query(self, query_id: str) -> Query:
+        """The query of an id, as it was registered.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+        """
+        return self._backend.query(query_id)
+
+    def plan(self, query_id: str) -> CompiledQuery:
+        """What became of a query: its indexed paths, its expression, what it costs and why.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+
+        Example:
+            >>> index = QueryIndex(engine="reference")
+            >>> report = index.register([Query("q1", "/a[1 = c]")])
+            >>> plan = index.plan("q1")
+            >>> plan.texts, plan.expression, plan.cost.value
+            (['/a/c[.=1]'], None, 'indexed')
+        """
+        return plan_of(self.query(query_id))
 
     def compact(self) -> None:
         """Gives back what removed queries occupy. The numbers of queries may change."""

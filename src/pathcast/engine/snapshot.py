@@ -25,6 +25,7 @@ from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.selection import select_engine
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query
+from pathcast.query import CompiledQuery, compile_query
 
 
 class Snapshot:
@@ -88,6 +89,22 @@ class Snapshot:
         """
         return self._backend.query(query_id)
 
+    def plan(self, query_id: str) -> CompiledQuery:
+        """What became of a query: its indexed paths, its expression, what it costs and why.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+
+        Example:
+            >>> from pathcast import Query, QueryIndex
+            >>> index = QueryIndex(engine="reference")
+            >>> report = index.register([Query("q1", "/a[b]")])
+            >>> plan = index.freeze().plan("q1")
+            >>> plan.texts, plan.expression, plan.cost.value
+            (['/a/b'], None, 'indexed')
+        """
+        return plan_of(self.query(query_id))
+
     def matcher(
         self,
         *,
@@ -129,3 +146,8 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({len(self)} queries, version={self.version!r}, engine={self._engine!r})"
+
+
+def plan_of(query: Query) -> CompiledQuery:
+    """The plan of a query; it follows from the text, so that nothing has to be kept for it."""
+    return compile_query(query.text, query.namespaces)

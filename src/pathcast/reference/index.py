@@ -101,6 +101,13 @@ class ReferenceIndex:
             for query_id in dict.fromkeys(ids):
                 self._removed.add(self._numbers.pop(query_id))
 
+    def query(self, query_id: str) -> Query:
+        """The query as it was registered; see `pathcast.engine.backend.IndexBackend`."""
+        with self._lock:
+            if query_id not in self._numbers:
+                raise UnknownQueryError("query.unknown", id=query_id)
+            return self._queries[self._numbers[query_id]]
+
     def compact(self) -> None:
         """Takes removed queries out of the automaton and numbers the others anew."""
         with self._lock:
