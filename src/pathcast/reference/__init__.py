@@ -3,8 +3,9 @@
 It answers what the kernel answers, slowly and readably, and the kernel is tested against it. In
 reading order: `fragment`, `nfa`, `execution` (the automaton); `comparison`, `predicate`,
 `selection_postponed`, `inline` (values); `query_plan`, `nested_path_filter` (nested paths);
-`yfilter` (all of it on one message); `index`, `snapshot`, `snapshot_file`, `matcher` (the engine
-around it). `oracle` evaluates one query on one message with no filtering at all.
+`yfilter` (all of it on one message); `xpath` (expressions), `query_table` (queries of several paths
+and with expressions); `index`, `snapshot`, `snapshot_file`, `matcher` (the engine around it).
+`oracle` evaluates one query on one message with no filtering at all.
 
 Example:
     >>> from pathcast import Query, QueryIndex

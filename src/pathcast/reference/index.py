@@ -1,8 +1,8 @@
 """The index of the reference engine: who registered which distinct query.
 
-Equal queries, however they are written, are one plan in the automaton; the plan lists the numbers
-of all queries that are it. Removal is lazy: removed numbers are filtered out before results are
-returned, and `compact` takes them out of the automaton.
+Equal queries, however they are written, are one distinct query (`query_table`). Removal is lazy:
+removed numbers are filtered out before results are returned, and `compact` takes them out of the
+automaton.
 
 Example:
     >>> index = ReferenceIndex({})
@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathcast.errors import DuplicateQueryError, PathcastError, UnknownQueryError
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query, RegisterReport
-from pathcast.query import canonical_text, normalise
+from pathcast.query import compile_query
 from pathcast.reference.matcher import ReferenceMatcher
-from pathcast.reference.query_plan import QueryPlan
+from pathcast.reference.query_table import QueryTable, Satisfied
 from pathcast.reference.snapshot import ReferenceSnapshot
 from pathcast.reference.yfilter import Selection, YFilter
 
@@ -45,8 +45,7 @@ class ReferenceIndex:
         self._selection = selection
         self._lock = threading.RLock()
         self._yfilter = YFilter(selection)
-        self._plans: dict[str, QueryPlan] = {}
-        self._texts: list[str] = []
+        self._table = QueryTable(self._yfilter)
         self._queries: list[Query] = []
         self._ids: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -55,7 +54,7 @@ class ReferenceIndex:
     @property
     def distinct_count(self) -> int:
         """Distinct queries in the automaton, those of removed queries included."""
-        return len(self._plans)
+        return len(self._table)
 
     @property
     def yfilter(self) -> YFilter:
@@ -79,15 +78,8 @@ class ReferenceIndex:
     def _register(self, query: Query) -> None:
         if query.id in self._numbers:
             raise DuplicateQueryError("query.duplicate", id=query.id)
-        normal = normalise(query.text, query.namespaces)
-        text = canonical_text(normal)
-        plan = self._plans.get(text)
-        if plan is None:
-            plan = self._plans[text] = QueryPlan(normal)
-            self._yfilter.insert(plan)
         number = len(self._ids)
-        plan.numbers.append(number)
-        self._texts.append(text)
+        self._table.insert(compile_query(query.text, query.namespaces), number)
         self._queries.append(query)
         self._ids.append(query.id)
         self._numbers[query.id] = number
@@ -114,18 +106,12 @@ class ReferenceIndex:
             if not self._removed:
                 return
             kept = [number for number in range(len(self._ids)) if number not in self._removed]
-            for plan in self._plans.values():
-                plan.numbers = []
+            self._table.renumber({old: new for new, old in enumerate(kept)})
             # New lists: those handed out before must not change.
             self._ids = [self._ids[number] for number in kept]
             self._queries = [self._queries[number] for number in kept]
-            self._texts = [self._texts[number] for number in kept]
             self._numbers = {query_id: number for number, query_id in enumerate(self._ids)}
             self._removed = set()
-            for number, text in enumerate(self._texts):
-                self._plans[text].numbers.append(number)
-            for text in [text for text, plan in self._plans.items() if not plan.numbers]:
-                self._yfilter.delete(self._plans.pop(text))
 
     def freeze(self) -> ReferenceSnapshot:
         """The queries as they are now, in the order they were registered."""
@@ -139,17 +125,19 @@ class ReferenceIndex:
         """A matcher that sees every change from its next batch on."""
         return ReferenceMatcher(self, options.limits)
 
-    def match(self, trees: Sequence[MessageTree]) -> tuple[list[list[int]], Sequence[str]]:
-        """Numbers of the satisfied queries of each message, ascending, and what they stand for."""
+    def match(
+        self, trees: Sequence[MessageTree], steps_max: int
+    ) -> tuple[list[Satisfied], Sequence[str]]:
+        """What each message satisfies, and what the numbers stand for."""
         with self._lock:
-            return [self._match(tree) for tree in trees], self._ids
+            return [self._match(tree, steps_max) for tree in trees], self._ids
 
-    def _match(self, tree: MessageTree) -> list[int]:
-        return sorted(
-            number
-            for plan in self._yfilter.match(tree)
-            for number in plan.numbers
-            if number not in self._removed
+    def _match(self, tree: MessageTree, steps_max: int) -> Satisfied:
+        found = self._table.match(tree, steps_max)
+        return Satisfied(
+            [number for number in found.numbers if number not in self._removed],
+            [number for number in found.over_budget if number not in self._removed],
+            found.evaluations,
         )
 
     def __len__(self) -> int:

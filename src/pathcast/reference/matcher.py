@@ -15,13 +15,16 @@ from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.model import BatchAnswer, BatchStats, OverBudget
+from pathcast.reference.query_table import Satisfied
 
 
 class TreeFilter(Protocol):
     """An index or a snapshot."""
 
-    def match(self, trees: Sequence[MessageTree]) -> tuple[list[list[int]], Sequence[str]]:
-        """Numbers of the satisfied queries of each message, and number -> id."""
+    def match(
+        self, trees: Sequence[MessageTree], steps_max: int
+    ) -> tuple[list[Satisfied], Sequence[str]]:
+        """What each message satisfies, and number -> id."""
 
 
 class ReferenceMatcher:
@@ -56,21 +59,29 @@ class ReferenceMatcher:
             except MessageError as error:
                 refusals.append((position, error))
         parsed = time.perf_counter_ns()
-        numbers, query_ids = self._filter.match(trees)
+        satisfied, query_ids = self._filter.match(trees, self._limits.evaluation_steps_max)
         matched = time.perf_counter_ns()
-        for position, row in zip(positions, numbers, strict=True):
-            rows[position] = row
+        over_rows: list[int] = []
+        over_numbers: list[int] = []
+        for position, each in zip(positions, satisfied, strict=True):
+            rows[position] = each.numbers
+            over_rows += [position] * len(each.over_budget)
+            over_numbers += each.over_budget
         matches = pa.array(rows, pa.list_(pa.uint32()))
         stats = BatchStats(
             messages=len(trees) + len(refusals),
             bytes=size,
             refused=len(refusals),
-            matches=sum(len(row) for row in numbers),
+            matches=sum(len(each.numbers) for each in satisfied),
             nodes=sum(len(tree) + len(tree.attribute_name) for tree in trees),
             nfa_messages=len(trees),
+            evaluations=sum(each.evaluations for each in satisfied),
+            verdicts=len(over_rows),
             parsing_ns=parsed - started,
             matching_ns=matched - parsed,
             collecting_ns=time.perf_counter_ns() - matched,
         )
-        nothing = OverBudget(pa.array([], pa.int64()), pa.array([], pa.uint32()))
-        return BatchAnswer(matches, refusals, nothing, stats, query_ids)
+        over_budget = OverBudget(
+            pa.array(over_rows, pa.int64()), pa.array(over_numbers, pa.uint32())
+        )
+        return BatchAnswer(matches, refusals, over_budget, stats, query_ids)

@@ -32,6 +32,7 @@ from pathcast.query import (
     AttributeCondition,
     Axis,
     Comparison,
+    CompiledQuery,
     Condition,
     Name,
     NameTest,
@@ -42,8 +43,10 @@ from pathcast.query import (
     Step,
     TextCondition,
     ValueCondition,
+    read_expression,
 )
 from pathcast.reference.comparison import passes, passes_number
+from pathcast.reference.xpath import Evaluator
 
 DOCUMENT: Final = -1
 """The document node among elements."""
@@ -52,6 +55,27 @@ DOCUMENT: Final = -1
 def is_satisfied(query: NormalQuery, tree: MessageTree) -> bool:
     """Whether a query selects something in a message."""
     return bool(Oracle(tree).select(query.steps))
+
+
+def holds(compiled: CompiledQuery, tree: MessageTree) -> bool:
+    """Whether a compiled query holds for a message, whatever it costs.
+
+    Args:
+        compiled: The query.
+        tree: The message; with details if the query has an expression.
+
+    Example:
+        >>> from pathcast.message import parse_message
+        >>> from pathcast.query import compile_query
+        >>> holds(compile_query("//b[last() = 2] | //c"), parse_message(b"<a><b/><b/></a>"))
+        True
+    """
+    oracle = Oracle(tree)
+    if not any(oracle.select(alternative.steps) for alternative in compiled.alternatives):
+        return False
+    if compiled.expression is None:
+        return True
+    return Evaluator(tree).holds(read_expression(compiled.expression))
 
 
 class Oracle:

@@ -16,9 +16,9 @@ from pathlib import Path
 from pathcast.errors import QuerySyntaxError, SnapshotFormatError, UnknownQueryError
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query
-from pathcast.query import canonical_text, normalise
+from pathcast.query import compile_query
 from pathcast.reference.matcher import ReferenceMatcher
-from pathcast.reference.query_plan import QueryPlan
+from pathcast.reference.query_table import QueryTable, Satisfied
 from pathcast.reference.snapshot_file import (
     SnapshotContent,
     read_snapshot,
@@ -52,15 +52,9 @@ class ReferenceSnapshot:
         self._numbers = {query_id: number for number, query_id in enumerate(self._ids)}
         self._version = version or version_of(self._queries)
         # Not changed after this loop, so threads may run it at the same time.
-        self._yfilter = YFilter(selection)
-        plans: dict[str, QueryPlan] = {}
+        self._table = QueryTable(YFilter(selection))
         for number, query in enumerate(self._queries):
-            normal = normalise(query.text, query.namespaces)
-            text = canonical_text(normal)
-            if text not in plans:
-                plans[text] = QueryPlan(normal)
-                self._yfilter.insert(plans[text])
-            plans[text].numbers.append(number)
+            self._table.insert(compile_query(query.text, query.namespaces), number)
 
     @classmethod
     def open(cls, path: Path) -> ReferenceSnapshot:
@@ -106,12 +100,11 @@ class ReferenceSnapshot:
         """A matcher over this snapshot."""
         return ReferenceMatcher(self, options.limits)
 
-    def match(self, trees: Sequence[MessageTree]) -> tuple[list[list[int]], Sequence[str]]:
-        """Numbers of the satisfied queries of each message, ascending, and what they stand for."""
-        satisfied = [self._yfilter.match(tree) for tree in trees]
-        return [
-            sorted(number for plan in plans for number in plan.numbers) for plans in satisfied
-        ], self._ids
+    def match(
+        self, trees: Sequence[MessageTree], steps_max: int
+    ) -> tuple[list[Satisfied], Sequence[str]]:
+        """What each message satisfies, and what the numbers stand for."""
+        return [self._table.match(tree, steps_max) for tree in trees], self._ids
 
     def __len__(self) -> int:
         return len(self._queries)
