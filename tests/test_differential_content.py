@@ -37,7 +37,6 @@ from pathcast.testing.content import (
 )
 
 CASES = int(os.environ.get("PATHCAST_CONTENT", "12"))
-HAS_FUNCTIONS = os.environ.get("PATHCAST_CONTENT_FUNCTIONS") != "0"
 NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 20
 
 SHAPES = {
@@ -56,8 +55,6 @@ class Content:
     def __init__(
         self, texts: Iterable[str], messages: Sequence[bytes], *, with_oracle: bool = False
     ) -> None:
-        if not HAS_FUNCTIONS:
-            texts = [text for text in texts if "with(" not in text and "contains(" not in text]
         self.texts = {f"q{number}": text for number, text in enumerate(texts)}
         self.queries = [Query(query_id, text) for query_id, text in self.texts.items()]
         self.messages = messages
@@ -356,6 +353,12 @@ ANCHORS = (
     "//a[b[2]][c]",
     "//a[b[c][1]][d]",
     "//e[b][position() > 1]/c",
+    # The anchor itself may be what the nested path asks for.
+    "//e[b]//@x",
+    "//a[@x]//@y",
+    "//a[.//@y][b]",
+    "//a[2]//text()",
+    "//b[.//text()='5']/c",
 )
 
 

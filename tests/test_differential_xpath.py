@@ -19,7 +19,13 @@ from pathcast.engine import Matcher, QueryIndex
 from pathcast.errors import EvaluationBudgetError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
-from pathcast.testing import LxmlQuery, assert_same_matches, lxml_tree, random_split
+from pathcast.testing import (
+    LxmlQuery,
+    MessageShape,
+    assert_same_matches,
+    lxml_tree,
+    random_split,
+)
 from pathcast.testing.lxml_differences import may_differ
 from pathcast.testing.strategies import expressions, messages
 
@@ -95,7 +101,7 @@ def test_engines_agree_where_lxml_leaves_xpath(alphabet: str) -> None:
 
 @engines
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(text=expressions(), message=messages())
+@given(text=expressions(), message=messages(shape=MessageShape(has_markup=True)))
 def test_expressions_that_shrink(engine: EngineName, text: str, message: bytes) -> None:
     if may_differ(text):
         return

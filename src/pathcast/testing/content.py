@@ -8,9 +8,9 @@ Example:
     >>> import random
     >>> for text in random_family(random.Random(13), 3):
     ...     print(text)
-    /a/a/*[@x < 123456789][@y > 4.99999999999]
-    /a/a/*[@x < 4][@y > 6]
-    /a/a/*[@x < -0][@y <= 0]
+    /a/a/*[@x < ' 5'][@y > 123456789]//@y
+    /a/a/*[@x < 4][@y > 6]//@y
+    /a/a/*[@x < -0][@y <= 0]//@y
 
 Every random choice comes from the given generator, so a seed replays it.
 """
@@ -150,7 +150,7 @@ class _Skeleton:
         for number in range(steps):
             pieces.append(random.choice(("/", "//", "//") if number == 0 else ("/", "/", "//")))
             pieces += self.step(places.count(number), shape.nesting_max)
-        return pieces
+        return pieces + self.end()
 
     def step(self, conditions: int, nesting: int) -> list[_Piece]:
         random = self.random
@@ -159,6 +159,13 @@ class _Skeleton:
             pieces += self.position(12)
             pieces += ["[", *self.condition(nesting), "]"]
         return pieces + self.position(16)
+
+    def end(self) -> list[_Piece]:
+        """Sometimes an attribute or text node is asked for, of the last step or below it."""
+        random = self.random
+        if random.randrange(6):
+            return []
+        return [random.choice(("/", "//")), random.choice(("@x", "@y", "text()"))]
 
     def position(self, odds: int) -> list[_Piece]:
         random = self.random
@@ -208,7 +215,7 @@ class _Skeleton:
         if random.randrange(3) == 0:
             pieces.append(random.choice(("/", "//")))
             pieces += self.step(random.randrange(2), nesting)
-        return pieces
+        return pieces + self.end()
 
 
 def random_valued_message(random: Random, elements_max: int = 50) -> bytes:
