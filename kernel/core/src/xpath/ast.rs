@@ -94,7 +94,7 @@ pub(super) enum Axis {
     Parent,
     Preceding,
     PrecedingSibling,
-    SelfAxis,
+    Itself,
 }
 
 impl Axis {
@@ -113,14 +113,14 @@ impl Axis {
             "parent" => Axis::Parent,
             "preceding" => Axis::Preceding,
             "preceding-sibling" => Axis::PrecedingSibling,
-            "self" => Axis::SelfAxis,
+            "self" => Axis::Itself,
             _ => return None,
         })
     }
 
     /// Whether different context nodes have no node of the axis in common.
     pub fn is_disjoint(self) -> bool {
-        matches!(self, Axis::Attribute | Axis::Child | Axis::Namespace | Axis::SelfAxis)
+        matches!(self, Axis::Attribute | Axis::Child | Axis::Namespace | Axis::Itself)
     }
 }
 

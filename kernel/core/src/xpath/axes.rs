@@ -64,11 +64,11 @@ impl Walk {
     pub fn new(document: &Document<'_>, axis: Axis, test: &Test<'_>, node: Node) -> Walk {
         let position = node.position();
         let first = match axis {
-            Axis::SelfAxis | Axis::AncestorOrSelf | Axis::DescendantOrSelf => Some(node),
+            Axis::Itself | Axis::AncestorOrSelf | Axis::DescendantOrSelf => Some(node),
             _ => None,
         };
         let rest = match axis {
-            Axis::SelfAxis => Rest::Nothing,
+            Axis::Itself => Rest::Nothing,
             Axis::Parent => {
                 let parent = document.parent_of(node).map(Node::at);
                 return Walk { first: parent, rest: Rest::Nothing };

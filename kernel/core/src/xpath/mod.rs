@@ -45,9 +45,10 @@ mod parse;
 mod paths;
 mod simplify;
 mod strings;
+mod tokens;
 
 pub use budget::OverBudget;
-pub use parse::ParseError;
+pub use tokens::ParseError;
 
 use crate::names::NameTable;
 use crate::tree::{MarkupKind, Message};

@@ -6,196 +6,42 @@
 
 use super::analyse;
 use super::ast::{
-    Arena, Arithmetic, Axis, Comparison, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange,
+    Arena, Axis, Comparison, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange,
 };
 use super::functions::{self, Function};
 use super::simplify::simplify_steps;
-use crate::conditions::number;
-use crate::door::{is_ncname_char, is_ncname_start};
+use super::tokens::{Operator, Parsed, Tokens};
+use crate::door::is_ncname_start;
 use crate::names::hash_name;
-use std::fmt;
 
 /// Parentheses within one another; a chain of operators is written with one pair for each.
 const PARENTHESES_MAX: u32 = 512;
 /// Predicates and function calls within one another.
-const BRACKETS_MAX: u32 = 64;
-
-/// Why a text is not an expression that the evaluator takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
-    /// Byte at which it was noticed.
-    pub offset: usize,
-    /// What is wrong there.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}", self.offset, self.reason)
-    }
-}
-
-impl std::error::Error for ParseError {}
-
-type Parsed<T> = Result<T, ParseError>;
+const BRACKETS_MAX: u32 = 128;
 
 /// Parses a text into an arena; gives the root.
 pub(super) fn parse(text: &str) -> Parsed<(Arena, ExprId)> {
+    let tokens = Tokens::new(text);
     let mut parser =
-        Parser { text, at: 0, arena: Arena::default(), parentheses: 0, brackets: 0, tests: 0 };
+        Parser { tokens, arena: Arena::default(), parentheses: 0, brackets: 0, tests: 0 };
     if text.len() > u32::MAX as usize / 2 {
-        return Err(parser.error("the text is too long"));
+        return Err(parser.tokens.error("the text is too long"));
     }
     let root = parser.expression(1)?;
-    if parser.peek() != 0 || parser.at < text.len() {
-        return Err(parser.error("expected an operator or the end"));
+    parser.tokens.peek();
+    if !parser.tokens.is_at_end() {
+        return Err(parser.tokens.error("expected an operator or the end"));
     }
     analyse::choose_memos(&mut parser.arena, root);
     Ok((parser.arena, root))
 }
 
 struct Parser<'t> {
-    text: &'t str,
-    at: usize,
+    tokens: Tokens<'t>,
     arena: Arena,
     parentheses: u32,
     brackets: u32,
     tests: u32,
-}
-
-/// A binary operator.
-#[derive(Clone, Copy)]
-enum Operator {
-    Or,
-    And,
-    Compare(Comparison),
-    Calculate(Arithmetic),
-}
-
-impl Operator {
-    fn level(self) -> u8 {
-        match self {
-            Operator::Or => 1,
-            Operator::And => 2,
-            Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
-            Operator::Compare(_) => 4,
-            Operator::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 5,
-            Operator::Calculate(_) => 6,
-        }
-    }
-}
-
-/// Tokens.
-impl<'t> Parser<'t> {
-    fn error(&self, reason: &'static str) -> ParseError {
-        ParseError { offset: self.at, reason }
-    }
-
-    /// The next byte that is no blank; 0 at the end.
-    fn peek(&mut self) -> u8 {
-        let bytes = self.text.as_bytes();
-        while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            self.at += 1;
-        }
-        bytes.get(self.at).copied().unwrap_or(0)
-    }
-
-    fn rest(&self) -> &'t str {
-        &self.text[self.at..]
-    }
-
-    fn take(&mut self, token: &str) -> bool {
-        self.peek();
-        let is_here = self.rest().starts_with(token);
-        self.at += if is_here { token.len() } else { 0 };
-        is_here
-    }
-
-    fn expect(&mut self, token: &str, reason: &'static str) -> Parsed<()> {
-        if self.take(token) { Ok(()) } else { Err(self.error(reason)) }
-    }
-
-    /// A name without a colon, if one is here.
-    fn ncname(&mut self) -> Option<&'t str> {
-        self.peek();
-        let rest = self.rest();
-        if !rest.starts_with(is_ncname_start) {
-            return None;
-        }
-        let len = rest.find(|c| !is_ncname_char(c)).unwrap_or(rest.len());
-        self.at += len;
-        Some(&rest[..len])
-    }
-
-    /// The token after a name that has just been read, without moving.
-    fn follows(&mut self, token: &str) -> bool {
-        let mark = self.at;
-        let is_here = self.take(token);
-        self.at = mark;
-        is_here
-    }
-
-    fn literal(&mut self) -> Parsed<Option<&'t str>> {
-        let quote = self.peek();
-        if quote != b'\'' && quote != b'"' {
-            return Ok(None);
-        }
-        let rest = &self.text[self.at + 1..];
-        let Some(len) = rest.bytes().position(|byte| byte == quote) else {
-            return Err(self.error("the literal does not end"));
-        };
-        self.at += len + 2;
-        Ok(Some(&rest[..len]))
-    }
-
-    fn number(&mut self) -> Option<f64> {
-        let first = self.peek();
-        let rest = self.rest().as_bytes();
-        let is_digit = |at: usize| rest.get(at).is_some_and(u8::is_ascii_digit);
-        if !(first.is_ascii_digit() || first == b'.' && is_digit(1)) {
-            return None;
-        }
-        let mut len = 0;
-        while is_digit(len) {
-            len += 1;
-        }
-        if rest.get(len) == Some(&b'.') {
-            len += 1;
-            while is_digit(len) {
-                len += 1;
-            }
-        }
-        self.at += len;
-        Some(number(&rest[..len]))
-    }
-
-    fn operator(&mut self) -> Option<(Operator, usize)> {
-        self.peek();
-        let mark = self.at;
-        let word = self.ncname();
-        self.at = mark;
-        let by_word = match word {
-            Some("or") => Some((Operator::Or, 2)),
-            Some("and") => Some((Operator::And, 3)),
-            Some("div") => Some((Operator::Calculate(Arithmetic::Divide), 3)),
-            Some("mod") => Some((Operator::Calculate(Arithmetic::Modulo), 3)),
-            _ => None,
-        };
-        by_word.or_else(|| {
-            Some(match self.rest().as_bytes() {
-                [b'!', b'=', ..] => (Operator::Compare(Comparison::Ne), 2),
-                [b'<', b'=', ..] => (Operator::Compare(Comparison::Le), 2),
-                [b'>', b'=', ..] => (Operator::Compare(Comparison::Ge), 2),
-                [b'=', ..] => (Operator::Compare(Comparison::Eq), 1),
-                [b'<', ..] => (Operator::Compare(Comparison::Lt), 1),
-                [b'>', ..] => (Operator::Compare(Comparison::Gt), 1),
-                [b'+', ..] => (Operator::Calculate(Arithmetic::Add), 1),
-                [b'-', ..] => (Operator::Calculate(Arithmetic::Subtract), 1),
-                [b'*', ..] => (Operator::Calculate(Arithmetic::Multiply), 1),
-                _ => return None,
-            })
-        })
-    }
 }
 
 /// Operators.
@@ -203,11 +49,11 @@ impl Parser<'_> {
     /// An expression of operators that bind at least as tightly as `level`.
     fn expression(&mut self, level: u8) -> Parsed<ExprId> {
         let mut left = self.unary()?;
-        while let Some((operator, len)) = self.operator() {
+        while let Some((operator, len)) = self.tokens.operator() {
             if operator.level() < level {
                 break;
             }
-            self.at += len;
+            self.tokens.at += len;
             let right = self.expression(operator.level() + 1)?;
             left = self.combine(operator, left, right);
         }
@@ -245,7 +91,7 @@ impl Parser<'_> {
 
     fn unary(&mut self) -> Parsed<ExprId> {
         let mut minuses = 0;
-        while self.take("-") {
+        while self.tokens.take("-") {
             minuses += 1;
         }
         let operand = self.union()?;
@@ -269,7 +115,7 @@ impl Parser<'_> {
 
     fn union(&mut self) -> Parsed<ExprId> {
         let mut left = self.path()?;
-        while self.take("|") {
+        while self.tokens.take("|") {
             let right = self.path()?;
             for id in [left, right] {
                 self.need_nodes(id)?;
@@ -286,7 +132,7 @@ impl Parser<'_> {
     fn need_nodes(&self, id: ExprId) -> Parsed<()> {
         match self.arena.kind(id) {
             Kind::Nodes => Ok(()),
-            _ => Err(self.error("this must be a node-set")),
+            _ => Err(self.tokens.error("this must be a node-set")),
         }
     }
 
@@ -307,13 +153,13 @@ impl Parser<'_> {
 impl<'t> Parser<'t> {
     fn path(&mut self) -> Parsed<ExprId> {
         let mut steps = Vec::new();
-        let start = match self.peek() {
+        let start = match self.tokens.peek() {
             b'/' => {
-                if self.take("//") {
+                if self.tokens.take("//") {
                     steps.push(self.any_descendant());
                     self.step(&mut steps)?;
                 } else {
-                    self.at += 1;
+                    self.tokens.at += 1;
                     if self.is_step_here() {
                         self.step(&mut steps)?;
                     }
@@ -323,7 +169,7 @@ impl<'t> Parser<'t> {
             _ if self.is_primary_here() => {
                 let set = self.primary()?;
                 let predicates = self.predicates()?;
-                let leads_on = self.peek() == b'/';
+                let leads_on = self.tokens.peek() == b'/';
                 if predicates.is_empty() && !leads_on {
                     return Ok(set);
                 }
@@ -335,11 +181,11 @@ impl<'t> Parser<'t> {
                 Start::Context
             }
         };
-        while self.peek() == b'/' {
-            if self.take("//") {
+        while self.tokens.peek() == b'/' {
+            if self.tokens.take("//") {
                 steps.push(self.any_descendant());
             } else {
-                self.at += 1;
+                self.tokens.at += 1;
             }
             self.step(&mut steps)?;
         }
@@ -362,67 +208,68 @@ impl<'t> Parser<'t> {
     }
 
     fn is_step_here(&mut self) -> bool {
-        matches!(self.peek(), b'@' | b'.' | b'*') || self.rest().starts_with(is_ncname_start)
+        matches!(self.tokens.peek(), b'@' | b'.' | b'*')
+            || self.tokens.rest().starts_with(is_ncname_start)
     }
 
     /// Whether a literal, a number, a parenthesis or a function call is here.
     fn is_primary_here(&mut self) -> bool {
-        let first = self.peek();
-        let second = self.text.as_bytes().get(self.at + 1).copied().unwrap_or(0);
+        let first = self.tokens.peek();
+        let second = self.tokens.rest().as_bytes().get(1).copied().unwrap_or(0);
         if matches!(first, b'(' | b'\'' | b'"' | b'0'..=b'9' | b'$')
             || first == b'.' && second.is_ascii_digit()
         {
             return true;
         }
-        let mark = self.at;
-        let name = self.ncname();
-        let is_call = self.follows("(");
-        self.at = mark;
+        let mark = self.tokens.at;
+        let name = self.tokens.ncname();
+        let is_call = self.tokens.follows("(");
+        self.tokens.at = mark;
         let is_type = |name| matches!(name, "comment" | "node" | "processing-instruction" | "text");
         name.is_some_and(|name| is_call && !is_type(name))
     }
 
     fn primary(&mut self) -> Parsed<ExprId> {
-        if let Some(text) = self.literal()? {
+        if let Some(text) = self.tokens.literal()? {
             let range = self.keep(text);
             return Ok(analyse::push(&mut self.arena, Expr::Literal(range)));
         }
-        if let Some(value) = self.number() {
+        if let Some(value) = self.tokens.number() {
             return Ok(analyse::push(&mut self.arena, Expr::Number(value)));
         }
-        if self.take("(") {
+        if self.tokens.take("(") {
             self.parentheses += 1;
             if self.parentheses > PARENTHESES_MAX {
-                return Err(self.error("too many parentheses within one another"));
+                return Err(self.tokens.error("too many parentheses within one another"));
             }
             let inner = self.expression(1)?;
             self.parentheses -= 1;
-            self.expect(")", "expected \")\"")?;
+            self.tokens.expect(")", "expected \")\"")?;
             return Ok(inner);
         }
-        match self.ncname() {
+        match self.tokens.ncname() {
             Some(name) => self.call(name),
-            None => Err(self.error("variables are not bound here")),
+            None => Err(self.tokens.error("variables are not bound here")),
         }
     }
 
     fn call(&mut self, name: &str) -> Parsed<ExprId> {
         let Some(signature) = functions::find(name) else {
-            return Err(self.error("there is no function of this name"));
+            return Err(self.tokens.error("there is no function of this name"));
         };
-        self.expect("(", "expected \"(\"")?;
+        self.tokens.expect("(", "expected \"(\"")?;
         self.open_bracket()?;
         let mut arguments = Vec::new();
-        if !self.follows(")") {
+        if !self.tokens.follows(")") {
             arguments.push(self.expression(1)?);
-            while self.take(",") {
+            while self.tokens.take(",") {
                 arguments.push(self.expression(1)?);
             }
         }
-        self.expect(")", "expected \",\" or \")\"")?;
+        self.tokens.expect(")", "expected \",\" or \")\"")?;
         self.brackets -= 1;
         if !(signature.arguments_min..=signature.arguments_max).contains(&arguments.len()) {
-            return Err(self.error("wrong number of arguments"));
+            return Err(self.tokens.error("wrong number of arguments"));
         }
         if signature.takes_nodes {
             for &argument in &arguments {
@@ -436,18 +283,18 @@ impl<'t> Parser<'t> {
     fn open_bracket(&mut self) -> Parsed<()> {
         self.brackets += 1;
         if self.brackets > BRACKETS_MAX {
-            return Err(self.error("too many predicates and calls within one another"));
+            return Err(self.tokens.error("too many predicates and calls within one another"));
         }
         Ok(())
     }
 
     fn step(&mut self, steps: &mut Vec<Step>) -> Parsed<()> {
-        if self.take("..") {
+        if self.tokens.take("..") {
             steps.push(self.bare_step(Axis::Parent, NodeTest::Node));
             return Ok(());
         }
-        if self.take(".") {
-            steps.push(self.bare_step(Axis::SelfAxis, NodeTest::Node));
+        if self.tokens.take(".") {
+            steps.push(self.bare_step(Axis::Itself, NodeTest::Node));
             return Ok(());
         }
         let axis = self.axis()?;
@@ -462,67 +309,68 @@ impl<'t> Parser<'t> {
     }
 
     fn axis(&mut self) -> Parsed<Axis> {
-        if self.take("@") {
+        if self.tokens.take("@") {
             return Ok(Axis::Attribute);
         }
-        let mark = self.at;
-        if let Some(name) = self.ncname()
-            && self.take("::")
+        let mark = self.tokens.at;
+        if let Some(name) = self.tokens.ncname()
+            && self.tokens.take("::")
         {
-            return Axis::of_name(name).ok_or_else(|| self.error("there is no axis of this name"));
+            return Axis::of_name(name)
+                .ok_or_else(|| self.tokens.error("there is no axis of this name"));
         }
-        self.at = mark;
+        self.tokens.at = mark;
         Ok(Axis::Child)
     }
 
     fn node_test(&mut self) -> Parsed<NodeTest> {
-        if self.take("*:") {
+        if self.tokens.take("*:") {
             let local = self.local_name()?;
             return Ok(NodeTest::AnyNamespace { local: self.keep(local) });
         }
-        if self.take("*") {
+        if self.tokens.take("*") {
             return Ok(NodeTest::Any);
         }
-        if self.take("Q{") {
-            let rest = self.rest();
+        if self.tokens.take("Q{") {
+            let rest = self.tokens.rest();
             let Some(len) = rest.find(['{', '}']).filter(|&at| rest.as_bytes()[at] == b'}') else {
-                return Err(self.error("the namespace name does not end"));
+                return Err(self.tokens.error("the namespace name does not end"));
             };
             let uri = &rest[..len];
-            self.at += len + 1;
-            if self.rest().starts_with('*') {
-                self.at += 1;
+            self.tokens.at += len + 1;
+            if self.tokens.rest().starts_with('*') {
+                self.tokens.at += 1;
                 return Ok(NodeTest::AnyIn { uri: self.keep(uri) });
             }
             let local = self.local_name()?;
             return Ok(self.name_test(uri, local));
         }
-        let Some(name) = self.ncname() else {
-            return Err(self.error("expected a step"));
+        let Some(name) = self.tokens.ncname() else {
+            return Err(self.tokens.error("expected a step"));
         };
-        if !self.follows("(") {
+        if !self.tokens.follows("(") {
             return Ok(self.name_test("", name));
         }
-        self.take("(");
+        self.tokens.take("(");
         let test = match name {
             "comment" => NodeTest::Comment,
             "node" => NodeTest::Node,
             "processing-instruction" => {
-                let target = self.literal()?;
+                let target = self.tokens.literal()?;
                 NodeTest::Instruction(target.map(|target| self.keep(target)))
             }
             "text" => NodeTest::Text,
-            _ => return Err(self.error("there is no node type of this name")),
+            _ => return Err(self.tokens.error("there is no node type of this name")),
         };
-        self.expect(")", "expected \")\"")?;
+        self.tokens.expect(")", "expected \")\"")?;
         Ok(test)
     }
 
     fn local_name(&mut self) -> Parsed<&'t str> {
-        if !self.rest().starts_with(is_ncname_start) {
-            return Err(self.error("expected a local name"));
+        if !self.tokens.rest().starts_with(is_ncname_start) {
+            return Err(self.tokens.error("expected a local name"));
         }
-        Ok(self.ncname().unwrap_or(""))
+        Ok(self.tokens.ncname().unwrap_or(""))
     }
 
     fn name_test(&mut self, uri: &str, local: &str) -> NodeTest {
@@ -533,10 +381,10 @@ impl<'t> Parser<'t> {
     /// Predicates, each as something to ask for its truth.
     fn predicates(&mut self) -> Parsed<Vec<ExprId>> {
         let mut predicates = Vec::new();
-        while self.take("[") {
+        while self.tokens.take("[") {
             self.open_bracket()?;
             let inner = self.expression(1)?;
-            self.expect("]", "expected \"]\"")?;
+            self.tokens.expect("]", "expected \"]\"")?;
             self.brackets -= 1;
             predicates.push(self.as_condition(inner));
         }

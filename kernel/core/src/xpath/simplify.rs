@@ -39,7 +39,7 @@ fn drop_self_steps(steps: &mut Vec<Step>, start: Start) {
         return;
     }
     let first = steps.first().copied();
-    steps.retain(|step| !is_bare(step, Axis::SelfAxis));
+    steps.retain(|step| !is_bare(step, Axis::Itself));
     if steps.is_empty() && matches!(start, Start::Context) {
         steps.extend(first);
     }
@@ -53,7 +53,7 @@ fn is_bare(step: &Step, axis: Axis) -> bool {
 fn merged_axis(axis: Axis) -> Option<Axis> {
     match axis {
         Axis::Child | Axis::Descendant => Some(Axis::Descendant),
-        Axis::DescendantOrSelf | Axis::SelfAxis => Some(Axis::DescendantOrSelf),
+        Axis::DescendantOrSelf | Axis::Itself => Some(Axis::DescendantOrSelf),
         _ => None,
     }
 }
