@@ -98,7 +98,10 @@ class _Writer:
     def step(self, nesting: int) -> str:
         random = self.random
         text = self.name_test()
-        while random.randrange(100) < self.shape.predicate_odds:
+        # Not more than a step may have, however the random numbers fall.
+        for _ in range(8):
+            if random.randrange(100) >= self.shape.predicate_odds:
+                break
             text += f"[{self.predicate(nesting)}]"
         return text
 
