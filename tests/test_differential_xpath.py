@@ -277,8 +277,8 @@ def test_what_a_query_cannot_see_does_not_matter(engine: EngineName) -> None:
 def test_over_budget_is_a_verdict_of_one_pair(engine: EngineName) -> None:
     """The pair gets the verdict, the query is not reported, all others are answered."""
     queries = [
-        Query("dear", "count(//*[count(.//*) > 0][count(preceding::*) >= 0]) > 0"),
-        Query("cheap", "//a[last()]"),
+        Query("dear", "//*[count(preceding::*) mod 7 = 6][not(following::zz)]/self::b[2 > 1]"),
+        Query("cheap", "/r/a[last()]"),
         Query("indexed", "//a"),
     ]
     index = QueryIndex(engine=engine, limits=Limits(evaluation_steps_max=2000))
@@ -286,11 +286,11 @@ def test_over_budget_is_a_verdict_of_one_pair(engine: EngineName) -> None:
     large = b"<r>" + b"<a><b/></a>" * 400 + b"</r>"
     results = index.matcher().match_batch([b"<r><a><b/></a></r>", large, b"<r><a/></r>"])
     assert [list(result.query_ids) for result in results] == [
-        ["cheap", "dear", "indexed"],
-        ["indexed"] if "cheap" in results[1].verdicts else ["cheap", "indexed"],
+        ["cheap", "indexed"],
+        ["cheap", "indexed"],
         ["cheap", "indexed"],
     ]
-    assert "dear" in results[1].verdicts
+    assert list(results[1].verdicts) == ["dear"]
     assert isinstance(results[1].verdicts["dear"], EvaluationBudgetError)
     assert not results[0].verdicts
     assert not results[2].verdicts

@@ -170,6 +170,6 @@ def test_their_cost_classes_are_mixed() -> None:
         for path in FILES
         for query in queries_of(path.stem)
     ]
-    assert set(costs) == set(CostClass)
+    assert costs.count(CostClass.CANDIDATE_CHECKED) >= len(costs) // 8
     assert costs.count(CostClass.INDEXED) >= len(costs) // 4
     assert costs.count(CostClass.SCAN) <= len(costs) // 8

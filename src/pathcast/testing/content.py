@@ -6,11 +6,11 @@ conditions at one step, on one attribute, with thresholds that meet, and few str
 
 Example:
     >>> import random
-    >>> for text in random_family(random.Random(13), 3):
+    >>> for text in random_family(random.Random(50), 3):
     ...     print(text)
-    /a/a/*[@x < ' 5'][@y > 123456789]//@y
-    /a/a/*[@x < 4][@y > 6]//@y
-    /a/a/*[@x < -0][@y <= 0]//@y
+    //c/*[@y = 100]/b[. < 0]/*
+    //c/*[@y = 6]/b[. < 7]/*
+    //c/*[@y = 4.99999999999]/b[. < 5]/*
 
 Every random choice comes from the given generator, so a seed replays it.
 """

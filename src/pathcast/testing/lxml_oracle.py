@@ -176,6 +176,7 @@ def xpath_1_text(steps: Sequence[Step]) -> str:
     """A normal form in the words of XPath 1.0, with no prefix to bind.
 
     Example:
+        >>> from pathcast.query import normalise
         >>> xpath_1_text(normalise("//*:a[2]/Q{u}b").steps)
         "//*[local-name()='a'][position()=2]/*[local-name()='b' and namespace-uri()='u']"
     """
