@@ -68,13 +68,11 @@ impl Collector {
         }
     }
 
-    /// Adds words: `at` says which, `bits` what.
+    /// Adds a word.
     #[inline]
-    pub fn add_bits(&mut self, at: &[u32], bits: &[u64]) {
-        for (&at, &bits) in at.iter().zip(bits) {
-            self.bits[at as usize] |= bits;
-            self.summary[at as usize >> 6] |= 1 << (at & 63);
-        }
+    pub fn add_word(&mut self, at: u32, bits: u64) {
+        self.bits[at as usize] |= bits;
+        self.summary[at as usize >> 6] |= 1 << (at & 63);
     }
 
     /// Adds a range, moved up by `offset`.
@@ -154,6 +152,9 @@ const PLACES: [[u8; 8]; 256] = {
     places
 };
 
+/// Up to so many bits of a word are taken one by one.
+const FEW: u32 = 6;
+
 /// Appends the numbers of the set bits, counted from `base`.
 ///
 /// Eight numbers are written for every byte that is not zero and only those that count are kept, which the
@@ -161,6 +162,14 @@ const PLACES: [[u8; 8]; 256] = {
 /// are as full as the numbering makes them.
 #[inline]
 fn push_bits(numbers: &mut Vec<u32>, base: u32, bits: u64) {
+    if bits.count_ones() <= FEW {
+        let mut rest = bits;
+        while rest != 0 {
+            numbers.push(base + rest.trailing_zeros());
+            rest &= rest - 1;
+        }
+        return;
+    }
     numbers.reserve(64 + 8);
     let room = numbers.spare_capacity_mut();
     let mut count = 0;

@@ -33,7 +33,8 @@ const FIRST_ATTRIBUTE: SubjectId = 4;
 pub const NO_SUBJECT: SubjectId = u32::MAX;
 
 /// What kinds of values a subject has; one bit each in a set of kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
 pub enum Kind {
     /// Attributes.
     Attribute = 0,

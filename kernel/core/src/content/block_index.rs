@@ -1,8 +1,12 @@
 //! The predicate index of one block: which of its plans hold, found from the values.
 //!
-//! The plans whose paths end together are grouped by the place of their *access condition*, the one
-//! conjunct that is looked up; the rest of a plan is checked only where that holds. A plan whose access
-//! condition is all of it is *exact*: it needs no check and is kept as the words of its queries.
+//! Each plan is looked up by its *access condition*, one of its conjuncts; the rest of it is checked
+//! only where that holds. A plan whose access condition is all of it is *exact*: it needs no check, and
+//! its queries are kept as bits.
+//!
+//! A message looks into hundreds of these indexes and finds little in each, so what it costs is the
+//! cache lines it touches: a look-up and its answer lie in one line, and all nested paths of a place
+//! lie in a row.
 //!
 //! Source: paper 003, section 5: predicates sorted by selectivity, evaluated after the structure.
 
@@ -11,41 +15,126 @@ use super::program::{Conjunct, Need, Place};
 use crate::nfa::{PlanId, QueryNumber};
 use std::ops::Range;
 
-/// What holds at the places where an access condition does.
-#[derive(Debug)]
-pub enum Payload {
-    /// Exact plans: words of query numbers.
-    Words {
-        /// Which words.
-        at: Box<[u32]>,
-        /// Their bits.
-        bits: Box<[u64]>,
-    },
-    /// Plans to be checked.
-    Plans(Box<[PlanId]>),
+/// What follows from an access condition: queries that hold, or a plan to be checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Answer {
+    /// A word of query numbers; or [`Answer::IS_PLAN`] and the number of conjuncts to be checked.
+    at: u32,
+    /// The queries of the word that hold; or where the conjuncts begin, and the plan.
+    bits: u64,
 }
 
-/// The plans of one place.
+/// An answer, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub enum Follows {
+    /// A word of query numbers and its bits.
+    Word(u32, u64),
+    /// A plan to be checked.
+    Check(Check),
+}
+
+/// A plan and the conjuncts of it that are to be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Check {
+    /// The plan.
+    pub plan: PlanId,
+    /// First conjunct.
+    pub start: u32,
+    /// Number of conjuncts.
+    pub count: u32,
+}
+
+impl Answer {
+    const IS_PLAN: u32 = 1 << 31;
+
+    /// Bits of a word.
+    pub fn word(at: u32, bits: u64) -> Answer {
+        Answer { at, bits }
+    }
+
+    fn check(check: Check) -> Answer {
+        let bits = u64::from(check.start) << 32 | u64::from(check.plan);
+        Answer { at: check.count | Answer::IS_PLAN, bits }
+    }
+
+    /// Whether it needs no check.
+    #[inline]
+    pub fn is_exact(self) -> bool {
+        self.at & Answer::IS_PLAN == 0
+    }
+
+    /// What follows.
+    #[inline]
+    pub fn follows(self) -> Follows {
+        if self.is_exact() {
+            return Follows::Word(self.at, self.bits);
+        }
+        Follows::Check(Check {
+            plan: self.bits as u32,
+            start: (self.bits >> 32) as u32,
+            count: self.at & !Answer::IS_PLAN,
+        })
+    }
+}
+
+/// An answer under its key; 16 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// [`FREE`], or a key, with [`IS_RUN`] if the answer says where its answers lie.
+    key: u32,
+    at: u32,
+    bits: u64,
+}
+
+const FREE: u32 = u32::MAX;
+const IS_RUN: u32 = 1 << 31;
+
+/// A nested path and what follows from it; 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct NestedAnswer {
+    /// Number of the nested path.
+    pub nested: QueryNumber,
+    at: u32,
+    bits: u64,
+}
+
+impl NestedAnswer {
+    /// What follows.
+    #[inline]
+    pub fn answer(self) -> Answer {
+        Answer { at: self.at, bits: self.bits }
+    }
+}
+
+/// A look-up under way: where it begins, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    at: u32,
+    key: u32,
+}
+
+/// The access conditions at one place.
 #[derive(Debug)]
-pub struct Group {
-    /// Number of the group among all of its automaton.
-    pub number: u32,
-    /// Where the access conditions are looked at.
+pub struct PlaceEntry {
+    /// Where they are looked at.
     pub place: Place,
-    /// Kinds of values in `table`, a bit each.
+    /// Number of the entry among all of its automaton.
+    pub number: u32,
+    /// Kinds of values that lead to slots, a bit each.
     pub kinds: u8,
-    table: Table,
-    /// Comparisons with thresholds.
-    pub ranges: Box<[Thresholds]>,
-    /// Atoms that are tried one by one.
-    pub tried: Box<[(AtomId, Range<u32>)]>,
-    /// Nested paths.
-    pub nested: NestedGroup,
-    /// What the ranges of all of these are about.
-    pub payload: Payload,
+    /// No plan found by values has to be checked.
+    pub is_exact: bool,
+    /// No plan found by nested paths has to be checked.
+    pub is_nested_exact: bool,
+    /// Its part of [`BlockIndex::nested`].
+    pub nested: Range<u32>,
+    /// Its part of [`BlockIndex::thresholds`].
+    pub thresholds: Range<u32>,
+    /// Its part of [`BlockIndex::tried`].
+    pub tried: Range<u32>,
 }
 
-/// Thresholds of one subject, on one side.
+/// Thresholds of one subject at one place, on one side.
 #[derive(Debug)]
 pub struct Thresholds {
     /// Number of this list among all of its automaton.
@@ -54,55 +143,111 @@ pub struct Thresholds {
     pub subject: SubjectId,
     /// Whether what is greater satisfies more of them.
     pub is_above: bool,
+    /// No plan of the list has to be checked.
+    pub is_exact: bool,
     /// (threshold, whether it is enough to be equal), those satisfied first first.
     limits: Box<[(f64, bool)]>,
-    /// Where the payload of each begins; one more than limits.
-    starts: Box<[u32]>,
+    /// What follows from each.
+    pub answers: Box<[Answer]>,
 }
 
-/// The nested paths of a group, by words.
-#[derive(Debug, Default)]
-pub struct NestedGroup {
-    /// Words with a nested path of the group.
-    pub words: Box<[u32]>,
-    /// Which bits of them.
-    pub masks: Box<[u64]>,
-    /// Per word, how many nested paths come before it.
-    before: Box<[u32]>,
-    /// Where the payload of each begins; one more than nested paths.
-    starts: Box<[u32]>,
+/// The answers of one look-up.
+#[derive(Clone, Copy, Debug)]
+pub enum Answers<'i> {
+    /// Nothing follows.
+    None,
+    /// One answer.
+    One(Answer),
+    /// Several.
+    Run(&'i [Answer]),
 }
 
-/// Plans of a block that need no look-up, and groups.
+/// The plans of a block.
 #[derive(Debug, Default)]
 pub struct BlockIndex {
-    /// By place; exact ones and others apart.
-    pub groups: Box<[Group]>,
+    /// Where access conditions are looked at.
+    pub places: Box<[PlaceEntry]>,
+    slots: Box<[Slot]>,
+    shift: u32,
+    /// Answers of keys that have several.
+    runs: Box<[Answer]>,
+    /// By place, then by nested path.
+    pub nested: Box<[NestedAnswer]>,
+    /// By place.
+    pub thresholds: Box<[Thresholds]>,
+    /// Atoms that are tried one by one, by place.
+    pub tried: Box<[(AtomId, Answer)]>,
     /// Plans that hold wherever their path ends and are no plain queries.
     pub unconditional: Box<[PlanId]>,
     /// Plans that are no conjunctions.
     pub complex: Box<[PlanId]>,
     /// Places at which nested paths are asked for.
     pub nested_places: Box<[Place]>,
-    /// Bytes held.
-    pub memory: usize,
 }
 
-impl Group {
-    /// What an atom leads to.
+impl BlockIndex {
+    /// Begins to look up what an atom at a place leads to.
     #[inline]
-    pub fn find(&self, atom: AtomId) -> Option<Range<u32>> {
-        self.table.find(atom)
+    pub fn probe(&self, place: usize, atom: AtomId) -> Probe {
+        let key = atom * self.places.len() as u32 + place as u32;
+        Probe { at: self.home(key) as u32, key }
     }
 
-    /// Whether its plans need no check.
-    pub fn is_exact(&self) -> bool {
-        matches!(self.payload, Payload::Words { .. })
+    /// Touches the memory that a look-up needs. Many of these in a row wait for memory together; a
+    /// look-up that branches on what it reads waits alone. The result means nothing.
+    #[inline]
+    pub fn touch(&self, probe: Probe) -> u32 {
+        self.slots.get(probe.at as usize).map_or(0, |slot| slot.key)
+    }
+
+    /// Ends a look-up: its answers, none if there are none.
+    #[inline]
+    pub fn answers(&self, probe: Probe) -> Answers<'_> {
+        let Probe { at, key } = probe;
+        if self.slots.is_empty() {
+            return Answers::None;
+        }
+        let mut at = at as usize;
+        loop {
+            let slot = &self.slots[at];
+            if slot.key == key {
+                return Answers::One(Answer { at: slot.at, bits: slot.bits });
+            }
+            if slot.key == FREE {
+                return Answers::None;
+            }
+            if slot.key == key | IS_RUN {
+                return Answers::Run(&self.runs[slot.at as usize..slot.bits as usize]);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    #[inline]
+    fn home(&self, key: u32) -> usize {
+        // There are two slots at least, so the shift is below 32.
+        (key.wrapping_mul(0x9e37_79b9) >> self.shift) as usize
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        size_of::<BlockIndex>()
+            + size_of_val(&*self.places)
+            + size_of_val(&*self.slots)
+            + size_of_val(&*self.runs)
+            + size_of_val(&*self.nested)
+            + self
+                .thresholds
+                .iter()
+                .map(|list| size_of_val(list) + 32 * list.answers.len())
+                .sum::<usize>()
+            + size_of_val(&*self.tried)
+            + 4 * (self.unconditional.len() + self.complex.len())
     }
 }
 
 impl Thresholds {
-    /// How many are satisfied.
+    /// How many are satisfied, given the least and the greatest value.
     #[inline]
     pub fn satisfied(&self, low: f64, high: f64) -> usize {
         if self.is_above {
@@ -111,79 +256,9 @@ impl Thresholds {
             self.limits.partition_point(|&(at, equal)| at > low || (equal && at == low))
         }
     }
-
-    /// The payload of the thresholds of a range.
-    pub fn payload(&self, numbers: Range<usize>) -> Range<u32> {
-        self.starts[numbers.start]..self.starts[numbers.end]
-    }
 }
 
-impl NestedGroup {
-    /// Calls `f` with the payload of every nested path that is in a word.
-    #[inline]
-    pub fn each(&self, word: usize, mut hits: u64, mut f: impl FnMut(Range<u32>)) {
-        while hits != 0 {
-            let bit = hits & hits.wrapping_neg();
-            hits ^= bit;
-            let rank = self.before[word] + (self.masks[word] & (bit - 1)).count_ones();
-            f(self.starts[rank as usize]..self.starts[rank as usize + 1]);
-        }
-    }
-}
-
-/// A hash table of atoms that is never changed.
-#[derive(Debug, Default)]
-struct Table {
-    slots: Box<[(AtomId, u32, u32)]>,
-    shift: u32,
-}
-
-const FREE: AtomId = AtomId::MAX;
-
-impl Table {
-    fn new(entries: &[(AtomId, Range<u32>)]) -> Table {
-        if entries.is_empty() {
-            return Table::default();
-        }
-        let size = (entries.len() * 2).next_power_of_two();
-        let mut table =
-            Table { slots: vec![(FREE, 0, 0); size].into(), shift: 32 - size.trailing_zeros() };
-        for (atom, range) in entries {
-            let mut at = table.home(*atom);
-            while table.slots[at].0 != FREE {
-                at = (at + 1) & (size - 1);
-            }
-            table.slots[at] = (*atom, range.start, range.end);
-        }
-        table
-    }
-
-    #[inline]
-    fn home(&self, atom: AtomId) -> usize {
-        // A table has two slots at least, so the shift is below 32.
-        (atom.wrapping_mul(0x9e37_79b9) >> self.shift) as usize
-    }
-
-    #[inline]
-    fn find(&self, atom: AtomId) -> Option<Range<u32>> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let mut at = self.home(atom);
-        loop {
-            let (known, start, end) = self.slots[at];
-            if known == atom {
-                return Some(start..end);
-            }
-            if known == FREE {
-                return None;
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-    }
-}
-
-/// How an access condition is looked up; the order is that of the payload.
+/// How an access condition is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Access {
     Found(AtomId),
@@ -193,21 +268,19 @@ enum Access {
     Nested(QueryNumber),
 }
 
-/// One plan on its way into a group.
+/// One access condition on its way into an index.
 #[derive(Debug)]
 struct Entry {
     place: Place,
-    is_exact: bool,
     access: Access,
-    plan: PlanId,
-    numbers: Range<QueryNumber>,
+    answer: Answer,
 }
 
 /// What an automaton has numbered.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Groups.
-    pub groups: u32,
+    /// Entries of places.
+    pub places: u32,
     /// Lists of thresholds.
     pub thresholds: u32,
 }
@@ -232,14 +305,15 @@ impl BlockIndexBuilder {
         self.unconditional.push(plan);
     }
 
-    /// Adds a conjunction. `numbers` are the queries that it decides alone; empty if what follows from
-    /// it has to be looked at.
+    /// Adds a conjunction, its access condition first; `start` is where its conjuncts lie. `numbers` are the queries that it decides alone, moved by `offset`; empty
+    /// if what follows from it has to be looked at.
     pub fn add(
         &mut self,
         plan: PlanId,
         conjuncts: &[Conjunct],
-        access: usize,
+        start: u32,
         numbers: &[Range<QueryNumber>],
+        offset: QueryNumber,
         atoms: &Atoms,
     ) {
         for conjunct in conjuncts {
@@ -247,60 +321,76 @@ impl BlockIndexBuilder {
                 self.nested_places.push(conjunct.place);
             }
         }
-        let Conjunct { place, need } = conjuncts[access];
-        let access = match need {
-            Need::Nested(number) => Access::Nested(number),
-            Need::Atom(id) => {
-                let atom = atoms.get(id);
-                match atom.ask {
-                    Ask::Ordered(order, limit) => {
-                        let is_equal_enough = matches!(order, Order::AtMost | Order::AtLeast);
-                        match order {
-                            Order::Above | Order::AtLeast => {
-                                Access::Above(atom.subject, limit, is_equal_enough)
-                            }
-                            _ => Access::Below(atom.subject, limit, is_equal_enough),
-                        }
-                    }
-                    _ if atom.ask.is_found() => Access::Found(id),
-                    _ => Access::Tried(id),
-                }
-            }
-        };
+        let Conjunct { place, need } = conjuncts[0];
+        let access = access_of(need, atoms);
+        let mut push = |answer| self.entries.push(Entry { place, access, answer });
         if conjuncts.len() > 1 || numbers.is_empty() {
-            self.entries.push(Entry { place, is_exact: false, access, plan, numbers: 0..0 });
-            return;
+            let count = conjuncts.len() as u32 - 1;
+            return push(Answer::check(Check { plan, start: start + 1, count }));
         }
-        for numbers in numbers {
-            let numbers = numbers.clone();
-            self.entries.push(Entry { place, is_exact: true, access, plan, numbers });
+        for number in numbers.iter().cloned().flatten() {
+            let number = number + offset;
+            push(Answer::word(number / 64, 1 << (number % 64)));
         }
     }
 
-    /// The index. `counts` are the groups and the lists of thresholds of the automaton so far.
-    pub fn build(mut self, atoms: &Atoms, offset: QueryNumber, counts: &mut Counts) -> BlockIndex {
+    /// The index. `counts` is what the automaton has numbered so far.
+    pub fn build(mut self, atoms: &Atoms, counts: &mut Counts) -> BlockIndex {
         self.entries.sort_unstable_by(|a, b| {
-            (a.place, a.is_exact)
-                .cmp(&(b.place, b.is_exact))
+            a.place
+                .cmp(&b.place)
                 .then_with(|| compare_access(a.access, b.access))
-                .then_with(|| (a.plan, a.numbers.start).cmp(&(b.plan, b.numbers.start)))
+                .then_with(|| a.answer.cmp(&b.answer))
         });
-        let mut memory =
-            size_of::<BlockIndex>() + 4 * (self.unconditional.len() + self.complex.len());
-        let groups = self
+        self.entries.dedup_by(|next, entry| {
+            let is_same_word = (next.place, next.access, next.answer.at)
+                == (entry.place, entry.access, entry.answer.at)
+                && next.answer.is_exact();
+            if is_same_word {
+                entry.answer.bits |= next.answer.bits;
+            }
+            is_same_word
+        });
+        let mut places: Vec<Place> = self.entries.iter().map(|entry| entry.place).collect();
+        places.dedup();
+        let mut parts = Parts { places: places.len() as u32, ..Parts::default() };
+        let entries: Vec<PlaceEntry> = self
             .entries
-            .chunk_by(|a, b| (a.place, a.is_exact) == (b.place, b.is_exact))
-            .map(|entries| build_group(entries, atoms, offset, counts, &mut memory))
+            .chunk_by(|a, b| a.place == b.place)
+            .enumerate()
+            .map(|(number, entries)| parts.add_place(number as u32, entries, atoms, counts))
             .collect();
         self.nested_places.sort_unstable();
         self.nested_places.dedup();
+        let (slots, shift, runs) = parts.slots();
         BlockIndex {
-            groups,
+            places: entries.into(),
+            slots,
+            shift,
+            runs,
+            nested: parts.nested.into(),
+            thresholds: parts.thresholds.into(),
+            tried: parts.tried.into(),
             unconditional: self.unconditional.into(),
             complex: self.complex.into(),
             nested_places: self.nested_places.into(),
-            memory,
         }
+    }
+}
+
+fn access_of(need: Need, atoms: &Atoms) -> Access {
+    let id = match need {
+        Need::Nested(number) => return Access::Nested(number),
+        Need::Found(_, id) => return Access::Found(id),
+        Need::Tried(id) => id,
+    };
+    let atom = atoms.get(id);
+    match atom.ask {
+        Ask::Ordered(Order::Above, limit) => Access::Above(atom.subject, limit, false),
+        Ask::Ordered(Order::AtLeast, limit) => Access::Above(atom.subject, limit, true),
+        Ask::Ordered(Order::Below, limit) => Access::Below(atom.subject, limit, false),
+        Ask::Ordered(Order::AtMost, limit) => Access::Below(atom.subject, limit, true),
+        _ => Access::Tried(id),
     }
 }
 
@@ -314,184 +404,135 @@ fn compare_access(a: Access, b: Access) -> std::cmp::Ordering {
         (Access::Below(a, x, p), Access::Below(b, y, q)) => {
             a.cmp(&b).then_with(|| y.total_cmp(&x)).then_with(|| q.cmp(&p))
         }
-        // Of different kinds, or of kinds without numbers: these compare without exception.
+        // Of different kinds, or of kinds without limits: these compare without exception.
         _ => a.partial_cmp(&b).expect("limits are compared above"),
     }
 }
 
-fn build_group(
-    entries: &[Entry],
-    atoms: &Atoms,
-    offset: QueryNumber,
-    counts: &mut Counts,
-    memory: &mut usize,
-) -> Group {
-    let first = &entries[0];
-    let mut payload = PayloadBuilder::default();
-    let (mut found, mut tried) = (Vec::new(), Vec::new());
-    let mut ranges: Vec<ThresholdsBuilder> = Vec::new();
-    let mut nested = NestedGroupBuilder::default();
-    let mut kinds = 0;
-    for same in entries.chunk_by(|a, b| compare_access(a.access, b.access).is_eq()) {
-        let start = payload.len();
-        payload.add(same, offset);
-        let range = start..payload.len();
-        match same[0].access {
-            Access::Found(atom) => {
-                kinds |= 1 << kind_of(atoms.get(atom).subject) as u8;
-                found.push((atom, range));
+/// The parts of an index while it is built.
+#[derive(Default)]
+struct Parts {
+    places: u32,
+    found: Vec<(u32, Answer)>,
+    nested: Vec<NestedAnswer>,
+    thresholds: Vec<Thresholds>,
+    tried: Vec<(AtomId, Answer)>,
+}
+
+impl Parts {
+    fn add_place(
+        &mut self,
+        number: u32,
+        entries: &[Entry],
+        atoms: &Atoms,
+        counts: &mut Counts,
+    ) -> PlaceEntry {
+        let (nested, tried) = (self.nested.len() as u32, self.tried.len() as u32);
+        let thresholds = self.thresholds.len() as u32;
+        let (mut kinds, mut is_exact, mut is_nested_exact) = (0, true, true);
+        for entry in entries {
+            let answer = entry.answer;
+            let is_checked = !answer.is_exact();
+            match entry.access {
+                Access::Found(atom) => {
+                    kinds |= 1 << kind_of(atoms.get(atom).subject) as u8;
+                    is_exact &= !is_checked;
+                    self.found.push((atom * self.places + number, answer));
+                }
+                Access::Tried(atom) => {
+                    is_exact &= !is_checked;
+                    self.tried.push((atom, answer));
+                }
+                Access::Nested(nested) => {
+                    is_nested_exact &= !is_checked;
+                    let Answer { at, bits } = answer;
+                    self.nested.push(NestedAnswer { nested, at, bits });
+                }
+                Access::Above(..) | Access::Below(..) => is_exact &= !is_checked,
             }
-            Access::Tried(atom) => tried.push((atom, range)),
-            Access::Nested(number) => nested.add(number, range),
-            Access::Above(subject, limit, is_equal_enough)
-            | Access::Below(subject, limit, is_equal_enough) => {
-                let is_above = matches!(same[0].access, Access::Above(..));
-                if ranges.last().is_none_or(|r| (r.subject, r.is_above) != (subject, is_above)) {
-                    ranges.push(ThresholdsBuilder {
+        }
+        self.add_thresholds(entries, counts);
+        counts.places += 1;
+        PlaceEntry {
+            place: entries[0].place,
+            number: counts.places - 1,
+            kinds,
+            is_exact,
+            is_nested_exact,
+            nested: nested..self.nested.len() as u32,
+            thresholds: thresholds..self.thresholds.len() as u32,
+            tried: tried..self.tried.len() as u32,
+        }
+    }
+
+    fn add_thresholds(&mut self, entries: &[Entry], counts: &mut Counts) {
+        let side_of = |entry: &Entry| match entry.access {
+            Access::Above(subject, ..) => Some((subject, true)),
+            Access::Below(subject, ..) => Some((subject, false)),
+            _ => None,
+        };
+        for same in entries.chunk_by(|a, b| side_of(a) == side_of(b)) {
+            let Some((subject, is_above)) = side_of(&same[0]) else { continue };
+            for is_exact in [true, false] {
+                let list = same.iter().filter(|entry| entry.answer.is_exact() == is_exact);
+                let (limits, answers): (Vec<(f64, bool)>, Vec<Answer>) = list
+                    .filter_map(|entry| match entry.access {
+                        Access::Above(_, limit, equal) | Access::Below(_, limit, equal) => {
+                            Some(((limit, equal), entry.answer))
+                        }
+                        _ => None,
+                    })
+                    .unzip();
+                if !limits.is_empty() {
+                    counts.thresholds += 1;
+                    self.thresholds.push(Thresholds {
+                        number: counts.thresholds - 1,
                         subject,
                         is_above,
-                        limits: Vec::new(),
-                        starts: vec![range.start],
+                        is_exact,
+                        limits: limits.into(),
+                        answers: answers.into(),
                     });
                 }
-                let list = ranges.last_mut().expect("just pushed");
-                list.limits.push((limit, is_equal_enough));
-                list.starts.push(range.end);
             }
         }
     }
-    let ranges: Box<[Thresholds]> = ranges
-        .into_iter()
-        .map(|list| {
-            counts.thresholds += 1;
-            *memory += size_of::<Thresholds>() + 20 * list.limits.len();
-            Thresholds {
-                number: counts.thresholds - 1,
-                subject: list.subject,
-                is_above: list.is_above,
-                limits: list.limits.into(),
-                starts: list.starts.into(),
-            }
-        })
-        .collect();
-    counts.groups += 1;
-    let group = Group {
-        number: counts.groups - 1,
-        place: first.place,
-        kinds,
-        table: Table::new(&found),
-        ranges,
-        tried: tried.into(),
-        nested: nested.build(),
-        payload: payload.build(first.is_exact),
-    };
-    *memory += size_of::<Group>()
-        + 12 * group.table.slots.len()
-        + 12 * group.tried.len()
-        + 16 * group.nested.words.len()
-        + 4 * group.nested.starts.len()
-        + group.payload.memory();
-    group
-}
 
-struct ThresholdsBuilder {
-    subject: SubjectId,
-    is_above: bool,
-    limits: Vec<(f64, bool)>,
-    starts: Vec<u32>,
-}
-
-impl Payload {
-    fn memory(&self) -> usize {
-        match self {
-            Payload::Words { at, .. } => 12 * at.len(),
-            Payload::Plans(plans) => 4 * plans.len(),
-        }
-    }
-}
-
-#[derive(Default)]
-struct PayloadBuilder {
-    at: Vec<u32>,
-    bits: Vec<u64>,
-    plans: Vec<PlanId>,
-}
-
-impl PayloadBuilder {
-    fn len(&self) -> u32 {
-        (self.at.len() + self.plans.len()) as u32
-    }
-
-    /// Adds the plans of one access condition.
-    fn add(&mut self, entries: &[Entry], offset: QueryNumber) {
-        if !entries[0].is_exact {
-            self.plans.extend(entries.iter().map(|entry| entry.plan));
-            self.plans.dedup();
-            return;
-        }
-        let start = self.at.len();
-        let mut numbers: Vec<QueryNumber> = entries
-            .iter()
-            .flat_map(|entry| entry.numbers.clone())
-            .map(|number| number + offset)
+    /// The hash table: slots, shift of the hash, runs.
+    fn slots(&mut self) -> (Box<[Slot]>, u32, Box<[Answer]>) {
+        let mut runs = Vec::new();
+        self.found.sort_by_key(|&(key, _)| key);
+        let keys: Vec<Slot> = self
+            .found
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|same| match same {
+                &[(key, Answer { at, bits })] => Slot { key, at, bits },
+                _ => {
+                    let start = runs.len();
+                    runs.extend(same.iter().map(|&(_, answer)| answer));
+                    Slot { key: same[0].0 | IS_RUN, at: start as u32, bits: runs.len() as u64 }
+                }
+            })
             .collect();
-        numbers.sort_unstable();
-        for number in numbers {
-            let (word, bit) = (number / 64, 1 << (number % 64));
-            if self.at.len() > start && self.at.last() == Some(&word) {
-                *self.bits.last_mut().expect("as long as `at`") |= bit;
-            } else {
-                self.at.push(word);
-                self.bits.push(bit);
+        if keys.is_empty() {
+            return (Box::default(), 0, Box::default());
+        }
+        let size = (keys.len() * 3 / 2 + 1).next_power_of_two().max(2);
+        let shift = 32 - size.trailing_zeros();
+        let mut slots = vec![Slot { key: FREE, at: 0, bits: 0 }; size];
+        for slot in keys {
+            let mut at = ((slot.key & !IS_RUN).wrapping_mul(0x9e37_79b9) >> shift) as usize;
+            while slots[at].key != FREE {
+                at = (at + 1) & (size - 1);
             }
+            slots[at] = slot;
         }
-    }
-
-    fn build(self, is_exact: bool) -> Payload {
-        if is_exact {
-            Payload::Words { at: self.at.into(), bits: self.bits.into() }
-        } else {
-            Payload::Plans(self.plans.into())
-        }
-    }
-}
-
-#[derive(Default)]
-struct NestedGroupBuilder {
-    words: Vec<u32>,
-    masks: Vec<u64>,
-    before: Vec<u32>,
-    starts: Vec<u32>,
-}
-
-impl NestedGroupBuilder {
-    /// Adds a nested path; they come in ascending order.
-    fn add(&mut self, number: QueryNumber, payload: Range<u32>) {
-        let (word, bit) = (number / 64, 1 << (number % 64));
-        if self.words.last() == Some(&word) {
-            *self.masks.last_mut().expect("as long as `words`") |= bit;
-        } else {
-            self.words.push(word);
-            self.masks.push(bit);
-            self.before.push(self.starts.len().saturating_sub(1) as u32);
-        }
-        if self.starts.is_empty() {
-            self.starts.push(payload.start);
-        }
-        self.starts.push(payload.end);
-    }
-
-    fn build(self) -> NestedGroup {
-        NestedGroup {
-            words: self.words.into(),
-            masks: self.masks.into(),
-            before: self.before.into(),
-            starts: self.starts.into(),
-        }
+        (slots.into(), shift, runs.into())
     }
 }
 
 /// The kinds of a set.
+#[inline]
 pub fn kinds_in(set: u8) -> impl Iterator<Item = Kind> {
     KINDS.into_iter().filter(move |&kind| set >> kind as u8 & 1 == 1)
 }

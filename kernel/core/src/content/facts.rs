@@ -67,10 +67,10 @@ impl Look<'_, '_> {
         }
     }
 
-    /// An atom of a list that [`Look::satisfied`] has given.
+    /// The atoms that [`Look::satisfied`] has found.
     #[inline]
-    pub fn atom_at(&self, at: u32) -> AtomId {
-        self.facts.list[at as usize]
+    pub fn atoms_at(&self, range: Range<u32>) -> &[AtomId] {
+        &self.facts.list[range.start as usize..range.end as usize]
     }
 
     fn find_satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {

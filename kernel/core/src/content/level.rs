@@ -8,24 +8,12 @@ use crate::dfa::BlockId;
 use crate::nfa::{Nfa, PlanId, QueryNumber};
 use std::ops::Range;
 
-/// What is known of a plan.
+/// What is known of a plan: what it comes to, and where its conjuncts lie. The first of them is the
+/// access condition.
 #[derive(Clone, Copy, Debug)]
 enum Program {
     Unknown,
-    Outcome(Outcome, u32, u32),
-}
-
-/// A block's index and how it does.
-#[derive(Debug)]
-pub struct Slot {
-    /// The index.
-    pub index: BlockIndex,
-    /// Plans that had a choice of access conditions.
-    choices: u32,
-    /// Messages that had been seen when it was compiled.
-    built_at: u32,
-    /// Plans checked since.
-    checks: u32,
+    Known(Outcome, u32, u32),
 }
 
 /// Checks of a plan that a better access condition must be able to save before it is looked for.
@@ -33,14 +21,23 @@ const CHECKS_A_PLAN: u32 = 32;
 /// Messages after which counts say something.
 const MESSAGES_MIN: u32 = 32;
 
+/// Atoms up to which keys of look-ups are numbers of 31 bits, with the places that are not far.
+const ATOMS_MAX: usize = 1 << 25;
+
 /// The indexes of one automaton.
 #[derive(Debug, Default)]
 pub struct Level {
-    slots: Vec<Option<Box<Slot>>>,
+    indexes: Vec<Option<Box<BlockIndex>>>,
     programs: Vec<Program>,
     code: Vec<Conjunct>,
     counts: Counts,
     memory: usize,
+    /// Plans that had a choice of access conditions.
+    choices: u32,
+    /// Plans checked since they were chosen.
+    checks: u32,
+    /// Messages that had been seen then.
+    chosen_at: u32,
     ranges: Vec<Range<QueryNumber>>,
     conjuncts: Vec<Conjunct>,
 }
@@ -65,7 +62,7 @@ impl Level {
     /// The index of a block, which [`Level::ensure`] has seen.
     #[inline]
     pub fn index(&self, block: BlockId) -> &BlockIndex {
-        &self.slots[block as usize].as_ref().expect("ensured before").index
+        self.indexes[block as usize].as_ref().expect("ensured before")
     }
 
     /// Numbers given to places and lists of thresholds so far.
@@ -73,24 +70,36 @@ impl Level {
         &self.counts
     }
 
-    /// The conjuncts of a plan that is a conjunction and has been compiled.
+    /// The conjuncts that an answer says are still to be checked.
     #[inline]
-    pub fn conjuncts(&self, plan: PlanId) -> &[Conjunct] {
-        match self.programs[plan as usize] {
-            Program::Outcome(_, start, end) => &self.code[start as usize..end as usize],
-            Program::Unknown => unreachable!("only plans of compiled blocks are asked for"),
+    pub fn conjuncts(&self, range: Range<u32>) -> &[Conjunct] {
+        &self.code[range.start as usize..range.end as usize]
+    }
+
+    /// Touches the memory of conjuncts; the result means nothing.
+    #[inline]
+    pub fn touch(&self, start: u32) -> u32 {
+        self.code.get(start as usize).map_or(0, |conjunct| conjunct.place.touch())
+    }
+
+    /// Notes that plans have been checked.
+    pub fn count_checks(&mut self, checks: u32) {
+        self.checks = self.checks.saturating_add(checks);
+    }
+
+    /// Forgets the access conditions if they do badly and more is known about the stream than when they
+    /// were chosen (the paper's sorting of predicates, as it adapts). What this costs is made up for by the
+    /// checks that have been made since the last time.
+    pub fn adapt(&mut self, messages: u32) {
+        let is_costly = self.choices > 0 && self.checks / CHECKS_A_PLAN > self.choices;
+        if is_costly && messages / 4 > self.chosen_at.max(MESSAGES_MIN / 4) {
+            *self = Level { counts: std::mem::take(&mut self.counts), ..Level::default() };
+            self.chosen_at = messages;
         }
     }
 
-    /// Notes that plans of a block have been checked.
-    pub fn count_checks(&mut self, block: BlockId, checks: u32) {
-        if let Some(slot) = &mut self.slots[block as usize] {
-            slot.checks = slot.checks.saturating_add(checks);
-        }
-    }
-
-    /// Compiles the index of a block if it is not there, or again if what is known about the stream has
-    /// grown and its access conditions do badly (the paper's sorting of predicates, as it adapts).
+    /// Compiles the index of a block if it is not there.
+    #[expect(clippy::too_many_arguments, reason = "all of it is lent by different owners")]
     pub fn ensure<N: Nfa>(
         &mut self,
         nfa: &N,
@@ -101,20 +110,14 @@ impl Level {
         offset: QueryNumber,
         statistics: Statistics<'_>,
     ) {
-        if self.slots.len() <= block as usize {
-            self.slots.resize_with(block as usize + 1, || None);
+        if self.indexes.len() <= block as usize {
+            self.indexes.resize_with(block as usize + 1, || None);
         }
-        if let Some(slot) = &self.slots[block as usize] {
-            let is_costly = slot.checks / CHECKS_A_PLAN > slot.choices;
-            let is_old = statistics.messages / 4 > slot.built_at.max(MESSAGES_MIN / 4);
-            if !is_costly || !is_old || slot.choices == 0 {
-                return;
-            }
-            self.memory -= slot.index.memory();
+        if self.indexes[block as usize].is_none() {
+            let index = self.compile(nfa, plans, nested, atoms, offset, statistics);
+            self.memory += index.memory();
+            self.indexes[block as usize] = Some(Box::new(index));
         }
-        let slot = self.compile(nfa, plans, nested, atoms, offset, statistics);
-        self.memory += slot.index.memory();
-        self.slots[block as usize] = Some(Box::new(slot));
     }
 
     fn compile<N: Nfa>(
@@ -125,11 +128,10 @@ impl Level {
         atoms: &mut Atoms,
         offset: QueryNumber,
         statistics: Statistics<'_>,
-    ) -> Slot {
+    ) -> BlockIndex {
         let mut builder = BlockIndexBuilder::default();
-        let mut choices = 0;
         for &plan in plans {
-            let (outcome, start, end) = self.program(nfa, plan, nested, atoms);
+            let (outcome, start, end) = self.program(nfa, plan, nested, atoms, statistics);
             if outcome == Outcome::Never {
                 continue;
             }
@@ -142,22 +144,14 @@ impl Level {
                 continue;
             }
             let conjuncts = &self.code[start as usize..end as usize];
-            let mut access = 0;
-            if conjuncts.len() > 1 {
-                choices += 1;
-                let weights = conjuncts.iter().map(|c| weight(c.need, atoms, statistics));
-                let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
-                access = least.map_or(0, |(at, _)| at);
-            }
             self.ranges.clear();
             // Where an expression has the last word, a plan alone decides nothing.
             if nfa.expression(plan).is_none() {
                 nfa.plan_numbers(plan, &mut self.ranges);
             }
-            builder.add(plan, conjuncts, access, &self.ranges, offset, atoms);
+            builder.add(plan, conjuncts, start, &self.ranges, offset, atoms);
         }
-        let index = builder.build(atoms, &mut self.counts);
-        Slot { index, choices, built_at: statistics.messages, checks: 0 }
+        builder.build(atoms, &mut self.counts)
     }
 
     fn program<N: Nfa>(
@@ -166,23 +160,34 @@ impl Level {
         plan: PlanId,
         nested: Option<&NestedPaths>,
         atoms: &mut Atoms,
+        statistics: Statistics<'_>,
     ) -> (Outcome, u32, u32) {
         if self.programs.len() <= plan as usize {
             self.programs.resize(nfa.plan_count(), Program::Unknown);
-            self.memory = self.memory.max(self.programs.len() * size_of::<Program>());
+            self.memory += self.programs.len() * size_of::<Program>();
         }
-        if let Program::Outcome(outcome, start, end) = self.programs[plan as usize] {
+        if let Program::Known(outcome, start, end) = self.programs[plan as usize] {
             return (outcome, start, end);
         }
         self.conjuncts.clear();
         let outcome =
             nfa.with_plan(plan, |plan| conjuncts_of(plan, nested, atoms, &mut self.conjuncts));
         let start = self.code.len() as u32;
+        let mut outcome = outcome;
+        if atoms.len() > ATOMS_MAX || self.conjuncts.iter().any(|c| c.place.is_far()) {
+            outcome = Outcome::Complex;
+        }
         if outcome == Outcome::Conjunction {
+            if self.conjuncts.len() > 1 {
+                let weights = self.conjuncts.iter().map(|c| weight(c.need, atoms, statistics));
+                let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+                self.conjuncts.swap(0, least.map_or(0, |(at, _)| at));
+                self.choices += 1;
+            }
             self.code.extend_from_slice(&self.conjuncts);
         }
         let end = self.code.len() as u32;
-        self.programs[plan as usize] = Program::Outcome(outcome, start, end);
+        self.programs[plan as usize] = Program::Known(outcome, start, end);
         (outcome, start, end)
     }
 }
@@ -198,7 +203,7 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
             }
             _ => 0.7,
         },
-        Need::Atom(id) => {
+        Need::Found(_, id) | Need::Tried(id) => {
             let ask = &atoms.get(id).ask;
             if ask.is_found() && statistics.messages >= MESSAGES_MIN {
                 return rate(atoms.hits(id), statistics.messages);

@@ -5,7 +5,8 @@
 //! other predicates have left or whose attributes are named by a pattern, stay plans.
 
 use super::atoms::{
-    Ask, Atom, AtomId, Atoms, ORDINAL_OF_ANY, ORDINAL_OF_NAME, Order, SubjectId, TEXT, VALUE,
+    Ask, Atom, AtomId, Atoms, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, Order, SubjectId, TEXT, VALUE,
+    kind_of,
 };
 use super::nested_paths::NestedPaths;
 use crate::conditions::Plan;
@@ -23,11 +24,28 @@ pub enum Place {
     Depth(u32),
 }
 
+impl Place {
+    /// A number without a meaning.
+    #[inline]
+    pub fn touch(self) -> u32 {
+        let (Place::Up(steps) | Place::Depth(steps)) = self;
+        steps
+    }
+
+    /// Whether it is so far away that it is not worth an index.
+    pub fn is_far(self) -> bool {
+        let (Place::Up(steps) | Place::Depth(steps)) = self;
+        steps >= 32
+    }
+}
+
 /// What must hold at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
-    /// An atom.
-    Atom(AtomId),
+    /// An atom that is found by values of this kind.
+    Found(Kind, AtomId),
+    /// An atom that has to be tried.
+    Tried(AtomId),
     /// A nested path.
     Nested(QueryNumber),
 }
@@ -177,7 +195,8 @@ impl Reader<'_, '_> {
                 _ => return Outcome::Complex,
             },
         };
+        let is_found = ask.is_found();
         let atom = self.atoms.intern(Atom { subject, ask });
-        self.push(Need::Atom(atom))
+        self.push(if is_found { Need::Found(kind_of(subject), atom) } else { Need::Tried(atom) })
     }
 }

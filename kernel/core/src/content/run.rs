@@ -1,12 +1,14 @@
 //! One message's conditions: which plans hold, and which queries that decides.
 
 use super::atoms::Atoms;
-use super::block_index::{BlockIndex, Group, Payload, kinds_in};
+use super::block_index::{
+    Answer, Answers, BlockIndex, Check, Follows, PlaceEntry, Probe, kinds_in,
+};
 use super::facts::{Facts, Look};
 use super::level::{Level, Statistics};
 use super::nested_paths::NestedPaths;
 use super::program::{Need, Place};
-use super::truth::Truth;
+use super::truth::{Bitmap, Truth};
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
 use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
@@ -35,18 +37,18 @@ pub struct End {
 /// What takes the answers.
 trait Sink {
     /// Exact plans hold.
-    fn words(&mut self, at: &[u32], bits: &[u64]);
+    fn word(&mut self, at: u32, bits: u64);
     /// Whether a plan is known to hold.
     fn is_known(&self, plan: PlanId) -> bool;
     /// A plan holds.
     fn plan(&mut self, plan: PlanId);
 }
 
-/// A nested group to be looked at when the nested paths of its place are at hand.
+/// A place to be looked at when its nested paths are at hand.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     block: BlockId,
-    group: u32,
+    place: u32,
     end: u32,
     next: u32,
 }
@@ -56,13 +58,28 @@ struct Event {
 struct Scratch {
     /// Counts messages and anchors.
     stamp: u32,
-    /// Per group: the place it was looked at last.
+    /// Per place of a block: the element it was looked at last.
     last: Vec<(u32, u32)>,
     /// Per list of thresholds: how many have been satisfied.
     done: Vec<(u32, u32)>,
     /// Ancestors of the element at hand, itself included, by depth.
     chain: Vec<u32>,
+    /// Look-ups under way.
+    probes: Vec<Pending<Probe>>,
+    /// Plans to be checked.
+    checks: Vec<Pending<Check>>,
 }
+
+/// Something to be done for an end.
+#[derive(Clone, Copy, Debug)]
+struct Pending<T> {
+    block: BlockId,
+    end: u32,
+    what: T,
+}
+
+/// Look-ups that wait for memory together.
+const BATCH: usize = 128;
 
 impl Scratch {
     fn begin(&mut self, level: &Level) {
@@ -113,14 +130,77 @@ pub struct Contents {
     nested_messages: u32,
     messages: u32,
     truth: Truth,
+    bitmap: Bitmap,
     /// The nested paths of the anchor at hand.
     row: Collector,
     states: Vec<DfaState>,
+    /// States seen below the anchor at hand.
+    nested_states: SeenStates,
+    nested_words: StateWords,
     wanted: Vec<u64>,
     events: Vec<Event>,
     /// First event of each element.
     first_event: Vec<u32>,
     eventful: Vec<u32>,
+}
+
+/// A set of DFA states that is emptied by counting on.
+#[derive(Debug, Default)]
+struct SeenStates {
+    now: u32,
+    seen: Vec<u32>,
+}
+
+impl SeenStates {
+    fn begin(&mut self) {
+        if self.now == u32::MAX {
+            self.seen.fill(0);
+            self.now = 0;
+        }
+        self.now += 1;
+    }
+
+    /// Adds a state; false if it was there.
+    #[inline]
+    fn insert(&mut self, state: DfaState) -> bool {
+        if self.seen.len() <= state as usize {
+            self.seen.resize(state as usize + 1, 0);
+        }
+        std::mem::replace(&mut self.seen[state as usize], self.now) != self.now
+    }
+}
+
+/// What DFA states accept without conditions, each as one run of words.
+#[derive(Debug, Default)]
+struct StateWords {
+    words: Vec<Option<Box<[(u32, u64)]>>>,
+    collector: Collector,
+    memory: usize,
+}
+
+impl StateWords {
+    #[inline]
+    fn of(&mut self, dfa: &LazyDfa, state: DfaState, numbers: usize) -> &[(u32, u64)] {
+        let known = self.words.get(state as usize).is_some_and(Option::is_some);
+        if !known {
+            self.gather(dfa, state, numbers);
+        }
+        self.words[state as usize].as_deref().expect("gathered")
+    }
+
+    #[cold]
+    fn gather(&mut self, dfa: &LazyDfa, state: DfaState, numbers: usize) {
+        self.collector.reserve(numbers);
+        dfa.accepting(state).for_each(|(_, block)| self.collector.add_words(&block.words));
+        let (mut at, mut bits) = (Vec::new(), Vec::new());
+        self.collector.drain_into_words(&mut at, &mut bits);
+        let answers: Box<[(u32, u64)]> = at.into_iter().zip(bits).collect();
+        self.memory += size_of_val(&*answers) + size_of::<Option<Box<[(u32, u64)]>>>();
+        if self.words.len() <= state as usize {
+            self.words.resize_with(state as usize + 1, || None);
+        }
+        self.words[state as usize] = Some(answers);
+    }
 }
 
 /// The message, and what is kept about it elsewhere.
@@ -147,7 +227,11 @@ pub struct Setting<'m, 'w> {
 impl Contents {
     /// Bytes held by what is compiled.
     pub fn memory(&self) -> usize {
-        self.atoms.memory() + self.main.memory() + self.nested.memory() + self.nested_dfa.memory()
+        self.atoms.memory()
+            + self.main.memory()
+            + self.nested.memory()
+            + self.nested_dfa.memory()
+            + self.nested_words.memory
     }
 
     /// Finds the plans that hold, given the blocks that the message has reached and where. Plans that
@@ -166,6 +250,8 @@ impl Contents {
         self.messages = self.messages.saturating_add(1);
         let tree = setting.message.tree;
         let nested = nfa.nested_paths();
+        self.main.adapt(self.messages);
+        self.nested.adapt(self.messages);
         self.compile(nfa, dfa, ends, nested, setting.offset);
         self.atoms.learn_names(setting.names);
         self.facts.begin();
@@ -181,7 +267,6 @@ impl Contents {
         self.look_up_nested(setting);
         true
     }
-
 
     fn compile<N: Nfa>(
         &mut self,
@@ -238,6 +323,7 @@ impl Contents {
             self.nested_count = nested.len();
             self.nested_dfa.reset(0);
             self.nested = Level::default();
+            self.nested_words = StateWords::default();
             self.nested_hits.clear();
             self.nested_messages = 0;
         }
@@ -270,6 +356,7 @@ impl Contents {
         let first = anchor + 1;
         let base = tree.depth[anchor as usize] as usize + 1;
         self.states.clear();
+        self.nested_states.begin();
         self.nested_scratch.begin(&self.nested);
         for element in first..tree.element_end[anchor as usize] {
             let parent = tree.parent[element as usize];
@@ -277,8 +364,11 @@ impl Contents {
                 if parent == anchor { INITIAL } else { self.states[(parent - first) as usize] };
             let state = self.nested_dfa.step_by_name(nfa, from, tree.name[element as usize]);
             self.states.push(state);
-            for (_, block) in self.nested_dfa.accepting(state) {
-                self.row.add_words(&block.words);
+            if !self.nested_states.insert(state) && self.nested_dfa.planned(state).is_empty() {
+                continue;
+            }
+            for &(at, bits) in self.nested_words.of(&self.nested_dfa, state, nested.len()) {
+                self.row.add_word(at, bits);
             }
             let known = self.atoms.len();
             let planned = self.nested_dfa.planned(state).len();
@@ -306,23 +396,23 @@ impl Contents {
                     facts: &mut self.facts,
                 };
                 let mut sink = NestedSink { nfa, row: &mut self.row };
-                let index = self.nested.index(block);
                 let mut prober = Prober {
-                    index,
                     level: &self.nested,
                     truth: &self.truth,
                     scratch: &mut self.nested_scratch,
                     base,
                     checks: 0,
                 };
-                prober.unconditional(&mut sink);
-                for (number, group) in index.groups.iter().enumerate() {
-                    prober.look_up(group, &mut look, &mut sink);
-                    let place = prober.scratch.locate(group.place, base);
-                    prober.nested_by_search(number, place, &mut look, &mut sink);
+                let end = End { block, element };
+                let index = self.nested.index(block);
+                prober.unconditional(index, &mut sink);
+                for (number, entry) in index.places.iter().enumerate() {
+                    let element = prober.look_up(end, index, number, &mut look, &mut sink);
+                    prober.look_up_nested_by_search(end, index, entry, element, &mut sink);
                 }
+                prober.finish(&mut look, &mut sink);
                 let checks = prober.checks;
-                self.nested.count_checks(block, checks);
+                self.nested.count_checks(checks);
             }
         }
     }
@@ -352,26 +442,22 @@ impl Contents {
             atoms: &mut self.atoms,
             facts: &mut self.facts,
         };
-        for end in ends {
-            self.scratch.follow(tree, end.element);
+        let mut prober = Prober {
+            level: &self.main,
+            truth: &self.truth,
+            scratch: &mut self.scratch,
+            base: 0,
+            checks: 0,
+        };
+        for &end in ends {
+            prober.make_enough(&mut look, &mut sink);
+            prober.scratch.follow(tree, end.element);
             let index = self.main.index(end.block);
-            let mut prober = Prober {
-                index,
-                level: &self.main,
-                truth: &self.truth,
-                scratch: &mut self.scratch,
-                base: 0,
-                checks: 0,
-            };
             complex.extend(index.complex.iter().map(|&plan| (plan, end.element)));
-            prober.unconditional(&mut sink);
-            for (number, group) in index.groups.iter().enumerate() {
-                prober.look_up(group, &mut look, &mut sink);
-                if group.nested.words.is_empty() {
-                    continue;
-                }
-                let place = prober.scratch.locate(group.place, 0);
-                if self.truth.is_empty_at(place) {
+            prober.unconditional(index, &mut sink);
+            for (number, entry) in index.places.iter().enumerate() {
+                let place = prober.look_up(end, index, number, &mut look, &mut sink);
+                if entry.nested.is_empty() || self.truth.is_empty_at(place) {
                     continue;
                 }
                 let first = &mut self.first_event[place as usize];
@@ -380,11 +466,12 @@ impl Contents {
                 }
                 let next = std::mem::replace(first, self.events.len() as u32);
                 let (block, element) = (end.block, end.element);
-                self.events.push(Event { block, group: number as u32, end: element, next });
+                self.events.push(Event { block, place: number as u32, end: element, next });
             }
-            let checks = prober.checks;
-            self.main.count_checks(end.block, checks);
         }
+        prober.finish(&mut look, &mut sink);
+        let checks = prober.checks;
+        self.main.count_checks(checks);
     }
 
     /// Anchor by anchor, so that its nested paths are a bitmap while they are asked for.
@@ -403,51 +490,54 @@ impl Contents {
             atoms: &mut self.atoms,
             facts: &mut self.facts,
         };
+        let mut prober = Prober {
+            level: &self.main,
+            truth: &self.truth,
+            scratch: &mut self.scratch,
+            base: 0,
+            checks: 0,
+        };
         for &anchor in &self.eventful {
-            self.truth.load(anchor, self.nested_count);
-            self.scratch.restamp();
+            let loaded = self.bitmap.load(&self.truth, anchor, self.nested_count);
+            prober.scratch.restamp();
             let mut at = std::mem::replace(&mut self.first_event[anchor as usize], NO_EVENT);
             while at != NO_EVENT {
                 let event = self.events[at as usize];
                 at = event.next;
+                prober.make_enough(&mut look, &mut sink);
                 let index = self.main.index(event.block);
-                let group = &index.groups[event.group as usize];
-                if group.is_exact() {
-                    // The place decides alone, whatever end has led to it.
-                    let last = &mut self.scratch.last[group.number as usize];
-                    if std::mem::replace(last, (self.scratch.stamp, anchor)).0 == self.scratch.stamp
-                    {
-                        continue;
-                    }
-                } else {
-                    self.scratch.follow(tree, event.end);
+                let entry = &index.places[event.place as usize];
+                if entry.is_nested_exact && prober.scratch.is_seen(entry, anchor) {
+                    continue;
                 }
-                let mut prober = Prober {
-                    index,
-                    level: &self.main,
-                    truth: &self.truth,
-                    scratch: &mut self.scratch,
-                    base: 0,
-                    checks: 0,
-                };
-                prober.nested_by_bitmap(group, &mut look, &mut sink);
-                let checks = prober.checks;
-                self.main.count_checks(event.block, checks);
+                let end = End { block: event.block, element: event.end };
+                prober.look_up_nested(end, index, entry, loaded, &mut sink);
             }
-            self.truth.unload(anchor);
+            self.bitmap.unload(&self.truth, anchor);
         }
+        prober.finish(&mut look, &mut sink);
+        let checks = prober.checks;
+        self.main.count_checks(checks);
     }
 }
 
 impl Scratch {
-    /// Makes room for groups that have been compiled meanwhile.
+    /// Makes room for places that have been compiled meanwhile.
     fn resize(&mut self, level: &Level) {
         let counts = level.counts();
-        self.last.resize(counts.groups as usize, (0, 0));
+        self.last.resize(counts.places as usize, (0, 0));
         self.done.resize(counts.thresholds as usize, (0, 0));
     }
 
-    /// Forgets where groups have been looked at.
+    /// Whether a place that decides alone, whatever end has led to it, was looked at last for the same
+    /// element; notes that it is now.
+    #[inline]
+    fn is_seen(&mut self, entry: &PlaceEntry, element: u32) -> bool {
+        let now = (self.stamp, element);
+        std::mem::replace(&mut self.last[entry.number as usize], now) == now
+    }
+
+    /// Forgets what has been looked at.
     fn restamp(&mut self) {
         if self.stamp == u32::MAX {
             self.last.fill((0, 0));
@@ -458,9 +548,9 @@ impl Scratch {
     }
 }
 
-/// Looks up the groups of one block for one end.
+/// Looks up what ends where. Look-ups by value and checks of plans are gathered and made many at a
+/// time, because each waits for memory; [`Prober::finish`] makes the last ones.
 struct Prober<'a> {
-    index: &'a BlockIndex,
     level: &'a Level,
     truth: &'a Truth,
     scratch: &'a mut Scratch,
@@ -469,42 +559,62 @@ struct Prober<'a> {
 }
 
 impl Prober<'_> {
-    fn unconditional(&mut self, sink: &mut impl Sink) {
-        for &plan in &self.index.unconditional {
+    fn unconditional(&mut self, index: &BlockIndex, sink: &mut impl Sink) {
+        for &plan in &index.unconditional {
             if !sink.is_known(plan) {
                 sink.plan(plan);
             }
         }
     }
 
-    /// Everything but nested paths.
+    /// Everything but nested paths; the element at the place.
     #[inline]
-    fn look_up(&mut self, group: &Group, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
-        if group.kinds == 0 && group.ranges.is_empty() && group.tried.is_empty() {
-            return;
+    fn look_up(
+        &mut self,
+        end: End,
+        index: &BlockIndex,
+        place: usize,
+        look: &mut Look<'_, '_>,
+        sink: &mut impl Sink,
+    ) -> u32 {
+        let entry = &index.places[place];
+        let element = self.scratch.locate(entry.place, self.base);
+        if entry.is_exact && self.scratch.is_seen(entry, element) {
+            return element;
         }
-        let place = self.scratch.locate(group.place, self.base);
-        if group.is_exact() {
-            let stamp = self.scratch.stamp;
-            let last = &mut self.scratch.last[group.number as usize];
-            if std::mem::replace(last, (stamp, place)) == (stamp, place) {
-                return;
-            }
+        for kind in kinds_in(entry.kinds) {
+            let satisfied = look.satisfied(element, kind);
+            let probes = look.atoms_at(satisfied).iter().map(|&atom| Pending {
+                block: end.block,
+                end: end.element,
+                what: index.probe(place, atom),
+            });
+            self.scratch.probes.extend(probes);
         }
-        for kind in kinds_in(group.kinds) {
-            for at in look.satisfied(place, kind) {
-                if let Some(range) = group.find(look.atom_at(at)) {
-                    self.emit(group, range, look, sink);
-                }
-            }
+        if !entry.thresholds.is_empty() || !entry.tried.is_empty() {
+            self.compare(end, index, entry, element, look, sink);
         }
-        for list in &group.ranges {
-            let Some((low, high)) = look.numbers(list.subject, place) else {
+        element
+    }
+
+    fn compare(
+        &mut self,
+        end: End,
+        index: &BlockIndex,
+        entry: &PlaceEntry,
+        element: u32,
+        look: &mut Look<'_, '_>,
+        sink: &mut impl Sink,
+    ) {
+        let range = entry.thresholds.start as usize..entry.thresholds.end as usize;
+        for list in &index.thresholds[range] {
+            let Some((low, high)) = look.numbers(list.subject, element) else {
                 continue;
             };
             let satisfied = list.satisfied(low, high);
             let mut from = 0;
-            if group.is_exact() {
+            if list.is_exact {
+                // What an element before has satisfied need not be said again.
                 let stamp = self.scratch.stamp;
                 let done = &mut self.scratch.done[list.number as usize];
                 if done.0 != stamp {
@@ -513,81 +623,127 @@ impl Prober<'_> {
                 from = done.1 as usize;
                 done.1 = done.1.max(satisfied as u32);
             }
-            if from < satisfied {
-                self.emit(group, list.payload(from..satisfied), look, sink);
+            for &answer in list.answers.get(from..satisfied).unwrap_or_default() {
+                self.take(end, answer, sink);
             }
         }
-        for (atom, range) in &group.tried {
-            if look.holds(*atom, place) {
-                self.emit(group, range.clone(), look, sink);
+        for &(atom, answer) in &index.tried[entry.tried.start as usize..entry.tried.end as usize] {
+            if look.holds(atom, element) {
+                self.take(end, answer, sink);
             }
         }
     }
 
-    /// The nested paths of a group at an anchor whose nested paths are loaded.
-    fn nested_by_bitmap(&mut self, group: &Group, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
-        let nested = &group.nested;
-        for (word, (&at, &mask)) in nested.words.iter().zip(&nested.masks).enumerate() {
-            let hits = self.truth.loaded(at) & mask;
-            if hits != 0 {
-                nested.each(word, hits, |range| self.emit(group, range, look, sink));
+    /// The nested paths of a place at the anchor whose nested paths are loaded.
+    fn look_up_nested(
+        &mut self,
+        end: End,
+        index: &BlockIndex,
+        entry: &PlaceEntry,
+        loaded: &[u64],
+        sink: &mut impl Sink,
+    ) {
+        for nested in &index.nested[entry.nested.start as usize..entry.nested.end as usize] {
+            if loaded[nested.nested as usize / 64] >> (nested.nested % 64) & 1 == 1 {
+                self.take(end, nested.answer(), sink);
             }
         }
     }
 
     /// The same at any anchor.
-    fn nested_by_search(
+    fn look_up_nested_by_search(
         &mut self,
-        group: usize,
+        end: End,
+        index: &BlockIndex,
+        entry: &PlaceEntry,
         anchor: u32,
-        look: &mut Look<'_, '_>,
         sink: &mut impl Sink,
     ) {
-        let group = &self.index.groups[group];
-        let nested = &group.nested;
-        if nested.words.is_empty() || self.truth.is_empty_at(anchor) {
+        if entry.nested.is_empty() || self.truth.is_empty_at(anchor) {
             return;
         }
-        for (word, (&at, &mask)) in nested.words.iter().zip(&nested.masks).enumerate() {
-            let hits = self.truth.word(anchor, at) & mask;
-            if hits != 0 {
-                nested.each(word, hits, |range| self.emit(group, range, look, sink));
+        for nested in &index.nested[entry.nested.start as usize..entry.nested.end as usize] {
+            if self.truth.contains(anchor, nested.nested) {
+                self.take(end, nested.answer(), sink);
             }
         }
     }
 
     #[inline]
-    fn emit(
-        &mut self,
-        group: &Group,
-        range: Range<u32>,
-        look: &mut Look<'_, '_>,
-        sink: &mut impl Sink,
-    ) {
-        let range = range.start as usize..range.end as usize;
-        match &group.payload {
-            Payload::Words { at, bits } => sink.words(&at[range.clone()], &bits[range]),
-            Payload::Plans(plans) => {
-                for &plan in &plans[range] {
-                    self.checks += 1;
-                    if !sink.is_known(plan) && self.check(plan, look) {
-                        sink.plan(plan);
-                    }
-                }
+    fn take(&mut self, end: End, answer: Answer, sink: &mut impl Sink) {
+        match answer.follows() {
+            Follows::Word(at, bits) => sink.word(at, bits),
+            Follows::Check(what) => {
+                let (block, end) = (end.block, end.element);
+                self.scratch.checks.push(Pending { block, end, what });
             }
         }
     }
 
-    /// All conjuncts of a plan; that the access condition is looked at again costs less than to
-    /// remember which it was.
-    fn check(&mut self, plan: PlanId, look: &mut Look<'_, '_>) -> bool {
-        self.level.conjuncts(plan).iter().all(|conjunct| {
-            let element = self.scratch.locate(conjunct.place, self.base);
-            match conjunct.need {
-                Need::Atom(atom) => look.holds(atom, element),
-                Need::Nested(number) => self.truth.contains(element, number),
+    fn make_probes(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        let mut probes = std::mem::take(&mut self.scratch.probes);
+        let level = self.level;
+        let touched = |sum: u32, probe: &Pending<Probe>| {
+            sum.wrapping_add(level.index(probe.block).touch(probe.what))
+        };
+        std::hint::black_box(probes.iter().fold(0, touched));
+        for probe in &probes {
+            let end = End { block: probe.block, element: probe.end };
+            match level.index(probe.block).answers(probe.what) {
+                Answers::None => {}
+                Answers::One(answer) => self.take(end, answer, sink),
+                Answers::Run(answers) => {
+                    answers.iter().for_each(|&answer| self.take(end, answer, sink));
+                }
             }
-        })
+        }
+        probes.clear();
+        self.scratch.probes = probes;
+    }
+
+    fn make_checks(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        let mut checks = std::mem::take(&mut self.scratch.checks);
+        self.checks = self.checks.saturating_add(checks.len() as u32);
+        let level = self.level;
+        let touched = |sum: u32, check: &Pending<Check>| sum ^ level.touch(check.what.start);
+        std::hint::black_box(checks.iter().fold(0, touched));
+        for Pending { end, what, .. } in &checks {
+            self.scratch.follow(look.message.tree, *end);
+            let conjuncts = level.conjuncts(what.start..what.start + what.count);
+            let holds = conjuncts.iter().all(|conjunct| {
+                let element = self.scratch.locate(conjunct.place, self.base);
+                match conjunct.need {
+                    Need::Found(kind, atom) => {
+                        let satisfied = look.satisfied(element, kind);
+                        look.atoms_at(satisfied).contains(&atom)
+                    }
+                    Need::Tried(atom) => look.holds(atom, element),
+                    Need::Nested(number) => self.truth.contains(element, number),
+                }
+            });
+            if holds && !sink.is_known(what.plan) {
+                sink.plan(what.plan);
+            }
+        }
+        checks.clear();
+        self.scratch.checks = checks;
+    }
+
+    /// Makes what has been gathered if it is worth it.
+    #[inline]
+    fn make_enough(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        if self.scratch.probes.len() >= BATCH {
+            self.make_probes(look, sink);
+        }
+        if self.scratch.checks.len() >= BATCH {
+            self.make_checks(look, sink);
+        }
+    }
+
+    /// Makes what has been gathered.
+    fn finish(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        self.make_probes(look, sink);
+        self.make_checks(look, sink);
     }
 }
 
@@ -600,8 +756,8 @@ struct MainSink<'a> {
 
 impl Sink for MainSink<'_> {
     #[inline]
-    fn words(&mut self, at: &[u32], bits: &[u64]) {
-        self.collector.add_bits(at, bits);
+    fn word(&mut self, at: u32, bits: u64) {
+        self.collector.add_word(at, bits);
     }
 
     #[inline]
@@ -622,8 +778,8 @@ struct NestedSink<'a, N> {
 
 impl<N: Nfa> Sink for NestedSink<'_, N> {
     #[inline]
-    fn words(&mut self, at: &[u32], bits: &[u64]) {
-        self.row.add_bits(at, bits);
+    fn word(&mut self, at: u32, bits: u64) {
+        self.row.add_word(at, bits);
     }
 
     #[inline]

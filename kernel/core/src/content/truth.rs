@@ -20,8 +20,6 @@ pub struct Truth {
     rows: Vec<Row>,
     at: Vec<u32>,
     bits: Vec<u64>,
-    /// The row that is loaded; zeros otherwise.
-    bitmap: Vec<u64>,
 }
 
 impl Truth {
@@ -76,33 +74,6 @@ impl Truth {
         self.word(anchor, number / 64) >> (number % 64) & 1 == 1
     }
 
-    /// Makes a row the bitmap.
-    pub fn load(&mut self, anchor: u32, nested_paths: usize) {
-        self.bitmap.resize(nested_paths.div_ceil(64).max(self.bitmap.len()), 0);
-        let row = self.rows[anchor as usize];
-        if row.stamp == self.stamp {
-            for at in row.start as usize..row.end as usize {
-                self.bitmap[self.at[at] as usize] = self.bits[at];
-            }
-        }
-    }
-
-    /// A word of the row that is loaded.
-    #[inline]
-    pub fn loaded(&self, word: u32) -> u64 {
-        self.bitmap[word as usize]
-    }
-
-    /// Empties the bitmap of a row.
-    pub fn unload(&mut self, anchor: u32) {
-        let row = self.rows[anchor as usize];
-        if row.stamp == self.stamp {
-            for at in row.start as usize..row.end as usize {
-                self.bitmap[self.at[at] as usize] = 0;
-            }
-        }
-    }
-
     /// Counts what holds at an anchor.
     pub fn count_row(&self, anchor: u32, nested_paths: usize, hits: &mut Vec<u32>) {
         hits.resize(nested_paths, 0);
@@ -114,5 +85,29 @@ impl Truth {
                 rest &= rest - 1;
             }
         }
+    }
+}
+
+/// One row as a bitmap; zeros while none is loaded.
+#[derive(Debug, Default)]
+pub struct Bitmap(Vec<u64>);
+
+impl Bitmap {
+    /// The bitmap of a row.
+    pub fn load(&mut self, truth: &Truth, anchor: u32, nested_paths: usize) -> &[u64] {
+        let words = nested_paths.div_ceil(64);
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        let (at, bits) = truth.row(anchor);
+        for (&at, &bits) in at.iter().zip(bits) {
+            self.0[at as usize] = bits;
+        }
+        &self.0
+    }
+
+    /// Empties it of a row.
+    pub fn unload(&mut self, truth: &Truth, anchor: u32) {
+        truth.row(anchor).0.iter().for_each(|&at| self.0[at as usize] = 0);
     }
 }
