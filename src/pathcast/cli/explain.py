@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers
+from pathcast.cli.console import answers, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import read_message
 from pathcast.cli.options import (
     EngineOption,
+    Format,
+    FormatOption,
     LimitOption,
     NamespaceOption,
     engine_name,
@@ -32,8 +34,15 @@ def explain(
     engine: EngineOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
+    format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
-    """Show step by step where a message satisfies a query, or where it first fails.
+    """Show why a message satisfies a query, or where it first fails.
+
+    Tells how the query is answered (paths that are indexed; an expression
+    that is evaluated on candidates, or on every message, and why), then for
+    each step how many nodes it selects and where the first is, and at the
+    step that selects nothing what is there instead: the names, the value
+    that comes nearest and what the query wants.
 
     A message that does not satisfy the query is an answer, not a failure: the
     exit code is 0.
@@ -48,6 +57,9 @@ def explain(
     content = read_message(message, bytes_max=limits.message_bytes_max).content
     if isinstance(content, PathcastError):
         raise content
-    explanation = index.freeze().explain(QUERY_ID, content)
-    answers().print(str(explanation))
+    explanation = index.explain(QUERY_ID, content)
+    if format_ is Format.JSON:
+        write_json_line(explanation.to_dict())
+    else:
+        answers().print(str(explanation))
     return ExitCode.OK if explanation.error is None else ExitCode.REFUSED

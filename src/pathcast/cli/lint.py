@@ -14,6 +14,8 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import message_names, read_batches
 from pathcast.cli.options import (
     EngineOption,
+    Format,
+    FormatOption,
     LimitOption,
     NamespaceOption,
     engine_name,
@@ -29,13 +31,6 @@ from pathcast.message import MessageTree
 from pathcast.model import EngineName
 from pathcast.query.covering import COMPARISONS_MAX
 from pathcast.schema import read_dtd
-
-
-class Format(StrEnum):
-    """Choices of `--format`."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Level(StrEnum):
@@ -104,9 +99,7 @@ def lint_queries(
             show_default=False,
         ),
     ] = None,
-    format_: Annotated[
-        Format, typer.Option("--format", help="text for people, json for programs.")
-    ] = Format.TEXT,
+    format_: FormatOption = Format.TEXT,
     severity: Annotated[
         Level, typer.Option("--severity", help="Print findings of this severity and worse.")
     ] = Level.INFO,

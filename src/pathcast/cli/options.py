@@ -21,6 +21,16 @@ class Engine(StrEnum):
     REFERENCE = "reference"
 
 
+class Format(StrEnum):
+    """Choices of `--format`."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="text for people, json for programs.")
+]
 EngineOption = Annotated[
     Engine | None,
     typer.Option(

@@ -20,7 +20,15 @@ from pathcast.engine.backend import (
     MatcherBackend,
     SnapshotBackend,
 )
-from pathcast.engine.explain import Explanation
+from pathcast.engine.explanation import (
+    Explanation,
+    ExpressionExplanation,
+    Failure,
+    NodePlace,
+    Plan,
+    PredicateExplanation,
+    StepExplanation,
+)
 from pathcast.engine.index import QueryIndex
 from pathcast.engine.matcher import Matcher
 from pathcast.engine.messages import Messages
@@ -46,16 +54,22 @@ __all__ = [
     "BatchResult",
     "EngineModule",
     "Explanation",
+    "ExpressionExplanation",
+    "Failure",
     "IndexBackend",
     "MatchResult",
     "Matcher",
     "MatcherBackend",
     "Messages",
+    "NodePlace",
+    "Plan",
+    "PredicateExplanation",
     "QueryIds",
     "QueryIndex",
     "QueryNumbers",
     "Snapshot",
     "SnapshotBackend",
+    "StepExplanation",
     "Verdicts",
     "engine_name",
     "select_engine",

@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pathcast.engine.explain import explain_query
+from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.selection import select_engine
 from pathcast.engine.snapshot import Snapshot, plan_of
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, EngineName, Query, RegisterReport
+from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query, RegisterReport
 from pathcast.query import CompiledQuery
 
 
@@ -109,6 +111,34 @@ class QueryIndex:
             (['/a/c[.=1]'], None, 'indexed')
         """
         return plan_of(self.query(query_id))
+
+    def explain(
+        self, query: str | Query, message: MessageBytes | str, *, limits: Limits | None = None
+    ) -> Explanation:
+        """Why a message satisfies a query, or at which step and condition it first fails.
+
+        Args:
+            query: Id of a query; or any query, registered or not. Prefixes that it does not bind
+                are those of the index.
+            message: The message; a refusal by the door is explained, not raised.
+            limits: What the message may cost; None for those of the index.
+
+        Raises:
+            UnknownQueryError: No query has this id.
+            QuerySyntaxError: A query that is not registered cannot be read.
+
+        Example:
+            >>> from pathcast import Query, QueryIndex
+            >>> index = QueryIndex(engine="reference")
+            >>> found = index.explain(Query("q1", "/a[@b='x']"), b"<a b='y'/>")
+            >>> found.is_match, found.failure.near_misses
+            (False, ("`@b` is 'y', the query wants 'x'",))
+        """
+        if isinstance(query, str):
+            asked = self.query(query)
+        else:
+            asked = query._replace(namespaces={**self._namespaces, **(query.namespaces or {})})
+        return explain_query(asked, message, self._module, limits or self._limits)
 
     def compact(self) -> None:
         """Gives back what removed queries occupy. The numbers of queries may change."""

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pathcast.engine.backend import EngineModule, SnapshotBackend
-from pathcast.engine.explain import Explanation, explain_query
+from pathcast.engine.explain import explain_query
+from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.selection import select_engine
 from pathcast.limits import Limits
@@ -127,19 +128,21 @@ class Snapshot:
         return Matcher(self._backend.matcher(options), options)
 
     def explain(
-        self, query_id: str, message: MessageBytes | str, *, limits: Limits | None = None
+        self, query: str | Query, message: MessageBytes | str, *, limits: Limits | None = None
     ) -> Explanation:
         """Why a message satisfies a query, or at which step and condition it first fails.
 
         Args:
-            query_id: Id of the query.
+            query: Id of a query; or any query, registered or not, with the prefixes it uses.
             message: The message; a refusal by the door is explained, not raised.
             limits: What the message may cost; None as for `matcher`.
 
         Raises:
             UnknownQueryError: No query has this id.
+            QuerySyntaxError: A query that is not registered cannot be read.
         """
-        return explain_query(self.query(query_id), message, self._module, limits or self._limits)
+        asked = self.query(query) if isinstance(query, str) else query
+        return explain_query(asked, message, self._module, limits or self._limits)
 
     def __len__(self) -> int:
         return len(self._backend)

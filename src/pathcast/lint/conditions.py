@@ -31,7 +31,6 @@ from pathcast.query.implication import (
     can_hold_for_count,
     holds_for_number,
     implies,
-    number_of,
 )
 from pathcast.query.normal import Comparison, Constant, Operator
 from pathcast.query.notation import Notation
@@ -52,6 +51,7 @@ from pathcast.query.syntax import (
 )
 from pathcast.query.syntax import Literal as StringLiteral
 from pathcast.query.syntax import Number as NumberLiteral
+from pathcast.query.values import number_of
 
 Truth: TypeAlias = Literal["never", "always", "implied"]
 """never: no node passes; always: every node does; implied: another condition says it already."""

@@ -264,7 +264,7 @@ class _Linter:
                 f"up to {found.left_out} pairs of queries were not compared, "
                 f"{found.comparisons} were: some that are covered may be missing here"
             )
-            self.say("PL303", None, 0, message, fix="compare more with comparisons_max")
+            self.say("PL303", None, 0, message, fix="compare more: comparisons_max, --comparisons")
 
     def say_equal(self, subject: _Subject, other: _Subject) -> None:
         message = f"equal to {_named(other)}: the same messages satisfy both"

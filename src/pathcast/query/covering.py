@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pathcast.query.containment import Pattern, pattern_covers
-from pathcast.query.implication import number_of
 from pathcast.query.normal import (
     AnyIn,
     AnyNamespace,
@@ -41,6 +40,7 @@ from pathcast.query.normal import (
     TextCondition,
     ValueCondition,
 )
+from pathcast.query.values import number_of
 
 COMPARISONS_MAX: Final = 300_000
 """Comparisons of two queries in one call; some tens of microseconds each, so some seconds."""

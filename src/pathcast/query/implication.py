@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pathcast.query.normal import Comparison, Operator
+from pathcast.query.values import number_of
 
-_NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _BEGINS_NUMBER: Final = re.compile(
     r"[ \t\r\n]*-?(?:[0-9]*(?:\.[0-9]*)?|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[ \t\r\n]*)"
 )
@@ -69,12 +69,6 @@ def holds_for_number(value: float, operator: Operator, constant: float) -> bool:
             return value > constant
         case _:
             return value >= constant
-
-
-def number_of(value: str) -> float:
-    """`number(value)`; NaN for what is no number of XPath 1.0."""
-    match = _NUMBER.fullmatch(value)
-    return float(match[1]) if match else math.nan
 
 
 def always_holds(compare: Comparison) -> bool:

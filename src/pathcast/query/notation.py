@@ -82,6 +82,12 @@ def is_double_slash(step: Step) -> bool:
     )
 
 
+def is_bare_self(step: Step) -> bool:
+    """Whether a step is `.`."""
+    is_node = isinstance(step.test, NodeTypeTest) and step.test.type is NodeType.NODE
+    return step.axis is Axis.SELF and is_node and not step.predicates
+
+
 class Notation:
     """Writes parts of queries with the prefixes that one of them uses."""
 
