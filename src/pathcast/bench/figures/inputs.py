@@ -6,7 +6,7 @@ not at hand one of Pathcast's own domains stands in, and the run says so.
 Example:
     >>> from random import Random
     >>> derived("/a/b/c", Random(1), wildcard=0.5, descendant=0.0)
-    '/*/b/c'
+    '/a/*/*'
 
 It generates nothing itself; `pathcast.workload` does.
 
@@ -15,6 +15,7 @@ Source: 003, 4.2.1 and 4.5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -27,11 +28,11 @@ from pathcast.bench.inputs import Source, open_source, shared_data
 from pathcast.errors import ConfigError
 from pathcast.workload import DOMAINS, DocumentParameters, generate_documents
 
-BASE_FACTOR: Final = 2
-"""Queries without `*` and `//`, for each that is derived from them."""
-
 PASSES_MAX: Final = 40
-"""How often the base queries are gone through for derived ones that are distinct."""
+"""How often base queries, as many as are wanted, are gone through for distinct derived ones."""
+
+_STEP: Final = re.compile(r"(?P<step>//?[^/\[\]]+)(?P<predicates>(?:\[[^\[\]]*\])+)")
+"""A location step of a generated query without nested paths that has predicates."""
 
 
 class Inputs:
@@ -117,7 +118,7 @@ class Inputs:
         source = self.source(workload)
         # A domain of Pathcast is flatter than the DTD that it stands in for.
         deeper = 4 if source.name in DOMAINS else 0
-        return replace(source, depth_max={"": parameters.depth_max + deeper}).queries(
+        texts = replace(source, depth_max={"": parameters.depth_max + deeper}).queries(
             count,
             seed=self._definition.seed,
             wildcard=parameters.wildcard,
@@ -126,10 +127,13 @@ class Inputs:
             nested_paths=parameters.nested_paths,
             distinct=parameters.distinct,
         )
+        if parameters.predicates < 2 or parameters.nested_paths:
+            return texts
+        return [without_repetitions(text) for text in texts]
 
     def _derived(self, workload: Workload, parameters: Parameters, count: int) -> list[str]:
         plain = parameters.model_copy(update={"wildcard": 0.0, "descendant": 0.0})
-        base = self._generated(workload, plain, BASE_FACTOR * count)
+        base = self._generated(workload, plain, count)
         draw = Random(f"derived/{self._definition.seed}")
         made = _derivations(base, draw, parameters.wildcard, parameters.descendant)
         return list(islice(made, count))
@@ -149,6 +153,24 @@ def _derivations(
                 yield made
         if len(seen) == before:
             return
+
+
+def without_repetitions(text: str) -> str:
+    """A query without predicates that say again what another one of the same step says.
+
+    The generator draws each of P predicates for itself, and a step has few attributes. What is
+    repeated changes no answer, but counts against the limit of predicates of a step.
+
+    Example:
+        >>> without_repetitions("/a[@x=1][@y=2][@x=1]//b[@x=1]")
+        '/a[@x=1][@y=2]//b[@x=1]'
+    """
+
+    def unique(match: re.Match[str]) -> str:
+        predicates = dict.fromkeys(re.findall(r"\[[^\[\]]*\]", match["predicates"]))
+        return match["step"] + "".join(predicates)
+
+    return _STEP.sub(unique, text)
 
 
 def derived(text: str, draw: Random, *, wildcard: float, descendant: float) -> str:

@@ -28,7 +28,6 @@ from pathcast.reference.query_plan import QueryPlan
 from pathcast.reference.xfilter import XFilter
 from pathcast.reference.yfilter import YFilter
 
-
 NormalForms: TypeAlias = dict[str, tuple[str, NormalQuery]]
 """Spelling -> canonical text and normal form."""
 

@@ -230,6 +230,9 @@ class ReferencePoint:
         yield place.value("distinct queries", "1", len(self._plans))
         yield place.value("machine size", "1", subject.filter.size)
         yield place.value("transitions", "1/message", subject.transitions / count)
+        if "[" in "".join(self._texts[:10]):
+            written = sum(text.count("[") for text in self._texts) / len(self._texts)
+            yield place.value("predicates a query", "1", written)
         if subject.predicates_tried:
             tried = subject.predicates_tried / count
             yield place.value("predicates tried", "1/message", tried)
