@@ -81,7 +81,12 @@ class TestMatch:
     def test_one_line_of_json_a_message(self, call: Call, queries: Path, message: Path) -> None:
         result = call("match", "--queries", queries, message, message)
         assert result.exit_code == ExitCode.OK
-        expected = {"message": str(message), "matches": ["2", "all"], "error": None}
+        expected = {
+            "message": str(message),
+            "matches": ["2", "all"],
+            "undecided": [],
+            "error": None,
+        }
         assert lines_of(result) == [expected, expected]
         assert result.stderr == ""
 
@@ -90,7 +95,7 @@ class TestMatch:
     ) -> None:
         result = call("match", "--queries", queries, broken, message)
         refused, matched = lines_of(result)
-        assert set(refused) == {"message", "matches", "error"}
+        assert set(refused) == {"message", "matches", "undecided", "error"}
         assert set(refused["error"]) == {"code", "message", "line", "column", "offset"}
         assert (refused["matches"], refused["error"]["line"]) == ([], 2)
         assert matched["matches"] == ["2", "all"]
@@ -106,9 +111,27 @@ class TestMatch:
         assert matched["error"] is None
         assert result.exit_code == ExitCode.REFUSED
 
+    def test_an_undecided_query_is_warned_of(
+        self, call: Call, tmp_path: Path, message: Path
+    ) -> None:
+        path = tmp_path / "heavy.txt"
+        path.write_text("heavy\tcount(//*[last()]) > 1\nplain\t/quotes/quote\n")
+        limit = ("--limit", "evaluation_steps_max=3")
+        result = call("match", "--queries", path, *limit, message)
+        (line,) = lines_of(result)
+        assert (line["matches"], line["undecided"]) == (["plain"], ["heavy"])
+        assert line["error"] is None
+        told = " ".join(result.stderr.split())
+        assert "warning:" in told
+        assert "query heavy: evaluation_steps_max" in told
+        # A missing match must not look like a message that nobody asked for.
+        assert result.exit_code == ExitCode.REFUSED
+        assert call("match", "--queries", path, message).exit_code == ExitCode.OK
+
     def test_standard_input(self, call: Call, queries: Path) -> None:
         result = call("match", "--queries", queries, "-", stdin=b"<quotes><quote/></quotes>")
-        assert lines_of(result) == [{"message": "-", "matches": ["all"], "error": None}]
+        (line,) = lines_of(result)
+        assert (line["message"], line["matches"], line["error"]) == ("-", ["all"], None)
 
     def test_a_bad_query_is_named_with_its_line_and_the_others_count(
         self, call: Call, queries: Path, message: Path
@@ -168,7 +191,7 @@ class TestCheck:
         self, call: Call, tmp_path: Path
     ) -> None:
         path = tmp_path / "queries.txt"
-        path.write_text("/a/b\n/a/b[\n# fine\nx\t/a[or]\nx\t//c\n/a | /b\n", encoding="utf-8")
+        path.write_text("/a/b\n/a/b[\n# fine\nx\t/a[or]\nx\t//c\n/a | $b\n", encoding="utf-8")
         result = call("check", path)
         shown = result.stdout
         assert [f"{path}:{line}: " in shown for line in (1, 2, 4, 5, 6)] == [

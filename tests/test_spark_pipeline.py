@@ -351,6 +351,30 @@ def test_files_that_cannot_be_read_or_are_too_large_end_as_dead_letters(
     assert dead["large.xml"].bytes == 5007
 
 
+@pytest.mark.parametrize("ids", ["ids", "numbers"])
+def test_undecided_queries_are_counted_told_and_written(
+    spark: SparkSession, root: Path, ids: str
+) -> None:
+    path = root / "subscriptions.tsv"
+    path.write_text(path.read_text() + "eve\tq-heavy\tcount(//a[last()]) > 1\n")
+    report = Recorder()
+    limits = "engine.limits.evaluation_steps_max=3"
+    summary = run(settings(root, limits, f"output.ids={ids}"), spark=spark, progress=report)
+    # Messages without an a have nothing that must be counted.
+    undecided = {f"{n}.xml" for n in range(20) if n % 10 and n % 3 == 0}
+    assert summary.undecided == len(undecided)
+    assert sum(summary.refused.values()) == 2
+    assert any(f"{commit.undecided} undecided" in describe(commit) for commit in report.commits)
+    letters = read_output(spark, root / "out", "dead_letters").collect()
+    assert {row.message_id for row in letters if row.query_id == "q-heavy"} == undecided
+    assert sorted(row.message_id for row in letters if row.query_id is None) == ["0.xml", "10.xml"]
+    inboxes = read_output(spark, root / "out", "inboxes").collect()
+    assert (
+        Counter((row.subscriber, row.query_id, row.message_id) for row in inboxes)
+        == expected(range(20), WANTS)["inboxes"]
+    )
+
+
 def test_rejected_subscriptions_are_counted_told_and_written(
     spark: SparkSession, root: Path
 ) -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
 from pathcast.spark.ledger import Commit
-from pathcast.spark.progress import BarProgress, LineProgress, ProgressReport, progress_on
+from pathcast.spark.progress import (
+    BarProgress,
+    LineProgress,
+    ProgressReport,
+    describe,
+    progress_on,
+)
 from pathcast.spark.summary import Summary
 
 COMMIT = Commit(3, "s", "0123456789abcdef", 40, 2_000_000, 7, 9, {"xml.end": 2}, 0.5)
@@ -40,6 +47,15 @@ def test_a_terminal_gets_a_bar_with_room_to_fill() -> None:
     assert "40/80" in text
     assert "━" * 5 in text
     assert "80 messages/s" in text
+
+
+def test_undecided_pairs_are_told() -> None:
+    commit = replace(COMMIT, undecided=1200)
+    assert "2 refused, 1,200 undecided, 0.50 s" in describe(commit)
+    summary = Summary(output="out").with_commit(commit).with_commit(commit)
+    assert summary.undecided == 2400
+    assert "2,400 pairs of message and query" in summary.to_text()
+    assert "undecided" not in Summary(output="out").with_commit(COMMIT).to_text()
 
 
 def test_summary_adds_batches_up() -> None:

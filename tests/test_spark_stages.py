@@ -126,6 +126,45 @@ def test_dead_letters_say_where_and_why(spark: SparkSession, snapshot: Path) -> 
     assert dead["m4"]["bytes"] == 0
 
 
+@pytest.fixture
+def heavy_snapshot(tmp_path: Path) -> Path:
+    """A query that takes many steps beside one that takes none, and one that shares its cost."""
+    index = QueryIndex(engine="reference")
+    heavy = "count(//item[last()]) > 1"
+    queries = [Query("b", heavy), Query("plain", "//item"), Query("a", f"({heavy})")]
+    assert not index.register(queries).rejected
+    path = tmp_path / "heavy.snapshot"
+    index.freeze().save(path)
+    return path
+
+
+@pytest.mark.parametrize("ids", ["ids", "numbers"])
+def test_undecided_pairs_are_dead_letters_of_their_queries(
+    spark: SparkSession, heavy_snapshot: Path, engine: EngineName, ids: schemas.Ids
+) -> None:
+    """A query that ran out of steps must not look like one that did not match."""
+    limits = Limits(evaluation_steps_max=3)
+    df = frame(spark, {key: MESSAGES[key] for key in ("m0", "m2", "m3")})
+    found = match_messages(df, heavy_snapshot, "body", "id", engine=engine, limits=limits, ids=ids)
+    with found:
+        matched = by_message(found.matches.collect())
+        letters = sorted(
+            (row.message_id, row.query_id or "", row.code) for row in found.dead_letters.collect()
+        )
+        undecided = found.dead_letters.where("query_id is not null").first()
+    code = "limit.evaluation_steps"
+    assert [letter for letter in letters if letter[2] == code] == [
+        ("m0", "a", code),
+        ("m0", "b", code),
+    ]
+    assert [letter[:2] for letter in letters if letter[2] != code] == [("m2", "")]
+    assert set(matched) == {"m0", "m3"}, "a message is lost for one of its queries"
+    assert len(matched["m0"]["query_ids" if ids == "ids" else "query_numbers"]) == 1
+    assert "evaluation_steps_max" in undecided.message
+    assert undecided.bytes == len(MESSAGES["m0"] or b"")
+    assert (undecided.line, undecided.column, undecided.offset) == (None, None, None)
+
+
 def test_numbers_are_those_of_the_snapshot(
     spark: SparkSession, snapshot: Path, engine: EngineName
 ) -> None:
@@ -268,6 +307,24 @@ def test_output_is_cut_where_lists_grow_too_long(
     for part in parts:
         lists = part.column("query_ids")
         assert part.num_rows == 1 or len(lists.flatten()) <= bound
+
+
+@pytest.mark.parametrize("bound", [1, 2, 1000])
+def test_verdicts_count_where_output_is_cut(
+    task: MatchTask, heavy_snapshot: Path, bound: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heavy = replace(
+        task,
+        snapshot=str(heavy_snapshot),
+        version=Snapshot.open(heavy_snapshot, engine="reference").version,
+        limits=Limits(evaluation_steps_max=3),
+    )
+    (whole,) = heavy([batch_of(MESSAGES)])
+    assert sorted(whole.column("undecided").to_pylist()[0]) == ["a", "b"]
+    monkeypatch.setattr(matching, "NUMBERS_PER_BATCH_MAX", bound)
+    parts = list(heavy([batch_of(MESSAGES)]))
+    assert [row for part in parts for row in part.to_pylist()] == whole.to_pylist()
+    assert (len(parts) > 1) == (bound < 1000)
 
 
 def test_a_snapshot_that_changed_under_its_name_is_refused(task: MatchTask, snapshot: Path) -> None:

@@ -43,6 +43,11 @@ def say_error(error: Exception | str) -> None:
     notices().print(Text.assemble(("error: ", "bold red"), str(error)))
 
 
+def say_warning(error: Exception | str) -> None:
+    """Something that went on without being decided or done."""
+    notices().print(Text.assemble(("warning: ", "bold yellow"), str(error)))
+
+
 def write_json_line(value: object) -> None:
     """One value as one line of JSON (ASCII only, so that any pipe can carry it)."""
     sys.stdout.write(json.dumps(value) + "\n")

@@ -23,8 +23,8 @@ class ExitCode(IntEnum):
 
     Attributes:
         OK: Done; every query and message was taken.
-        REFUSED: Done as far as possible, but some query or message was refused, or an input could
-            not be read.
+        REFUSED: Done as far as possible, but some query or message was refused, an input could not
+            be read, or a query could not be decided on some message.
         USAGE: The command line or a setting cannot be used; nothing was done.
         ENVIRONMENT: Something is missing on this machine: the kernel, Java, or an optional library.
         INTERRUPTED: Ctrl-C.
@@ -40,10 +40,10 @@ class ExitCode(IntEnum):
 
 
 EXIT_CODES_HELP = (
-    "Exit codes: 0 done; 1 done, but a query or message was refused or an input could not be "
-    "read; 2 the command line or a setting cannot be used; 3 something is missing on this machine "
-    "(kernel, Java, an optional library: see pathcast doctor); 130 interrupted; 141 the reader of "
-    "the output went away."
+    "Exit codes: 0 done; 1 done, but a query or message was refused, an input could not be read, "
+    "or a query could not be decided on a message; 2 the command line or a setting cannot be used; "
+    "3 something is missing on this machine (kernel, Java, an optional library: see pathcast "
+    "doctor); 130 interrupted; 141 the reader of the output went away."
 )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import say, say_error, write_json_line
+from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import Message, message_names, read_batches
 from pathcast.cli.options import (
@@ -51,8 +52,11 @@ def match(
     """Say for each message which of the standing queries it satisfies.
 
     Prints one line of JSON a message, in the order of the arguments:
-    message (its name), matches (ids of queries, sorted) and error, which
-    is null or holds code, message, line, column and offset.
+    message (its name), matches (ids of queries, sorted), undecided (ids
+    of queries that needed more than evaluation_steps_max, sorted) and
+    error, which is null or holds code, message, line, column and offset.
+    An undecided query is warned of on standard error, and the exit code
+    is 1 then, as for a refused message.
     """
     limits = read_limits(limit)
     index = QueryIndex(
@@ -66,35 +70,44 @@ def match(
         return ExitCode.REFUSED
     # A snapshot collects faster than an index that may change.
     matcher = index.freeze().matcher(threads=threads)
-    refused = 0
+    refused = undecided = 0
     names = message_names(messages)
     for batch in read_batches(names, bytes_max=limits.message_bytes_max):
-        refused += _print_batch(matcher, batch)
+        refused_here, undecided_here = _print_batch(matcher, batch)
+        refused += refused_here
+        undecided += undecided_here
+    if undecided:
+        say(f"undecided: {undecided} pairs of query and message")
     if faults or refused:
         say(f"refused: {len(faults)} queries, {refused} messages")
-        return ExitCode.REFUSED
-    return ExitCode.OK
+    return ExitCode.REFUSED if faults or refused or undecided else ExitCode.OK
 
 
-def _print_batch(matcher: Matcher, batch: list[Message]) -> int:
-    """Prints a line a message; gives the number of refused messages."""
+def _print_batch(matcher: Matcher, batch: list[Message]) -> tuple[int, int]:
+    """Prints a line a message; gives the numbers of refused messages and of verdicts."""
     readable = [m.content for m in batch if isinstance(m.content, bytes)]
     results = iter(matcher.match_batch(readable))
-    refused = 0
+    refused = undecided = 0
     for message in batch:
         matches: list[str] = []
+        verdicts: Mapping[str, PathcastError] = {}
         error: PathcastError | None
         if isinstance(message.content, bytes):
             result = next(results)
             matches, error = list(result.query_ids), result.error
+            verdicts = result.verdicts
         else:
             error = message.content
+        for query_id, verdict in verdicts.items():
+            say_warning(f"{message.name}: query {query_id}: {verdict}")
         refused += error is not None
+        undecided += len(verdicts)
         write_json_line(
             {
                 "message": message.name,
                 "matches": matches,
+                "undecided": list(verdicts),
                 "error": None if error is None else error.to_dict(),
             }
         )
-    return refused
+    return refused, undecided

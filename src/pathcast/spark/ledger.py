@@ -75,6 +75,7 @@ class Commit:
         deliveries: Rows of the inboxes.
         refused: Error code -> number of messages.
         seconds: Wall-clock time of the batch.
+        undecided: Pairs of message and query that used up their steps.
     """
 
     batch_id: int
@@ -86,6 +87,7 @@ class Commit:
     deliveries: int
     refused: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    undecided: int = 0
 
 
 class Ledger:

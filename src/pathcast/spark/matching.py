@@ -10,7 +10,7 @@ module does not import pyspark, except to ask where a shipped file lies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -75,7 +75,10 @@ class MatchTask:
         found = opened.matcher.match_arrow(messages)
         reasons = _reasons(batch, found.errors)
         lists = found.matches
-        for start, stop in _row_ranges(lists.offsets.to_numpy()):
+        undecided = _undecided(found.verdicts, found.query_ids, len(lists))
+        # Where a message is both long in matches and in verdicts, the sum is what travels.
+        weights = lists.offsets.to_numpy() + undecided.offsets.to_numpy()
+        for start, stop in _row_ranges(weights):
             part = lists.slice(start, stop - start)
             offsets = part.offsets.to_numpy()
             numbers = part.values.slice(offsets[0], offsets[-1] - offsets[0])
@@ -89,6 +92,7 @@ class MatchTask:
                 {
                     "message_id": batch.column("message_id").slice(start, rows),
                     name: pa.ListArray.from_arrays(pa.array(offsets - offsets[0]), queries),
+                    "undecided": undecided.slice(start, rows),
                     "snapshot_version": pa.repeat(pa.scalar(self.version), rows),
                     **{key: column.slice(start, rows) for key, column in reasons.items()},
                 }
@@ -172,6 +176,14 @@ def open_snapshot(task: MatchTask) -> OpenSnapshot:
     return OpenSnapshot(
         snapshot, snapshot.matcher(threads=task.threads, limits=task.limits, **options)
     )
+
+
+def _undecided(verdicts: pa.Table, ids: Sequence[str], rows: int) -> pa.ListArray:
+    """Per message, the ids of the queries that could not be decided; few, so looked up singly."""
+    places = verdicts.column("row").to_numpy()
+    offsets = np.searchsorted(places, np.arange(rows + 1)).astype(np.int32)
+    found = [ids[number] for number in verdicts.column("query_number").to_pylist()]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(found, pa.string()))
 
 
 def _reasons(batch: pa.RecordBatch, errors: pa.StructArray) -> dict[str, pa.Array]:

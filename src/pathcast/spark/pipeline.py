@@ -206,7 +206,7 @@ class Pipeline:
         with found:
             counts = _count(found.verdicts, self._layout)
             staged.write(found.matches, "matches")
-            if counts.refused:
+            if counts.refused or counts.undecided:
                 staged.write(found.dead_letters, "dead_letters")
             if counts.matches:
                 reader = frame.sparkSession.read.schema(schemas.SUBSCRIPTIONS)
@@ -312,6 +312,7 @@ def _count(verdicts: DataFrame, layout: Layout) -> Commit:
             F.count(F.lit(1)).alias("messages"),
             F.sum("bytes").alias("bytes"),
             F.sum(F.when(F.col("code").isNull(), F.size(queries))).alias("matches"),
+            F.sum(F.size("undecided")).alias("undecided"),
         )
         .collect()
     )
@@ -323,6 +324,7 @@ def _count(verdicts: DataFrame, layout: Layout) -> Commit:
         bytes=sum(row.bytes for row in rows),
         matches=sum(row.matches or 0 for row in rows),
         deliveries=0,
+        undecided=sum(row.undecided for row in rows),
         refused={row.code: row.messages for row in sorted(rows, key=str) if row.code is not None},
     )
 

@@ -41,6 +41,7 @@ _QUERY_IDS = StructField("query_ids", ArrayType(StringType(), containsNull=False
 _QUERY_NUMBERS = StructField(
     "query_numbers", ArrayType(IntegerType(), containsNull=False), nullable=True
 )
+_UNDECIDED = StructField("undecided", ArrayType(StringType(), containsNull=False), nullable=True)
 _REASON = (
     StructField("code", StringType(), nullable=True),
     StructField("message", StringType(), nullable=True),
@@ -51,9 +52,12 @@ _REASON = (
 
 
 def verdicts(ids: Ids) -> StructType:
-    """One row a message: what it matched, or (`code` is not null) why it was refused."""
+    """One row a message: what it matched, or (`code` is not null) why it was refused.
+
+    `undecided` has the ids of the queries that could not be decided on it; empty as a rule.
+    """
     queries = _QUERY_IDS if ids == "ids" else _QUERY_NUMBERS
-    return StructType([_MESSAGE_ID, queries, _VERSION, _BYTES, *_REASON])
+    return StructType([_MESSAGE_ID, queries, _UNDECIDED, _VERSION, _BYTES, *_REASON])
 
 
 def matches(ids: Ids) -> StructType:
@@ -61,8 +65,18 @@ def matches(ids: Ids) -> StructType:
     return StructType([_MESSAGE_ID, _QUERY_IDS if ids == "ids" else _QUERY_NUMBERS, _VERSION])
 
 
-DEAD_LETTERS = StructType([_MESSAGE_ID, *_REASON, _BYTES, _VERSION])
-"""One row a refused message. `line` and `column` count from 1, `offset` in bytes from 0."""
+DEAD_LETTERS = StructType(
+    [
+        _MESSAGE_ID,
+        StructField("query_id", StringType(), nullable=True),
+        *_REASON,
+        _BYTES,
+        _VERSION,
+    ]
+)
+"""One row a refused message, `query_id` null; and one row a pair of message and query that could
+not be decided within `Limits.evaluation_steps_max`, where the message itself was matched. `line`
+and `column` count from 1, `offset` in bytes from 0."""
 
 SUBSCRIPTIONS = StructType(
     [

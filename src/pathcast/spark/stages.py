@@ -27,14 +27,14 @@ from pyspark.sql.types import BinaryType, StringType
 
 from pathcast.engine import Snapshot
 from pathcast.engine.selection import engine_name
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, EvaluationBudgetError
+from pathcast.limits import Limits
 from pathcast.spark import schemas
 from pathcast.spark.matching import MatchTask
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pathcast.limits import Limits
     from pathcast.model import EngineName
 
 INBOX_BUCKETS = 16
@@ -44,13 +44,14 @@ of subscribers. One folder a subscriber was 14 times slower at 1,000 subscribers
 
 @dataclass(frozen=True, slots=True)
 class MatchedMessages:
-    """What became of the messages of one frame. Every message is in exactly one of the two.
+    """What became of the messages of one frame. Every message is either matched or refused.
 
     Attributes:
         verdicts: One row a message, schema `schemas.verdicts`: the stage itself.
         matches: The messages that were not refused, schema `schemas.matches`; the list of
             queries is empty for a message that nobody asked for.
-        dead_letters: The messages that were refused, schema `schemas.DEAD_LETTERS`.
+        dead_letters: The messages that were refused, and the pairs of a matched message and a
+            query that could not be decided on it, schema `schemas.DEAD_LETTERS`.
         snapshot_version: The snapshot that all rows were matched with.
 
     Cost:
@@ -140,8 +141,39 @@ def match_messages(
     return MatchedMessages(
         verdicts=verdicts,
         matches=verdicts.where(fine).select("message_id", queries, "snapshot_version"),
-        dead_letters=verdicts.where(~fine).select(schemas.DEAD_LETTERS.names),
+        dead_letters=_dead_letters(verdicts, limits or Limits()),
         snapshot_version=version,
+    )
+
+
+def _dead_letters(verdicts: DataFrame, limits: Limits) -> DataFrame:
+    """What was not matched: whole messages, and single queries on messages that were."""
+    reason = ("code", "message", "line", "column", "offset")
+    budget = EvaluationBudgetError(
+        "limit.evaluation_steps",
+        limit="evaluation_steps_max",
+        maximum=limits.evaluation_steps_max,
+    )
+    told = {"code": F.lit(budget.code), "message": F.lit(budget.message)}
+
+    def letter(query_id: Column, columns: dict[str, Column]) -> Column:
+        fields = [query_id.cast("string").alias("query_id")]
+        for name in reason:
+            kind = schemas.DEAD_LETTERS[name].dataType
+            fields.append(columns.get(name, F.lit(None)).cast(kind).alias(name))
+        return F.struct(*fields)
+
+    refused = F.array(letter(F.lit(None), {name: F.col(name) for name in reason}))
+    undecided = F.transform("undecided", lambda query_id: letter(query_id, told))
+    letters = F.when(F.col("code").isNotNull(), refused).otherwise(undecided)
+    rows = verdicts.select(
+        "message_id", "bytes", "snapshot_version", F.explode(letters).alias("letter")
+    )
+    return rows.select(
+        *(
+            F.col(name if name in rows.columns else f"letter.{name}").alias(name)
+            for name in schemas.DEAD_LETTERS.names
+        )
     )
 
 

@@ -38,6 +38,7 @@ class Summary:
         matches: Pairs of message and query.
         deliveries: Rows of the inboxes.
         refused: Error code -> number of messages refused for it.
+        undecided: Pairs of message and query that used up `Limits.evaluation_steps_max`.
         queries: Standing queries at the end.
         subscriptions: Pairs of subscriber and query at the end.
         rejected_queries: Error code -> number of subscriptions that were not taken up.
@@ -55,6 +56,7 @@ class Summary:
     matches: int = 0
     deliveries: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
+    undecided: int = 0
     queries: int = 0
     subscriptions: int = 0
     rejected_queries: Mapping[str, int] = field(default_factory=dict)
@@ -77,6 +79,7 @@ class Summary:
             matches=self.matches + commit.matches,
             deliveries=self.deliveries + commit.deliveries,
             refused=dict(sorted(refused.items())),
+            undecided=self.undecided + commit.undecided,
         )
 
     @property
@@ -134,6 +137,8 @@ class Summary:
             ("rejected queries", _with_reasons(rejected, self.rejected_queries)),
             ("micro-batches", f"{self.batches:,}"),
         ]
+        if self.undecided:
+            rows.append(("undecided", f"{self.undecided:,} pairs of message and query"))
         if self.top_subscribers:
             top = ", ".join(f"{name} ({count:,})" for name, count in self.top_subscribers)
             rows.append(("top subscribers", top))
