@@ -1,0 +1,204 @@
+//! What is fuzzed: each function takes bytes, must come back, and checks what must hold of any input.
+//!
+//! The targets of `kernel/fuzz` and the test beside this file call the same functions, so that a
+//! finding of the one is a test of the other.
+
+use pathcast_core::door::{Door, Limits};
+use pathcast_core::index::{Index, IndexState};
+use pathcast_core::matcher::{Options, Target, View, Worker};
+use pathcast_core::query::{Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile};
+use pathcast_core::snapshot::{NamespaceMap, QueryRecord, Snapshot};
+use pathcast_core::xpath::{Expression, Scratch};
+
+/// Steps of one evaluation: enough for small messages, and soon over for the others.
+const STEPS_MAX: u64 = 20_000;
+
+/// Messages longer than this find nothing that short ones do not, and take longer.
+const MESSAGE_BYTES_MAX: usize = 1 << 14;
+
+fn text_of(data: &[u8]) -> Option<&str> {
+    std::str::from_utf8(data).ok().filter(|text| text.len() <= TEXT_BYTES_MAX)
+}
+
+fn canonical(text: &str, namespaces: &Namespaces) -> Result<String, Declined> {
+    let mut out = String::new();
+    canonical_text(&compile(text, namespaces)?, &mut out);
+    Ok(out)
+}
+
+/// A query is taken or declined; what is taken has a canonical text that gives itself again.
+pub fn query_text(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    let namespaces = Namespaces::new([("", "urn:d"), ("p", "urn:p"), ("q", "urn:q")]);
+    for namespaces in [Namespaces::NONE, &namespaces] {
+        let Ok(first) = canonical(text, namespaces) else { continue };
+        if first.len() <= TEXT_BYTES_MAX {
+            let again = canonical(&first, Namespaces::NONE);
+            assert_eq!(again.as_deref(), Ok(&*first), "{text:?}");
+        }
+    }
+}
+
+/// An expression is read or refused with a place in it.
+pub fn expression_text(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    if let Ok(expression) = Expression::parse(text) {
+        let mut door = Door::new(Limits::default());
+        door.keep_full_tree(true);
+        let parsed = door.parse(b"<a x='1'><!--c--><b>2</b></a>", None).expect("well-formed");
+        let _ = expression.holds(parsed.message, parsed.names, &mut Scratch::default(), STEPS_MAX);
+    }
+}
+
+/// A message is let in or refused, and the tree is the same whether markup is kept or not.
+pub fn message_bytes(data: &[u8]) {
+    if data.len() > MESSAGE_BYTES_MAX {
+        return;
+    }
+    let (mut slim, mut full) = doors();
+    match (slim.parse(data, None), full.parse(data, None)) {
+        (Ok(slim), Ok(full)) => {
+            let (slim, full) = (slim.message.tree, full.message.tree);
+            assert_eq!(slim.parent, full.parent);
+            assert_eq!(slim.element_end, full.element_end);
+            assert_eq!(slim.attribute_start, full.attribute_start);
+            assert_eq!(slim.text_parent, full.text_parent);
+            assert_eq!(slim.text_start, full.text_start);
+            assert!(slim.element_end[0] as usize == slim.len());
+        }
+        (Err(slim), Err(full)) => {
+            assert_eq!(
+                (slim.line, slim.column, slim.offset),
+                (full.line, full.column, full.offset)
+            );
+            assert!(slim.line > 0 && slim.column > 0 && slim.offset <= data.len() as u64);
+        }
+        (slim, full) => panic!("let in: {} without markup, {} with", slim.is_ok(), full.is_ok()),
+    }
+}
+
+/// An expression, an empty line, a message: the answer and what it costs are always the same.
+pub fn evaluation(data: &[u8]) {
+    let Some((head, message)) = divided(data) else { return };
+    let Ok(expression) = Expression::parse(head) else { return };
+    let (mut slim, mut full) = doors();
+    let (Ok(slim), Ok(full)) = (slim.parse(message, None), full.parse(message, None)) else {
+        return;
+    };
+    let mut scratch = Scratch::default();
+    let mut answers = Vec::new();
+    for parsed in [&full, &full, &slim] {
+        if parsed.message.tree.is_full || !expression.needs_full_tree() {
+            let holds =
+                expression.holds(parsed.message, parsed.names, &mut scratch, STEPS_MAX).ok();
+            answers.push((holds, scratch.steps_taken()));
+        }
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?} for {head:?}");
+    let (holds, steps) = answers[0];
+    if holds.is_some() {
+        // With just the steps it took, it comes to the same end; with one less, it does not.
+        let again = expression.holds(full.message, full.names, &mut scratch, steps);
+        assert_eq!(again.ok(), holds);
+        if steps > 0 {
+            let less = expression.holds(full.message, full.names, &mut scratch, steps - 1);
+            assert!(less.is_err(), "{head:?} took {steps} steps and was content with less");
+        }
+    }
+}
+
+/// Queries, a line each, an empty line, a message: however they are held and run, the answers are
+/// those of the evaluator.
+pub fn engine(data: &[u8]) {
+    let Some((head, message)) = divided(data) else { return };
+    let (_, mut full) = doors();
+    let Ok(parsed) = full.parse(message, None) else { return };
+    let index = Index::default();
+    let mut expected = Vec::new();
+    let mut count = 0;
+    for text in head.lines().take(12) {
+        let expression = Expression::parse(text);
+        let holds = expression.as_ref().map(|expression| {
+            expression.holds(parsed.message, parsed.names, &mut Scratch::default(), STEPS_MAX)
+        });
+        if !index.change(|state| register(state, count, text, expression.is_ok())) {
+            continue;
+        }
+        if let Ok(Ok(holds)) = holds {
+            expected.push((count.to_string(), holds));
+        }
+        count += 1;
+        if count == 4 {
+            // The first queries become the base, the others stay in the delta.
+            index.freeze();
+        }
+    }
+    let live = found(&Live(&index), &index, message, 1 << 20);
+    for (id, holds) in &expected {
+        assert_eq!(live.contains(id), *holds, "query {id} of {head:?}");
+    }
+    assert_eq!(found(&Live(&index), &index, message, 0), live, "by the plain NFA, {head:?}");
+    let snapshot = index.freeze();
+    assert_eq!(found(&Frozen(&snapshot), &index, message, 1 << 20), live, "frozen, {head:?}");
+}
+
+fn register(state: &mut IndexState, number: usize, text: &str, is_expression: bool) -> bool {
+    let namespaces = state.namespace_number(&NamespaceMap::new());
+    let record = QueryRecord { id: &number.to_string(), text, namespaces };
+    if let Ok(steps) = compile(text, Namespaces::NONE) {
+        return state.register(record, &[&steps], None).is_ok();
+    }
+    let any = compile("/*", Namespaces::NONE).expect("a query");
+    is_expression && state.register(record, &[&any], Some(text)).is_ok()
+}
+
+struct Live<'i>(&'i Index);
+
+impl Target for Live<'_> {
+    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
+        f(View::of_index(&self.0.state()))
+    }
+}
+
+struct Frozen<'s>(&'s Snapshot);
+
+impl Target for Frozen<'_> {
+    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
+        f(View::of_snapshot(self.0))
+    }
+}
+
+/// Ids of the queries that a message satisfies; asked twice, with cold and with warm caches.
+fn found(
+    target: &impl Target,
+    index: &Index,
+    message: &[u8],
+    cache_bytes_max: usize,
+) -> Vec<String> {
+    let limits = Limits::default();
+    let mut worker = Worker::new(Options { limits, cache_bytes_max, steps_max: STEPS_MAX });
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let mut numbers = Vec::new();
+        worker.match_message(target, message, None, &mut numbers).expect("let in before");
+        let mut ids = Vec::new();
+        index.state().ids().for_each(numbers.into_iter(), |id| ids.push(id.to_owned()));
+        ids.sort();
+        answers.push(ids);
+    }
+    assert_eq!(answers[0], answers[1], "cold and warm");
+    answers.swap_remove(0)
+}
+
+fn doors() -> (Door, Door) {
+    let (slim, mut full) = (Door::new(Limits::default()), Door::new(Limits::default()));
+    full.keep_full_tree(true);
+    (slim, full)
+}
+
+/// Text up to the first empty line, and the message after it.
+fn divided(data: &[u8]) -> Option<(&str, &[u8])> {
+    let at = data.windows(2).position(|pair| pair == b"\n\n")?;
+    let message = &data[at + 2..];
+    (message.len() <= MESSAGE_BYTES_MAX).then_some((text_of(&data[..at])?, message))
+}
