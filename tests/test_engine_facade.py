@@ -32,7 +32,6 @@ from pathcast.errors import (
     PathcastError,
     QuerySyntaxError,
     UnknownQueryError,
-    UnsupportedQueryError,
 )
 from pathcast.model import BatchStats, EngineName
 
@@ -120,7 +119,7 @@ def test_reports(engine: EngineName) -> None:
             Query("ok", "/d"),
             Query("q1", "/e"),
             Query("bad", "/a["),
-            Query("or", "/a[b or c]"),
+            Query("variable", "/a[b = $c]"),
             Query("ok", "/f"),
             Query("ns", "/p:a"),
         ]
@@ -130,11 +129,11 @@ def test_reports(engine: EngineName) -> None:
     assert kinds == {
         "q1": DuplicateQueryError,
         "bad": QuerySyntaxError,
-        "or": UnsupportedQueryError,
+        "variable": QuerySyntaxError,
         "ok": DuplicateQueryError,
         "ns": QuerySyntaxError,
     }
-    assert report.rejected["or"].params["construct"] == "or"
+    assert report.rejected["variable"].params["name"] == "c"
     assert len(index) == 4
     assert "ok" in index
     assert "bad" not in index

@@ -19,10 +19,10 @@ Example:
 from __future__ import annotations
 
 from pathcast.limits import Limits
+from pathcast.message import parse_message
 from pathcast.model import Query
-from pathcast.query import normalise
-from pathcast.reference import parse
-from pathcast.reference.oracle import is_satisfied
+from pathcast.query import compile_query
+from pathcast.reference.oracle import holds
 from pathcast.testing.alphabet import ALPHABET, ALPHABET_WITH_NAMESPACES, Alphabet
 from pathcast.testing.asserts import assert_same_matches
 from pathcast.testing.batches import random_split
@@ -88,4 +88,5 @@ def oracle_matches(query: Query, message: bytes) -> bool:
         QuerySyntaxError: The query cannot be read.
         MessageError: The door refuses the message.
     """
-    return is_satisfied(normalise(query.text, query.namespaces), parse(message, Limits()))
+    tree = parse_message(message, Limits())
+    return holds(compile_query(query.text, query.namespaces), tree)
