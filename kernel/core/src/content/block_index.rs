@@ -11,7 +11,7 @@
 //! Source: paper 003, section 5: predicates sorted by selectivity, evaluated after the structure.
 
 use super::atoms::{Ask, AtomId, Atoms, KINDS, Kind, Order, SubjectId, kind_of};
-use super::program::{Conjunct, Need, Place};
+use super::program::{Need, Packed, Place};
 use crate::nfa::{PlanId, QueryNumber};
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use std::ops::Range;
 pub struct Answer {
     /// A word of query numbers; or [`Answer::IS_PLAN`] and the number of conjuncts to be checked.
     at: u32,
-    /// The queries of the word that hold; or where the conjuncts begin, and the plan.
+    /// The queries of the word that hold; or where the program begins.
     bits: u64,
 }
 
@@ -33,12 +33,10 @@ pub enum Follows {
     Check(Check),
 }
 
-/// A plan and the conjuncts of it that are to be checked.
+/// A plan that is to be checked: where its program lies, and how long it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Check {
-    /// The plan.
-    pub plan: PlanId,
-    /// First conjunct.
+    /// First word.
     pub start: u32,
     /// Number of conjuncts.
     pub count: u32,
@@ -53,8 +51,7 @@ impl Answer {
     }
 
     fn check(check: Check) -> Answer {
-        let bits = u64::from(check.start) << 32 | u64::from(check.plan);
-        Answer { at: check.count | Answer::IS_PLAN, bits }
+        Answer { at: check.count | Answer::IS_PLAN, bits: u64::from(check.start) }
     }
 
     /// Whether it needs no check.
@@ -69,11 +66,7 @@ impl Answer {
         if self.is_exact() {
             return Follows::Word(self.at, self.bits);
         }
-        Follows::Check(Check {
-            plan: self.bits as u32,
-            start: (self.bits >> 32) as u32,
-            count: self.at & !Answer::IS_PLAN,
-        })
+        Follows::Check(Check { start: self.bits as u32, count: self.at & !Answer::IS_PLAN })
     }
 }
 
@@ -99,6 +92,12 @@ pub struct NestedAnswer {
 }
 
 impl NestedAnswer {
+    /// The word and the bits of an answer that is exact.
+    #[inline]
+    pub fn word(self) -> (u32, u64) {
+        (self.at, self.bits)
+    }
+
     /// What follows.
     #[inline]
     pub fn answer(self) -> Answer {
@@ -305,28 +304,28 @@ impl BlockIndexBuilder {
         self.unconditional.push(plan);
     }
 
-    /// Adds a conjunction, its access condition first; `start` is where its conjuncts lie. `numbers` are the queries that it decides alone, moved by `offset`; empty
+    /// Adds a conjunction. `start` is where what is to be checked lies; `numbers` are the queries that it decides alone, moved by `offset`; empty
     /// if what follows from it has to be looked at.
     pub fn add(
         &mut self,
-        plan: PlanId,
-        conjuncts: &[Conjunct],
+        access: Packed,
+        others: impl ExactSizeIterator<Item = Packed>,
         start: u32,
         numbers: &[Range<QueryNumber>],
         offset: QueryNumber,
         atoms: &Atoms,
     ) {
-        for conjunct in conjuncts {
-            if matches!(conjunct.need, Need::Nested(_)) {
-                self.nested_places.push(conjunct.place);
+        let (place, need) = (access.place(), access.need());
+        let count = others.len() as u32;
+        for conjunct in others.chain([access]) {
+            if matches!(conjunct.need(), Need::Nested(_)) {
+                self.nested_places.push(conjunct.place());
             }
         }
-        let Conjunct { place, need } = conjuncts[0];
         let access = access_of(need, atoms);
         let mut push = |answer| self.entries.push(Entry { place, access, answer });
-        if conjuncts.len() > 1 || numbers.is_empty() {
-            let count = conjuncts.len() as u32 - 1;
-            return push(Answer::check(Check { plan, start: start + 1, count }));
+        if numbers.is_empty() {
+            return push(Answer::check(Check { start, count }));
         }
         for number in numbers.iter().cloned().flatten() {
             let number = number + offset;

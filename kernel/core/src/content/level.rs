@@ -1,19 +1,47 @@
 //! The block indexes of one automaton, compiled when a block is first reached.
 
 use super::atoms::{Ask, Atoms};
-use super::block_index::{BlockIndex, BlockIndexBuilder, Counts};
+use super::block_index::{BlockIndex, BlockIndexBuilder, Check, Counts};
 use super::nested_paths::NestedPaths;
-use super::program::{Conjunct, Need, Outcome, conjuncts_of};
+use super::program::{Conjunct, Need, Outcome, Packed, conjuncts_of};
 use crate::dfa::BlockId;
 use crate::nfa::{Nfa, PlanId, QueryNumber};
 use std::ops::Range;
 
-/// What is known of a plan: what it comes to, and where its conjuncts lie. The first of them is the
-/// access condition.
+/// What is known of a plan: what it comes to, where its program lies and how many conjuncts it has.
 #[derive(Clone, Copy, Debug)]
 enum Program {
     Unknown,
     Known(Outcome, u32, u32),
+}
+
+/// What a plan decides when all of its conjuncts hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// That these queries hold: the first, and how many.
+    Queries(QueryNumber, u32),
+    /// Something has to be looked at still.
+    Plan(PlanId),
+}
+
+impl Decision {
+    const IS_PLAN: u64 = 1 << 63;
+
+    fn word(self) -> u64 {
+        match self {
+            Decision::Queries(first, count) => u64::from(count) << 32 | u64::from(first),
+            Decision::Plan(plan) => u64::from(plan) | Decision::IS_PLAN,
+        }
+    }
+
+    #[inline]
+    fn of_word(word: u64) -> Decision {
+        if word & Decision::IS_PLAN == 0 {
+            Decision::Queries(word as u32, (word >> 32) as u32)
+        } else {
+            Decision::Plan(word as u32)
+        }
+    }
 }
 
 /// Checks of a plan that a better access condition must be able to save before it is looked for.
@@ -29,7 +57,8 @@ const ATOMS_MAX: usize = 1 << 25;
 pub struct Level {
     indexes: Vec<Option<Box<BlockIndex>>>,
     programs: Vec<Program>,
-    code: Vec<Conjunct>,
+    /// Programs. Of each plan: its access condition, a [`Decision`], its other conjuncts.
+    code: Vec<u64>,
     counts: Counts,
     memory: usize,
     /// Plans that had a choice of access conditions.
@@ -56,7 +85,7 @@ pub struct Statistics<'s> {
 impl Level {
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        self.memory + self.code.len() * size_of::<Conjunct>()
+        self.memory + self.code.len() * size_of::<u64>()
     }
 
     /// The index of a block, which [`Level::ensure`] has seen.
@@ -70,16 +99,23 @@ impl Level {
         &self.counts
     }
 
-    /// The conjuncts that an answer says are still to be checked.
+    /// The conjuncts that a check is about.
     #[inline]
-    pub fn conjuncts(&self, range: Range<u32>) -> &[Conjunct] {
-        &self.code[range.start as usize..range.end as usize]
+    pub fn conjuncts(&self, check: Check) -> &[u64] {
+        let first = check.start as usize + 1;
+        &self.code[first..first + check.count as usize]
     }
 
-    /// Touches the memory of conjuncts; the result means nothing.
+    /// What follows if they hold.
     #[inline]
-    pub fn touch(&self, start: u32) -> u32 {
-        self.code.get(start as usize).map_or(0, |conjunct| conjunct.place.touch())
+    pub fn decision_of(&self, check: Check) -> Decision {
+        Decision::of_word(self.code[check.start as usize])
+    }
+
+    /// Touches the memory of a program; the result means nothing.
+    #[inline]
+    pub fn touch(&self, check: Check) -> u64 {
+        self.code[check.start as usize]
     }
 
     /// Notes that plans have been checked.
@@ -131,7 +167,8 @@ impl Level {
     ) -> BlockIndex {
         let mut builder = BlockIndexBuilder::default();
         for &plan in plans {
-            let (outcome, start, end) = self.program(nfa, plan, nested, atoms, statistics);
+            let (outcome, start, count) =
+                self.program(nfa, plan, nested, atoms, offset, statistics);
             if outcome == Outcome::Never {
                 continue;
             }
@@ -139,17 +176,19 @@ impl Level {
                 builder.add_complex(plan);
                 continue;
             }
-            if start == end {
+            if count == 0 {
                 builder.add_unconditional(plan);
                 continue;
             }
-            let conjuncts = &self.code[start as usize..end as usize];
             self.ranges.clear();
             // Where an expression has the last word, a plan alone decides nothing.
-            if nfa.expression(plan).is_none() {
+            if nfa.expression(plan).is_none() && count == 1 {
                 nfa.plan_numbers(plan, &mut self.ranges);
             }
-            builder.add(plan, conjuncts, start, &self.ranges, offset, atoms);
+            let (start, end) = (start as usize, (start + count) as usize);
+            let access = Packed::of_word(self.code[start]);
+            let others = self.code[start + 2..end + 1].iter().map(|&word| Packed::of_word(word));
+            builder.add(access, others, start as u32 + 1, &self.ranges, offset, atoms);
         }
         builder.build(atoms, &mut self.counts)
     }
@@ -160,35 +199,52 @@ impl Level {
         plan: PlanId,
         nested: Option<&NestedPaths>,
         atoms: &mut Atoms,
+        offset: QueryNumber,
         statistics: Statistics<'_>,
     ) -> (Outcome, u32, u32) {
         if self.programs.len() <= plan as usize {
             self.programs.resize(nfa.plan_count(), Program::Unknown);
             self.memory += self.programs.len() * size_of::<Program>();
         }
-        if let Program::Known(outcome, start, end) = self.programs[plan as usize] {
-            return (outcome, start, end);
+        if let Program::Known(outcome, start, count) = self.programs[plan as usize] {
+            return (outcome, start, count);
         }
         self.conjuncts.clear();
-        let outcome =
+        let mut outcome =
             nfa.with_plan(plan, |plan| conjuncts_of(plan, nested, atoms, &mut self.conjuncts));
-        let start = self.code.len() as u32;
-        let mut outcome = outcome;
-        if atoms.len() > ATOMS_MAX || self.conjuncts.iter().any(|c| c.place.is_far()) {
+        let is_far = self.conjuncts.iter().any(|conjunct| conjunct.place.is_far());
+        if outcome == Outcome::Conjunction && (is_far || atoms.len() > ATOMS_MAX) {
             outcome = Outcome::Complex;
         }
-        if outcome == Outcome::Conjunction {
+        let start = self.code.len() as u32;
+        let mut count = 0;
+        if outcome == Outcome::Conjunction && !self.conjuncts.is_empty() {
             if self.conjuncts.len() > 1 {
                 let weights = self.conjuncts.iter().map(|c| weight(c.need, atoms, statistics));
                 let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
                 self.conjuncts.swap(0, least.map_or(0, |(at, _)| at));
                 self.choices += 1;
             }
-            self.code.extend_from_slice(&self.conjuncts);
+            count = self.conjuncts.len() as u32;
+            let decision = self.decision(nfa, plan, offset).word();
+            let mut words = self.conjuncts.iter().map(|&conjunct| Packed::new(conjunct).word());
+            self.code.extend(words.next());
+            self.code.push(decision);
+            self.code.extend(words);
         }
-        let end = self.code.len() as u32;
-        self.programs[plan as usize] = Program::Known(outcome, start, end);
-        (outcome, start, end)
+        self.programs[plan as usize] = Program::Known(outcome, start, count);
+        (outcome, start, count)
+    }
+
+    fn decision<N: Nfa>(&mut self, nfa: &N, plan: PlanId, offset: QueryNumber) -> Decision {
+        self.ranges.clear();
+        nfa.plan_numbers(plan, &mut self.ranges);
+        match &*self.ranges {
+            [range] if nfa.expression(plan).is_none() => {
+                Decision::Queries(range.start + offset, range.len() as u32)
+            }
+            _ => Decision::Plan(plan),
+        }
     }
 }
 

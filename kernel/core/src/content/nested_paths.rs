@@ -21,17 +21,11 @@ pub struct NestedPaths {
     nfa: GrowingNfa,
     /// None for a path whose positions need the lists of siblings.
     numbers: FxHashMap<Box<str>, Option<QueryNumber>>,
-    /// Whether some nested path has nested paths itself.
-    is_deep: bool,
 }
 
 impl Default for NestedPaths {
     fn default() -> Self {
-        NestedPaths {
-            nfa: GrowingNfa::of_nested_paths(),
-            numbers: FxHashMap::default(),
-            is_deep: false,
-        }
+        NestedPaths { nfa: GrowingNfa::of_nested_paths(), numbers: FxHashMap::default() }
     }
 }
 
@@ -60,11 +54,6 @@ impl NestedPaths {
         self.nfa.query_count()
     }
 
-    /// Whether some nested path has nested paths itself.
-    pub fn is_deep(&self) -> bool {
-        self.is_deep
-    }
-
     /// The number of a nested path by its key; none if it is not kept here.
     pub fn find(&self, key: &str) -> Option<QueryNumber> {
         self.numbers.get(key).copied().flatten()
@@ -84,7 +73,6 @@ impl NestedPaths {
         let mut is_kept = true;
         for inner in nested_of(&anchored) {
             is_kept &= self.intern(inner).is_some();
-            self.is_deep = true;
         }
         is_kept = is_kept && is_programmable(&Plan::compile(&anchored));
         let number = is_kept.then(|| self.nfa.insert(&[steps], None));

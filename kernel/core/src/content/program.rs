@@ -5,8 +5,8 @@
 //! other predicates have left or whose attributes are named by a pattern, stay plans.
 
 use super::atoms::{
-    Ask, Atom, AtomId, Atoms, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, Order, SubjectId, TEXT, VALUE,
-    kind_of,
+    Ask, Atom, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, Order, SubjectId, TEXT,
+    VALUE, kind_of,
 };
 use super::nested_paths::NestedPaths;
 use crate::conditions::Plan;
@@ -25,13 +25,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// A number without a meaning.
-    #[inline]
-    pub fn touch(self) -> u32 {
-        let (Place::Up(steps) | Place::Depth(steps)) = self;
-        steps
-    }
-
     /// Whether it is so far away that it is not worth an index.
     pub fn is_far(self) -> bool {
         let (Place::Up(steps) | Place::Depth(steps)) = self;
@@ -57,6 +50,59 @@ pub struct Conjunct {
     pub place: Place,
     /// What.
     pub need: Need,
+}
+
+/// A conjunct in 8 bytes, as it is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed(u64);
+
+impl Packed {
+    const IS_DEPTH: u64 = 1 << 5;
+    const TRIED: u64 = KINDS.len() as u64;
+    const NESTED: u64 = Packed::TRIED + 1;
+
+    /// Packs a conjunct whose place is not far.
+    pub fn new(conjunct: Conjunct) -> Packed {
+        let place = match conjunct.place {
+            Place::Up(parents) => u64::from(parents),
+            Place::Depth(depth) => u64::from(depth) | Packed::IS_DEPTH,
+        };
+        let (tag, id) = match conjunct.need {
+            Need::Found(kind, atom) => (kind as u64, atom),
+            Need::Tried(atom) => (Packed::TRIED, atom),
+            Need::Nested(number) => (Packed::NESTED, number),
+        };
+        Packed(u64::from(id) << 32 | tag << 8 | place)
+    }
+
+    /// Where.
+    #[inline]
+    pub fn place(self) -> Place {
+        let steps = self.0 as u32 & 0x1f;
+        if self.0 & Packed::IS_DEPTH == 0 { Place::Up(steps) } else { Place::Depth(steps) }
+    }
+
+    /// What.
+    #[inline]
+    pub fn need(self) -> Need {
+        let id = (self.0 >> 32) as u32;
+        match self.0 >> 8 & 0xff {
+            Packed::TRIED => Need::Tried(id),
+            Packed::NESTED => Need::Nested(id),
+            kind => Need::Found(KINDS[kind as usize], id),
+        }
+    }
+
+    /// As a word of a list.
+    pub fn word(self) -> u64 {
+        self.0
+    }
+
+    /// From a word of a list.
+    #[inline]
+    pub fn of_word(word: u64) -> Packed {
+        Packed(word)
+    }
 }
 
 /// What a plan comes to.

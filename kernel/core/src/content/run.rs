@@ -2,12 +2,12 @@
 
 use super::atoms::Atoms;
 use super::block_index::{
-    Answer, Answers, BlockIndex, Check, Follows, PlaceEntry, Probe, kinds_in,
+    Answer, Answers, BlockIndex, Check, Follows, NestedAnswer, PlaceEntry, Probe, kinds_in,
 };
 use super::facts::{Facts, Look};
-use super::level::{Level, Statistics};
+use super::level::{Decision, Level, Statistics};
 use super::nested_paths::NestedPaths;
-use super::program::{Need, Place};
+use super::program::{Need, Packed, Place};
 use super::truth::{Bitmap, Truth};
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
@@ -38,6 +38,8 @@ pub struct End {
 trait Sink {
     /// Exact plans hold.
     fn word(&mut self, at: u32, bits: u64);
+    /// Neighbouring queries hold.
+    fn queries(&mut self, first: QueryNumber, count: u32);
     /// Whether a plan is known to hold.
     fn is_known(&self, plan: PlanId) -> bool;
     /// A plan holds.
@@ -68,6 +70,8 @@ struct Scratch {
     probes: Vec<Pending<Probe>>,
     /// Plans to be checked.
     checks: Vec<Pending<Check>>,
+    /// Which nested paths of a place hold.
+    held: Vec<u32>,
 }
 
 /// Something to be done for an end.
@@ -135,13 +139,47 @@ pub struct Contents {
     row: Collector,
     states: Vec<DfaState>,
     /// States seen below the anchor at hand.
-    nested_states: SeenStates,
+    seen: SeenStates,
+    anchors: Vec<Anchor>,
+    /// Distinct states below each anchor.
+    fresh: Vec<DfaState>,
+    /// Where nested paths with conditions end, by anchor.
+    nested_ends: Vec<End>,
     nested_words: StateWords,
     wanted: Vec<u64>,
     events: Vec<Event>,
     /// First event of each element.
     first_event: Vec<u32>,
     eventful: Vec<u32>,
+}
+
+/// An element at which nested paths are asked for.
+#[derive(Debug, Clone)]
+struct Anchor {
+    element: u32,
+    /// Its part of [`Contents::fresh`].
+    fresh: Range<u32>,
+    /// Its part of [`Contents::nested_ends`].
+    ends: Range<u32>,
+}
+
+/// Marks the elements at some places.
+fn want(wanted: &mut [u64], scratch: &Scratch, places: &[Place], base: usize) {
+    for &place in places {
+        let anchor = scratch.locate(place, base);
+        wanted[anchor as usize / 64] |= 1 << (anchor % 64);
+    }
+}
+
+/// The first marked element from `from` on.
+fn next_wanted(wanted: &[u64], from: u32) -> Option<u32> {
+    let mut word = from as usize / 64;
+    let mut rest = wanted.get(word)? & (u64::MAX << (from % 64));
+    while rest == 0 {
+        word += 1;
+        rest = *wanted.get(word)?;
+    }
+    Some(word as u32 * 64 + rest.trailing_zeros())
 }
 
 /// A set of DFA states that is emptied by counting on.
@@ -179,13 +217,25 @@ struct StateWords {
 }
 
 impl StateWords {
+    /// Gathers the words of a state if they are not there.
     #[inline]
-    fn of(&mut self, dfa: &LazyDfa, state: DfaState, numbers: usize) -> &[(u32, u64)] {
-        let known = self.words.get(state as usize).is_some_and(Option::is_some);
-        if !known {
+    fn ensure(&mut self, dfa: &LazyDfa, state: DfaState, numbers: usize) {
+        if !self.words.get(state as usize).is_some_and(Option::is_some) {
             self.gather(dfa, state, numbers);
         }
+    }
+
+    /// The words of a state; [`StateWords::ensure`] has seen it.
+    #[inline]
+    fn of(&self, state: DfaState) -> &[(u32, u64)] {
         self.words[state as usize].as_deref().expect("gathered")
+    }
+
+    /// Touches the memory of many states, so that all wait for it together.
+    #[inline]
+    fn touch(&self, states: &[DfaState]) {
+        let first = |&state: &DfaState| self.of(state).first().map_or(0, |word| word.0);
+        std::hint::black_box(states.iter().map(first).fold(0, u32::wrapping_add));
     }
 
     #[cold]
@@ -258,7 +308,7 @@ impl Contents {
         self.scratch.begin(&self.main);
         self.truth.begin(tree.len());
         if let Some(nested) = nested
-            && self.want_anchors(tree, ends, nested)
+            && self.want_anchors(tree, ends)
             && !self.run_nested(nested, setting)
         {
             return false;
@@ -293,30 +343,22 @@ impl Contents {
     }
 
     /// Marks the elements at which nested paths are asked for; false if there is none.
-    fn want_anchors(&mut self, tree: &MessageTree, ends: &[End], nested: &NestedPaths) -> bool {
+    fn want_anchors(&mut self, tree: &MessageTree, ends: &[End]) -> bool {
         self.wanted.clear();
         self.wanted.resize(tree.len().div_ceil(64), 0);
         let mut is_any = false;
         for end in ends {
             let places = &self.main.index(end.block).nested_places;
-            if places.is_empty() {
-                continue;
+            if !places.is_empty() {
+                is_any = true;
+                self.scratch.follow(tree, end.element);
+                want(&mut self.wanted, &self.scratch, places, 0);
             }
-            is_any = true;
-            self.scratch.follow(tree, end.element);
-            for &place in places {
-                let anchor = self.scratch.locate(place, 0);
-                self.wanted[anchor as usize / 64] |= 1 << (anchor % 64);
-            }
-        }
-        if is_any && nested.is_deep() {
-            self.wanted.fill(u64::MAX);
         }
         is_any
     }
 
-    /// Runs the nested paths from every anchor, the last one first, so that what lies below an anchor
-    /// is known when its turn comes. False if that would cost too much.
+    /// Finds what holds at every anchor. False if that would cost too much.
     fn run_nested(&mut self, nested: &NestedPaths, setting: &mut Setting<'_, '_>) -> bool {
         let tree = setting.message.tree;
         if self.nested_count != nested.len() {
@@ -327,53 +369,50 @@ impl Contents {
             self.nested_hits.clear();
             self.nested_messages = 0;
         }
-        let is_wanted =
-            |wanted: &[u64], anchor: usize| wanted[anchor / 64] >> (anchor % 64) & 1 == 1;
-        let anchors = (0..tree.len()).filter(|&anchor| is_wanted(&self.wanted, anchor));
-        let visits: usize = anchors.map(|a| tree.element_end[a] as usize - a - 1).sum();
-        if visits > (VISITS_AN_ELEMENT * tree.len()).max(VISITS_MIN) {
-            return false;
-        }
         self.nested_dfa.prepare(nested.nfa(), setting.names);
         self.row.reserve(nested.len());
-        let is_sampled = self.messages % NESTED_SAMPLE == 1;
-        for anchor in (0..tree.len() as u32).rev() {
-            if is_wanted(&self.wanted, anchor as usize) {
-                self.run_anchor(nested, anchor, setting);
-                self.truth.add_row(anchor, &mut self.row);
-                if is_sampled {
-                    self.truth.count_row(anchor, nested.len(), &mut self.nested_hits);
-                }
+        self.nested_scratch.chain.clear();
+        self.anchors.clear();
+        self.fresh.clear();
+        self.nested_ends.clear();
+        let mut visits = VISITS_AN_ELEMENT * tree.len() + VISITS_MIN;
+        let mut anchor = 0;
+        while let Some(next) = next_wanted(&self.wanted, anchor) {
+            let visited = (tree.element_end[next as usize] - next) as usize;
+            if visited > visits {
+                return false;
             }
+            visits -= visited;
+            self.descend(nested, next, setting);
+            anchor = next + 1;
         }
-        self.nested_messages += u32::from(is_sampled);
+        self.atoms.learn_names(setting.names);
+        self.facts.begin();
+        self.find_rows(nested, setting);
         true
     }
 
-    fn run_anchor(&mut self, nested: &NestedPaths, anchor: u32, setting: &mut Setting<'_, '_>) {
+    /// Runs the automaton of the nested paths over what lies below an anchor. Anchors come in document
+    /// order, because nested paths have nested paths that are asked for further down.
+    fn descend(&mut self, nested: &NestedPaths, anchor: u32, setting: &mut Setting<'_, '_>) {
         let tree = setting.message.tree;
         let nfa = nested.nfa();
         let first = anchor + 1;
         let base = tree.depth[anchor as usize] as usize + 1;
         self.states.clear();
-        self.nested_states.begin();
-        self.nested_scratch.begin(&self.nested);
+        self.seen.begin();
+        let (fresh, ends) = (self.fresh.len() as u32, self.nested_ends.len() as u32);
         for element in first..tree.element_end[anchor as usize] {
             let parent = tree.parent[element as usize];
             let from =
                 if parent == anchor { INITIAL } else { self.states[(parent - first) as usize] };
             let state = self.nested_dfa.step_by_name(nfa, from, tree.name[element as usize]);
             self.states.push(state);
-            if !self.nested_states.insert(state) && self.nested_dfa.planned(state).is_empty() {
-                continue;
+            if self.seen.insert(state) {
+                self.nested_words.ensure(&self.nested_dfa, state, nested.len());
+                self.fresh.push(state);
             }
-            for &(at, bits) in self.nested_words.of(&self.nested_dfa, state, nested.len()) {
-                self.row.add_word(at, bits);
-            }
-            let known = self.atoms.len();
-            let planned = self.nested_dfa.planned(state).len();
-            for at in 0..planned {
-                let block = self.nested_dfa.planned(state)[at];
+            for &block in self.nested_dfa.planned(state) {
                 let statistics = Statistics {
                     messages: self.messages,
                     nested_messages: self.nested_messages,
@@ -382,39 +421,70 @@ impl Contents {
                 let plans = &self.nested_dfa.block(block).plans;
                 let atoms = &mut self.atoms;
                 self.nested.ensure(nfa, block, plans, Some(nested), atoms, 0, statistics);
-                if self.atoms.len() != known {
-                    self.atoms.learn_names(setting.names);
-                    self.facts.begin();
+                self.nested_ends.push(End { block, element });
+                let places = &self.nested.index(block).nested_places;
+                if !places.is_empty() {
+                    self.nested_scratch.follow(tree, element);
+                    want(&mut self.wanted, &self.nested_scratch, places, base);
                 }
-                self.nested_scratch.resize(&self.nested);
-                self.nested_scratch.follow(tree, element);
-                let mut look = Look {
-                    message: setting.message,
-                    names: setting.names,
-                    post: &mut *setting.post,
-                    atoms: &mut self.atoms,
-                    facts: &mut self.facts,
-                };
+            }
+        }
+        self.anchors.push(Anchor {
+            element: anchor,
+            fresh: fresh..self.fresh.len() as u32,
+            ends: ends..self.nested_ends.len() as u32,
+        });
+    }
+
+    /// Finds what holds at the anchors, the last one first: what lies below an anchor is known when its
+    /// turn comes.
+    fn find_rows(&mut self, nested: &NestedPaths, setting: &mut Setting<'_, '_>) {
+        let tree = setting.message.tree;
+        let nfa = nested.nfa();
+        let is_sampled = self.messages % NESTED_SAMPLE == 1;
+        let mut look = Look {
+            message: setting.message,
+            names: setting.names,
+            post: &mut *setting.post,
+            atoms: &mut self.atoms,
+            facts: &mut self.facts,
+        };
+        for anchor in self.anchors.iter().rev() {
+            let fresh = &self.fresh[anchor.fresh.start as usize..anchor.fresh.end as usize];
+            self.nested_words.touch(fresh);
+            for &state in fresh {
+                for &(at, bits) in self.nested_words.of(state) {
+                    self.row.add_word(at, bits);
+                }
+            }
+            let ends = &self.nested_ends[anchor.ends.start as usize..anchor.ends.end as usize];
+            if !ends.is_empty() {
+                self.nested_scratch.begin(&self.nested);
+                let base = tree.depth[anchor.element as usize] as usize + 1;
                 let mut sink = NestedSink { nfa, row: &mut self.row };
-                let mut prober = Prober {
-                    level: &self.nested,
-                    truth: &self.truth,
-                    scratch: &mut self.nested_scratch,
-                    base,
-                    checks: 0,
-                };
-                let end = End { block, element };
-                let index = self.nested.index(block);
-                prober.unconditional(index, &mut sink);
-                for (number, entry) in index.places.iter().enumerate() {
-                    let element = prober.look_up(end, index, number, &mut look, &mut sink);
-                    prober.look_up_nested_by_search(end, index, entry, element, &mut sink);
+                let (level, truth) = (&self.nested, &self.truth);
+                let scratch = &mut self.nested_scratch;
+                let mut prober = Prober { level, truth, scratch, base, checks: 0 };
+                for &end in ends {
+                    prober.make_enough(&mut look, &mut sink);
+                    prober.scratch.follow(tree, end.element);
+                    let index = level.index(end.block);
+                    prober.unconditional(index, &mut sink);
+                    for (number, entry) in index.places.iter().enumerate() {
+                        let place = prober.look_up(end, index, number, &mut look, &mut sink);
+                        prober.look_up_nested_by_search(end, index, entry, place, &mut sink);
+                    }
                 }
                 prober.finish(&mut look, &mut sink);
                 let checks = prober.checks;
                 self.nested.count_checks(checks);
             }
+            self.truth.add_row(anchor.element, &mut self.row);
+            if is_sampled {
+                self.truth.count_row(anchor.element, nested.len(), &mut self.nested_hits);
+            }
         }
+        self.nested_messages += u32::from(is_sampled);
     }
 
     fn look_up(
@@ -643,10 +713,28 @@ impl Prober<'_> {
         loaded: &[u64],
         sink: &mut impl Sink,
     ) {
-        for nested in &index.nested[entry.nested.start as usize..entry.nested.end as usize] {
-            if loaded[nested.nested as usize / 64] >> (nested.nested % 64) & 1 == 1 {
-                self.take(end, nested.answer(), sink);
+        let answers = &index.nested[entry.nested.start as usize..entry.nested.end as usize];
+        let holds =
+            |nested: &NestedAnswer| loaded[nested.nested as usize / 64] >> (nested.nested % 64) & 1;
+        // About half of them hold, at random: a branch would be mispredicted half of the time.
+        if entry.is_nested_exact {
+            for nested in answers {
+                let (at, bits) = nested.word();
+                sink.word(at, bits & holds(nested).wrapping_neg());
             }
+            return;
+        }
+        let held = &mut self.scratch.held;
+        held.clear();
+        held.resize(answers.len(), 0);
+        let mut count = 0;
+        for (number, nested) in answers.iter().enumerate() {
+            held[count] = number as u32;
+            count += holds(nested) as usize;
+        }
+        for at in 0..count {
+            let number = self.scratch.held[at];
+            self.take(end, answers[number as usize].answer(), sink);
         }
     }
 
@@ -705,14 +793,14 @@ impl Prober<'_> {
         let mut checks = std::mem::take(&mut self.scratch.checks);
         self.checks = self.checks.saturating_add(checks.len() as u32);
         let level = self.level;
-        let touched = |sum: u32, check: &Pending<Check>| sum ^ level.touch(check.what.start);
+        let touched = |sum: u64, check: &Pending<Check>| sum ^ level.touch(check.what);
         std::hint::black_box(checks.iter().fold(0, touched));
         for Pending { end, what, .. } in &checks {
             self.scratch.follow(look.message.tree, *end);
-            let conjuncts = level.conjuncts(what.start..what.start + what.count);
-            let holds = conjuncts.iter().all(|conjunct| {
-                let element = self.scratch.locate(conjunct.place, self.base);
-                match conjunct.need {
+            let holds = level.conjuncts(*what).iter().all(|&word| {
+                let conjunct = Packed::of_word(word);
+                let element = self.scratch.locate(conjunct.place(), self.base);
+                match conjunct.need() {
                     Need::Found(kind, atom) => {
                         let satisfied = look.satisfied(element, kind);
                         look.atoms_at(satisfied).contains(&atom)
@@ -721,8 +809,12 @@ impl Prober<'_> {
                     Need::Nested(number) => self.truth.contains(element, number),
                 }
             });
-            if holds && !sink.is_known(what.plan) {
-                sink.plan(what.plan);
+            if holds {
+                match level.decision_of(*what) {
+                    Decision::Queries(first, count) => sink.queries(first, count),
+                    Decision::Plan(plan) if !sink.is_known(plan) => sink.plan(plan),
+                    Decision::Plan(_) => {}
+                }
             }
         }
         checks.clear();
@@ -761,6 +853,11 @@ impl Sink for MainSink<'_> {
     }
 
     #[inline]
+    fn queries(&mut self, first: QueryNumber, count: u32) {
+        self.collector.add_range(&(first..first + count), 0);
+    }
+
+    #[inline]
     fn is_known(&self, plan: PlanId) -> bool {
         self.plans[plan as usize] == self.now
     }
@@ -780,6 +877,11 @@ impl<N: Nfa> Sink for NestedSink<'_, N> {
     #[inline]
     fn word(&mut self, at: u32, bits: u64) {
         self.row.add_word(at, bits);
+    }
+
+    #[inline]
+    fn queries(&mut self, first: QueryNumber, count: u32) {
+        self.row.add_range(&(first..first + count), 0);
     }
 
     #[inline]
