@@ -283,6 +283,10 @@ class _Walk:
             kind = "" if _is_single(atom.operand) else "first "
             same = found.values.setdefault(kind + name, [])
             self.among(atom, same, is_decisive, can_hold)
+        else:
+            # Each comparison asks for one of several nodes: none excludes another one.
+            same = found.values.setdefault("some " + name, [])
+            self.among(atom, same, is_decisive, lambda _: True)
 
     def after_position(self, atom: Atom, is_decisive: bool) -> None:
         compares = [Comparison(Operator.EQ, 1.0), atom.compare]

@@ -28,7 +28,6 @@ from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sa
 from pathcast.message import MessageTree
 from pathcast.model import Query
 from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
-from pathcast.query.containment import Pattern, pattern_covers
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
 from pathcast.query.names import NCNAME
 from pathcast.query.notation import Notation
@@ -92,7 +91,7 @@ class _Subject:
     Attributes:
         number: Its position.
         query: The query.
-        compiled: What it becomes; None if it cannot be registered.
+        alternatives: The paths it becomes; None if it cannot be registered.
         key: Equal for queries whose equality is seen without comparing; "" if not compiled.
         is_hopeless: Whether it can match nothing, so that comparing it says nothing.
         is_trivial: Whether it matches everything, which says as little.
@@ -100,7 +99,7 @@ class _Subject:
 
     number: int
     query: Query
-    compiled: CompiledQuery | None = None
+    alternatives: Alternatives | None = None
     key: str = ""
     is_hopeless: bool = False
     is_trivial: bool = False
@@ -112,7 +111,7 @@ class _Linter:
     namespaces: dict[str, str]
     findings: list[Finding] = field(default_factory=list)
     checkers: dict[tuple[tuple[str, str], ...], list[PathChecker]] = field(default_factory=dict)
-    every: Pattern = field(default_factory=lambda: Pattern(normalise("/*")))
+    every: Alternatives = field(default_factory=lambda: Alternatives((normalise("/*"),)))
 
     def say(
         self,
@@ -161,13 +160,13 @@ class _Linter:
                 fix=hint if isinstance(hint, str) else None,
             )
             return subject
-        subject.compiled = compiled
+        subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
         subject.key = compiled.expression or "\n".join(compiled.texts)
         for issue in condition_issues(resolved, Notation(namespaces)):
             self.say_condition(subject, issue)
         for checker in self.checkers_for(namespaces):
             self.say_paths(subject, checker.issues(resolved))
-        self.check_whole(subject, compiled)
+        self.check_whole(subject, subject.alternatives, compiled)
         return subject
 
     def checkers_for(self, namespaces: Mapping[str, str]) -> list[PathChecker]:
@@ -217,15 +216,14 @@ class _Linter:
                 fix += ", or make that the default element namespace"
         self.say("PL103", subject, first.offset, message, fix=fix, replacement=replacement)
 
-    def check_whole(self, subject: _Subject, compiled: CompiledQuery) -> None:
+    def check_whole(
+        self, subject: _Subject, alternatives: Alternatives, compiled: CompiledQuery
+    ) -> None:
         """What the query says as a whole."""
-        patterns = [Pattern(path) for path in compiled.alternatives]
-        if not any(pattern.can_match for pattern in patterns) and not subject.is_hopeless:
+        if not alternatives.can_match and not subject.is_hopeless:
             subject.is_hopeless = True
             self.say("PL201", subject, 0, "conditions of the query exclude each other")
-        if compiled.expression is None and any(
-            pattern_covers(each, self.every) for each in patterns
-        ):
+        if alternatives.covers(self.every):
             subject.is_trivial = True
             self.say("PL203", subject, 0, "every message satisfies this query")
         if compiled.cost is CostClass.SCAN:
@@ -241,7 +239,7 @@ class _Linter:
         """Says which queries are equal to, or covered by, others."""
         groups: dict[str, list[_Subject]] = {}
         for subject in subjects:
-            if subject.compiled is not None:
+            if subject.alternatives is not None:
                 groups.setdefault(subject.key, []).append(subject)
         for first, *others in groups.values():
             for other in others:
@@ -249,7 +247,7 @@ class _Linter:
         firsts = [group[0] for group in groups.values()]
         distinct = [each for each in firsts if not each.is_hopeless and not each.is_trivial]
         found = coverings(
-            [_alternatives(subject) for subject in distinct],
+            [each.alternatives for each in distinct if each.alternatives is not None],
             comparisons_max=comparisons_max,
             candidates_max=min(CANDIDATES_MAX, max(1, comparisons_max)),
         )
@@ -279,12 +277,6 @@ def _named(subject: _Subject) -> str:
     text = subject.query.text.strip()
     shown = text if len(text) <= 60 else text[:59] + "…"
     return f"query {subject.query.id} `{shown}`"
-
-
-def _alternatives(subject: _Subject) -> Alternatives:
-    compiled = subject.compiled
-    assert compiled is not None
-    return Alternatives(compiled.alternatives, compiled.expression is None)
 
 
 def _replacement(text: str, issues: Sequence[PathIssue]) -> Replacement | None:

@@ -22,6 +22,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from pathcast.query.containment import Pattern, pattern_covers
@@ -48,12 +49,15 @@ COMPARISONS_MAX: Final = 300_000
 CANDIDATES_MAX: Final = 3_000
 """Queries that one query is compared with; leaves something of the bound to the others."""
 
-_Token: TypeAlias = tuple[str, str | float, str]
+Token: TypeAlias = tuple[str, str | float, str]
+"""A name or constant: what it is, and two words for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Alternatives:
     """A query as what `coverings` compares: satisfied if one of some paths is.
+
+    What comparing needs is made once, when it is first asked for.
 
     Attributes:
         paths: The paths; one or more.
@@ -63,6 +67,44 @@ class Alternatives:
 
     paths: tuple[NormalQuery, ...]
     is_exact: bool = True
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The paths, made ready to be compared."""
+        return tuple(Pattern(path) for path in self.paths)
+
+    @property
+    def can_match(self) -> bool:
+        """False if the conditions of every path exclude each other."""
+        return any(pattern.can_match for pattern in self.patterns)
+
+    @cached_property
+    def wanted(self) -> tuple[frozenset[Token], ...]:
+        """For each path, the names and constants that a query covered by it must have."""
+        return tuple(frozenset(_wanted(path)) for path in self.paths)
+
+    @cached_property
+    def offered(self) -> tuple[frozenset[Token], ...]:
+        """For each path, the names and constants that it has."""
+        return tuple(frozenset(_offered(path)) for path in self.paths)
+
+    def may_cover(self, special: Alternatives) -> bool:
+        """Whether names and constants leave it open that another query is covered."""
+        return all(any(wanted <= offered for wanted in self.wanted) for offered in special.offered)
+
+    def covers(self, special: Alternatives) -> bool:
+        """Whether every message that satisfies another query satisfies this one; sound.
+
+        Example:
+            >>> from pathcast.query import normalise
+            >>> a, b, c = (normalise(text) for text in ("//a", "//b", "/x/b"))
+            >>> Alternatives((a, b)).covers(Alternatives((c,)))
+            True
+        """
+        return self.is_exact and all(
+            any(pattern_covers(mine, theirs) for mine in self.patterns)
+            for theirs in special.patterns
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,59 +141,15 @@ def coverings(
 
     Cost: about 30 µs a comparison; for 10,000 mixed queries some seconds.
     """
-    return _Search([_Entry.of(query) for query in queries], candidates_max).run(comparisons_max)
-
-
-def query_covers(general: Alternatives, special: Alternatives) -> bool:
-    """Whether every message that satisfies one query satisfies the other; sound.
-
-    Example:
-        >>> from pathcast.query import normalise
-        >>> a, b, c = (normalise(text) for text in ("//a", "//b", "/x/b"))
-        >>> query_covers(Alternatives((a, b)), Alternatives((c,)))
-        True
-    """
-    return _Entry.of(general).covers(_Entry.of(special))
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    patterns: tuple[Pattern, ...]
-    is_exact: bool
-    wanted: tuple[frozenset[_Token], ...]
-    offered: tuple[frozenset[_Token], ...]
-
-    @staticmethod
-    def of(query: Alternatives) -> _Entry:
-        return _Entry(
-            tuple(Pattern(path) for path in query.paths),
-            query.is_exact,
-            tuple(frozenset(_wanted(path)) for path in query.paths),
-            tuple(frozenset(_offered(path)) for path in query.paths),
-        )
-
-    @property
-    def can_match(self) -> bool:
-        return any(pattern.can_match for pattern in self.patterns)
-
-    def may_cover(self, special: _Entry) -> bool:
-        """Whether names and constants leave it open."""
-        return all(any(wanted <= offered for wanted in self.wanted) for offered in special.offered)
-
-    def covers(self, special: _Entry) -> bool:
-        """Every path of the other is covered by one of these."""
-        return self.is_exact and all(
-            any(pattern_covers(mine, theirs) for mine in self.patterns)
-            for theirs in special.patterns
-        )
+    return _Search(queries, candidates_max).run(comparisons_max)
 
 
 class _Search:
-    def __init__(self, entries: Sequence[_Entry], candidates_max: int) -> None:
+    def __init__(self, entries: Sequence[Alternatives], candidates_max: int) -> None:
         self.entries = entries
         self.candidates_max = candidates_max
         asked = Counter(token for entry in entries for tokens in entry.wanted for token in tokens)
-        self.filed: dict[_Token | None, list[int]] = {}
+        self.filed: dict[Token | None, list[int]] = {}
         # The query that asks for the least is the likeliest to cover.
         by_size = sorted(
             range(len(entries)), key=lambda at: sum(len(tokens) for tokens in entries[at].wanted)
@@ -182,9 +180,9 @@ class _Search:
                 left_out += max(0, sum(len(drawer) for drawer in drawers) - 1 - made)
         return Coverings(covered_by, comparisons, left_out)
 
-    def drawers(self, special: _Entry) -> list[list[int]]:
+    def drawers(self, special: Alternatives) -> list[list[int]]:
         """Where what might cover a query is filed."""
-        keys: list[_Token | None] = [None, *sorted(special.offered[0], key=repr)]
+        keys: list[Token | None] = [None, *sorted(special.offered[0], key=repr)]
         return [self.filed[key] for key in keys if key in self.filed]
 
     def cover_of(
@@ -207,7 +205,7 @@ class _Search:
         return None, made
 
 
-def _wanted(query: NormalQuery) -> Iterator[_Token]:
+def _wanted(query: NormalQuery) -> Iterator[Token]:
     """What a query that is covered must offer."""
     for step in _steps(query.steps):
         yield from _name_tokens("element", step.test)
@@ -218,7 +216,7 @@ def _wanted(query: NormalQuery) -> Iterator[_Token]:
                 yield ("=", compare.constant, "")
 
 
-def _offered(query: NormalQuery) -> Iterator[_Token]:
+def _offered(query: NormalQuery) -> Iterator[Token]:
     """What may be asked of a query that covers."""
     for step in _steps(query.steps):
         yield from _offered_names("element", step.test)
@@ -239,7 +237,7 @@ _PINNING: Final = (Operator.EQ, Operator.LE, Operator.GE)
 """What can say that a value is a constant; two orders can, together."""
 
 
-def _name_tokens(kind: str, test: NameTest) -> Iterator[_Token]:
+def _name_tokens(kind: str, test: NameTest) -> Iterator[Token]:
     match test:
         case Name(uri, local):
             yield (kind, uri, local)
@@ -249,7 +247,7 @@ def _name_tokens(kind: str, test: NameTest) -> Iterator[_Token]:
             yield (kind + " named", local, "")
 
 
-def _offered_names(kind: str, test: NameTest) -> Iterator[_Token]:
+def _offered_names(kind: str, test: NameTest) -> Iterator[Token]:
     yield from _name_tokens(kind, test)
     if isinstance(test, Name):
         yield (kind + " in", test.uri, "")
