@@ -6,7 +6,7 @@
 //! makes the root element the context node; `plain` keeps of messages only what is needed.
 
 use pathcast_core::door::{Door, Limits, Parsed};
-use pathcast_core::xpath::{Expression, NodeRef, Scratch, Value};
+use pathcast_core::xpath::{Expression, NodeRef, Scratch, Session, Value};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
 
@@ -36,13 +36,8 @@ fn main() -> Result<(), Failure> {
             let needs_full = expression.needs_full_tree() || !is_plain;
             let door = if needs_full { &mut full } else { &mut plain };
             let parsed = door.parse(message.as_bytes(), None)?;
-            let value = expression.evaluate_at(
-                context,
-                parsed.message,
-                parsed.names,
-                &mut scratch,
-                steps_max,
-            );
+            let mut session = Session::new(parsed.message, parsed.names, &mut scratch);
+            let value = session.evaluate_at(context, &expression, steps_max);
             answers.push(match value {
                 Ok(value) => written(&parsed, value),
                 Err(error) => json!({ "error": error.to_string() }),

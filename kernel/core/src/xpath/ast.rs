@@ -248,6 +248,8 @@ pub(super) struct Arena {
     pub text: String,
     /// Number of slots for kept values.
     pub slots: u32,
+    /// Number of node tests.
+    pub tests: u32,
 }
 
 impl Arena {

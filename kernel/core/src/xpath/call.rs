@@ -1,6 +1,6 @@
 //! The core functions (XPath 1.0, 4).
 
-use super::ast::{ExprId, List};
+use super::ast::{ExprId, Kind, List};
 use super::budget::Within;
 use super::document::{Main, Node, Sort, XML_URI};
 use super::evaluate::{Context, Evaluator, Text};
@@ -9,10 +9,8 @@ use super::number_text::round;
 use super::strings;
 use crate::names::{NameId, hash_name};
 use crate::tree::MarkupKind;
-use hashbrown::HashSet;
 use memchr::memmem;
 use std::borrow::Cow;
-use std::hash::RandomState;
 
 impl<'a> Evaluator<'a> {
     fn argument(&self, list: List, index: usize) -> Option<ExprId> {
@@ -233,58 +231,38 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `id()`: the elements whose ids are among the words of the argument; of a node-set, of the
-    /// string-values of all its nodes. An attribute is an id if it is `xml:id` or the document
-    /// type declaration says so; if two elements have one id, the first counts.
+    /// string-values of all its nodes.
     pub fn call_id(&mut self, list: List, context: Context) -> Within<Vec<Node>> {
         self.budget.charge(1)?;
         let mut found = self.take_list();
         let Some(id) = self.argument(list, 0) else { return Ok(found) };
-        let mut wanted: HashSet<Vec<u8>, RandomState> = HashSet::default();
-        let mut add = |text: &[u8]| {
-            let words = text.split(|&byte| strings::is_blank(byte));
-            wanted.extend(words.filter(|word| !word.is_empty()).map(<[u8]>::to_vec));
-        };
-        if self.arena.kind(id) == super::ast::Kind::Nodes {
+        if self.arena.kind(id) == Kind::Nodes {
             let nodes = self.nodes(id, context)?;
             for &node in &nodes {
                 self.budget.charge(1)?;
-                add(&self.string_value(node)?);
+                let text = self.string_value(node)?;
+                self.add_elements_with_ids(&text, &mut found)?;
             }
             self.give_list(nodes);
         } else {
             let text = self.string(id, context)?;
             self.budget.charge_text(text.len())?;
-            add(&text);
+            self.add_elements_with_ids(&text, &mut found)?;
         }
-        self.find_ids(wanted, &mut found)?;
+        found.sort_unstable();
+        found.dedup();
         Ok(found)
     }
 
-    fn find_ids(
-        &mut self,
-        mut wanted: HashSet<Vec<u8>, RandomState>,
-        found: &mut Vec<Node>,
-    ) -> Within<()> {
+    fn add_elements_with_ids(&mut self, text: &[u8], found: &mut Vec<Node>) -> Within<()> {
         let document = self.document;
-        let tree = document.tree;
-        let xml_id = self.xml_name("id");
-        if wanted.is_empty() || xml_id.is_none() && tree.id_attribute.is_empty() {
-            return Ok(());
-        }
-        let mut declared = tree.id_attribute.iter().copied().peekable();
-        for element in 0..tree.len() as u32 {
-            for attribute in document.attributes(element) {
-                self.budget.charge(1)?;
-                let is_declared = declared.next_if_eq(&attribute).is_some();
-                let is_id = is_declared || Some(tree.attribute_name[attribute as usize]) == xml_id;
-                let value = document.bytes(tree.attribute_value[attribute as usize]);
-                if is_id && wanted.remove(value) {
-                    found.push(Node::at(document.element_position(element)));
-                }
+        let words = text.split(|&byte| strings::is_blank(byte)).filter(|word| !word.is_empty());
+        for word in words {
+            self.budget.charge(1)?;
+            if let Some(element) = self.state.ids.element(&document, word) {
+                found.push(Node::at(document.element_position(element)));
             }
         }
-        // One element may have been found by two ids.
-        found.dedup();
         Ok(())
     }
 }

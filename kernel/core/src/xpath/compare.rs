@@ -1,6 +1,6 @@
 //! Comparisons (XPath 1.0, 3.4).
 
-use super::ast::{Comparison, ExprId, Kind};
+use super::ast::{Comparison, ExprId, Kind, Memo};
 use super::budget::Within;
 use super::document::Node;
 use super::evaluate::{Context, Evaluator, Text};
@@ -54,6 +54,14 @@ impl<'a> Evaluator<'a> {
         context: Context,
     ) -> Within<bool> {
         let is_equality = matches!(comparison, Comparison::Eq | Comparison::Ne);
+        if kind == Kind::String
+            && comparison == Comparison::Eq
+            && let Some(slot) = self.slot_of_constant(set)
+        {
+            let text = self.string(value, context)?;
+            self.keep_values(slot, set, context)?;
+            return self.is_among(slot, &text);
+        }
         if kind == Kind::Boolean {
             let left = f64::from(u8::from(self.boolean(set, context)?));
             let right = f64::from(u8::from(self.boolean(value, context)?));
@@ -88,6 +96,17 @@ impl<'a> Evaluator<'a> {
         right: ExprId,
         context: Context,
     ) -> Within<bool> {
+        if comparison == Comparison::Eq {
+            for (constant, other) in [(left, right), (right, left)] {
+                if let Some(slot) = self.slot_of_constant(constant) {
+                    self.keep_values(slot, constant, context)?;
+                    return self.search(other, context, &mut |evaluator, node| {
+                        let text = evaluator.string_value(node)?;
+                        evaluator.is_among(slot, &text)
+                    });
+                }
+            }
+        }
         let lefts = self.nodes(left, context)?;
         if lefts.is_empty() {
             self.give_list(lefts);
@@ -113,6 +132,36 @@ impl<'a> Evaluator<'a> {
         self.give_list(lefts);
         self.give_list(rights);
         Ok(answer)
+    }
+
+    /// The slot of a node-set that is the same in every context: its values are kept as a set, so
+    /// that a join takes as many steps as it has nodes, not as it has pairs.
+    fn slot_of_constant(&self, id: ExprId) -> Option<u32> {
+        match self.arena.facts[id as usize].memo {
+            Memo::Once(slot) => Some(slot),
+            Memo::No | Memo::PerNode(_) => None,
+        }
+    }
+
+    fn keep_values(&mut self, slot: u32, id: ExprId, context: Context) -> Within<()> {
+        if self.state.store.values(slot).is_some() {
+            return Ok(());
+        }
+        let nodes = self.nodes(id, context)?;
+        let mut values = HashSet::default();
+        for &node in &nodes {
+            self.budget.charge(1)?;
+            values.insert(self.string_value(node)?.into_owned());
+        }
+        self.give_list(nodes);
+        self.state.store.keep_values(slot, values);
+        Ok(())
+    }
+
+    fn is_among(&mut self, slot: u32, text: &[u8]) -> Within<bool> {
+        self.budget.charge(1)?;
+        self.budget.charge_text(text.len())?;
+        Ok(self.state.store.values(slot).is_some_and(|values| values.contains(text)))
     }
 
     fn has_equal(&mut self, lefts: &[Node], rights: &[Node]) -> Within<bool> {

@@ -131,7 +131,7 @@ impl Positions {
 }
 
 /// A message with its positions.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Document<'a> {
     pub message: Message<'a>,
     pub tree: &'a MessageTree,

@@ -7,6 +7,7 @@ use super::ast::{Arena, Arithmetic, Expr, ExprId, Kind, Memo};
 use super::axes::Marks;
 use super::budget::{Budget, Within};
 use super::document::{Document, Node};
+use super::ids::Ids;
 use super::memo::{Place, Store};
 use super::number_text::number_text;
 use crate::conditions::number;
@@ -35,6 +36,7 @@ impl Context {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub store: Store,
+    pub ids: Ids,
     /// Number of the name of each test in the message's table.
     pub known: Vec<Option<NameId>>,
     pub node_lists: Vec<Vec<Node>>,

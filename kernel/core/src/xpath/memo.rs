@@ -2,7 +2,9 @@
 
 use super::document::Node;
 use hashbrown::HashMap;
+use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
+use std::hash::RandomState;
 use std::ops::Range;
 
 /// Positions up to which truth values are kept in arrays.
@@ -35,6 +37,8 @@ pub(super) struct Store {
     others: HashMap<Place, Kept, FxBuildHasher>,
     text: Vec<u8>,
     nodes: Vec<Node>,
+    /// Per slot of a node-set: its string-values. They come from messages, so the hash is seeded.
+    values: HashMap<u32, HashSet<Vec<u8>, RandomState>, FxBuildHasher>,
 }
 
 impl Store {
@@ -58,6 +62,16 @@ impl Store {
         }
         self.text.clear();
         self.nodes.clear();
+        self.values.clear();
+    }
+
+    /// The string-values of the node-set of a slot, if they are kept.
+    pub fn values(&self, slot: u32) -> Option<&HashSet<Vec<u8>, RandomState>> {
+        self.values.get(&slot)
+    }
+
+    pub fn keep_values(&mut self, slot: u32, values: HashSet<Vec<u8>, RandomState>) {
+        self.values.insert(slot, values);
     }
 
     fn is_dense(&self, place: Place) -> bool {

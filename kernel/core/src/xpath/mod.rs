@@ -38,6 +38,7 @@ mod compare;
 mod document;
 mod evaluate;
 mod functions;
+mod ids;
 mod memo;
 mod node_test;
 mod number_text;
@@ -62,6 +63,7 @@ use evaluate::{Context, Evaluator, State};
 pub struct Expression {
     arena: Arena,
     root: ExprId,
+    needs_full_tree: bool,
 }
 
 /// What evaluations work with; keeps its memory from message to message.
@@ -116,13 +118,14 @@ impl Expression {
     /// `*:local`). Abbreviations and precedence are understood too.
     pub fn parse(text: &str) -> Result<Expression, ParseError> {
         let (arena, root) = parse::parse(text)?;
-        Ok(Expression { arena, root })
+        let needs_full_tree = analyse::needs_full_tree(&arena);
+        Ok(Expression { arena, root, needs_full_tree })
     }
 
     /// Whether the message must have been parsed with [`crate::door::Door::keep_full_tree`]:
     /// comments and instructions, prefixes, namespace nodes or declared ids can matter.
     pub fn needs_full_tree(&self) -> bool {
-        analyse::needs_full_tree(&self.arena)
+        self.needs_full_tree
     }
 
     /// The same question under the name of its most common reason.
@@ -142,9 +145,7 @@ impl Expression {
         scratch: &mut Scratch,
         steps_max: u64,
     ) -> Result<bool, OverBudget> {
-        self.run(message, names, scratch, steps_max, |evaluator| {
-            evaluator.boolean(self.root, Context::of(Node::ROOT))
-        })
+        Session::new(message, names, scratch).holds(self, steps_max)
     }
 
     /// The value of the expression with the document node as context node; otherwise as
@@ -156,30 +157,69 @@ impl Expression {
         scratch: &mut Scratch,
         steps_max: u64,
     ) -> Result<Value, OverBudget> {
-        self.evaluate_at(None, message, names, scratch, steps_max)
+        Session::new(message, names, scratch).evaluate_at(None, self, steps_max)
+    }
+}
+
+/// Evaluations over one message, which is prepared for them once.
+///
+/// ```
+/// use pathcast_core::door::{Door, Limits};
+/// use pathcast_core::xpath::{Expression, Scratch, Session};
+///
+/// let mut door = Door::new(Limits::default());
+/// let parsed = door.parse(b"<a><b/></a>", None)?;
+/// let mut scratch = Scratch::default();
+/// let mut session = Session::new(parsed.message, parsed.names, &mut scratch);
+/// assert!(session.holds(&Expression::parse("//b[not(c)]")?, 1_000)?);
+/// assert!(!session.holds(&Expression::parse("//b/preceding-sibling::c")?, 1_000)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Session<'s> {
+    document: Document<'s>,
+    state: &'s mut State,
+    steps_taken: &'s mut u64,
+}
+
+impl<'s> Session<'s> {
+    /// Prepares a message. Cost: one pass over its nodes.
+    pub fn new(message: Message<'s>, names: &'s NameTable, scratch: &'s mut Scratch) -> Self {
+        let Scratch { positions, state, steps_taken } = scratch;
+        positions.number(message.tree);
+        state.ids.begin();
+        let document = Document::new(message, names, positions);
+        Session { document, state, steps_taken }
     }
 
-    /// As [`Expression::evaluate`], with an element as context node; none is the document node.
+    /// As [`Expression::holds`].
+    pub fn holds(&mut self, expression: &Expression, steps_max: u64) -> Result<bool, OverBudget> {
+        self.run(expression, steps_max, |evaluator| {
+            evaluator.boolean(expression.root, Context::of(Node::ROOT))
+        })
+    }
+
+    /// The value of an expression with an element as context node; none is the document node.
+    /// Otherwise as [`Expression::holds`].
     pub fn evaluate_at(
-        &self,
+        &mut self,
         element: Option<u32>,
-        message: Message<'_>,
-        names: &NameTable,
-        scratch: &mut Scratch,
+        expression: &Expression,
         steps_max: u64,
     ) -> Result<Value, OverBudget> {
-        self.run(message, names, scratch, steps_max, |evaluator| {
+        let root = expression.root;
+        self.run(expression, steps_max, |evaluator| {
             let at = |element| Node::at(evaluator.document.element_position(element));
             let context = Context::of(element.map_or(Node::ROOT, at));
-            Ok(match self.arena.kind(self.root) {
-                Kind::Boolean => Value::Boolean(evaluator.boolean(self.root, context)?),
-                Kind::Number => Value::Number(evaluator.number(self.root, context)?),
+            Ok(match expression.arena.kind(root) {
+                Kind::Boolean => Value::Boolean(evaluator.boolean(root, context)?),
+                Kind::Number => Value::Number(evaluator.number(root, context)?),
                 Kind::String => {
-                    let text = evaluator.string(self.root, context)?;
+                    let text = evaluator.string(root, context)?;
                     Value::String(String::from_utf8_lossy(&text).into_owned())
                 }
                 Kind::Nodes => {
-                    let nodes = evaluator.nodes(self.root, context)?;
+                    let nodes = evaluator.nodes(root, context)?;
                     let document = evaluator.document;
                     Value::Nodes(nodes.iter().map(|&node| node_ref(&document, node)).collect())
                 }
@@ -187,39 +227,36 @@ impl Expression {
         })
     }
 
+    /// Steps that the last evaluation has taken.
+    pub fn steps_taken(&self) -> u64 {
+        *self.steps_taken
+    }
+
     fn run<T>(
-        &self,
-        message: Message<'_>,
-        names: &NameTable,
-        scratch: &mut Scratch,
+        &mut self,
+        expression: &Expression,
         steps_max: u64,
         ask: impl FnOnce(&mut Evaluator<'_>) -> Within<T>,
     ) -> Result<T, OverBudget> {
+        let Session { document, state, steps_taken } = self;
+        let arena = &expression.arena;
         assert!(
-            message.tree.is_full || !self.needs_full_tree(),
+            document.tree.is_full || !expression.needs_full_tree,
             "this expression needs a full tree"
         );
-        let Scratch { positions, state, steps_taken } = scratch;
-        positions.number(message.tree);
-        let document = Document::new(message, names, positions);
-        state.store.begin(self.arena.slots, document.len());
+        state.store.begin(arena.slots, document.len());
         state.known.clear();
-        for step in &self.arena.steps {
-            let known = match step.test {
-                NodeTest::Name { uri, local, hash } => {
-                    let (uri, local) = (self.arena.text(uri), self.arena.text(local));
-                    names.find(hash, uri.as_bytes(), local.as_bytes())
-                }
-                _ => None,
-            };
-            let number = step.test_number as usize;
-            state.known.resize(state.known.len().max(number + 1), None);
-            state.known[number] = known;
+        state.known.resize(arena.tests as usize, None);
+        for step in &arena.steps {
+            if let NodeTest::Name { uri, local, hash } = step.test {
+                let (uri, local) = (arena.text(uri).as_bytes(), arena.text(local).as_bytes());
+                state.known[step.test_number as usize] = document.names.find(hash, uri, local);
+            }
         }
         let budget = Budget::new(steps_max);
-        let mut evaluator = Evaluator { document, arena: &self.arena, state, budget };
+        let mut evaluator = Evaluator { document: *document, arena, state, budget };
         let answer = ask(&mut evaluator);
-        *steps_taken = evaluator.budget.taken();
+        **steps_taken = evaluator.budget.taken();
         answer
     }
 }

@@ -22,8 +22,7 @@ const BRACKETS_MAX: u32 = 128;
 /// Parses a text into an arena; gives the root.
 pub(super) fn parse(text: &str) -> Parsed<(Arena, ExprId)> {
     let tokens = Tokens::new(text);
-    let mut parser =
-        Parser { tokens, arena: Arena::default(), parentheses: 0, brackets: 0, tests: 0 };
+    let mut parser = Parser { tokens, arena: Arena::default(), parentheses: 0, brackets: 0 };
     if text.len() > u32::MAX as usize / 2 {
         return Err(parser.tokens.error("the text is too long"));
     }
@@ -41,7 +40,6 @@ struct Parser<'t> {
     arena: Arena,
     parentheses: u32,
     brackets: u32,
-    tests: u32,
 }
 
 /// Operators.
@@ -201,8 +199,8 @@ impl<'t> Parser<'t> {
     }
 
     fn bare_step(&mut self, axis: Axis, test: NodeTest) -> Step {
-        let test_number = self.tests;
-        self.tests += 1;
+        let test_number = self.arena.tests;
+        self.arena.tests += 1;
         let predicates = List::default();
         Step { axis, test, test_number, predicates, is_positional: false, nth: None }
     }

@@ -3,7 +3,7 @@
 //! A step goes from a set to a set where positions do not count; where they do, from each of its
 //! nodes. Where only the truth of a node-set is asked for, its last step ends at the first node.
 
-use super::ast::{Axis, Expr, ExprId, List, Start, Step};
+use super::ast::{Axis, Expr, ExprId, List, NodeTest, Start, Step};
 use super::axes::{SetWalk, Walk};
 use super::budget::Within;
 use super::document::Node;
@@ -220,6 +220,17 @@ impl<'a> Evaluator<'a> {
         self.search_list(nodes, ask)
     }
 
+    /// One step from one node, without a list.
+    fn search_from_one(&mut self, node: Node, step: &'a Step, ask: Ask<'_, 'a>) -> Within<bool> {
+        let is_itself =
+            step.axis == Axis::Itself && step.test == NodeTest::Node && step.predicates.is_empty();
+        if is_itself {
+            self.budget.charge(1)?;
+            return ask(self, node);
+        }
+        self.search_step(&[node], step, ask)
+    }
+
     fn search_list(&mut self, nodes: Vec<Node>, ask: Ask<'_, 'a>) -> Within<bool> {
         let mut is_found = false;
         for &node in &nodes {
@@ -239,6 +250,11 @@ impl<'a> Evaluator<'a> {
         context: Context,
         ask: Ask<'_, 'a>,
     ) -> Within<bool> {
+        if let (Some(node), [step]) = (single_start(start, context), steps)
+            && !step.is_positional
+        {
+            return self.search_from_one(node, step, ask);
+        }
         let set = self.start(start, context)?;
         let Some((last, before)) = steps.split_last() else {
             return self.search_list(set, ask);
@@ -262,19 +278,12 @@ impl<'a> Evaluator<'a> {
             && let Some((last, before)) = self.arena.steps(steps).split_last()
             && !last.is_positional
         {
+            if let (Some(node), []) = (single_start(start, context), before) {
+                return self.first_of_step(&[node], last);
+            }
             let set = self.start(start, context)?;
             let set = self.steps(set, before)?;
-            let is_forward = !matches!(
-                last.axis,
-                Axis::Ancestor | Axis::AncestorOrSelf | Axis::Preceding | Axis::PrecedingSibling
-            );
-            // From one node, the axis has the order of the document; from several, it may not.
-            let is_enough = is_forward && set.len() == 1;
-            let mut first: Option<Node> = None;
-            self.search_step(&set, last, &mut |_, node| {
-                first = Some(first.map_or(node, |first| first.min(node)));
-                Ok(is_enough)
-            })?;
+            let first = self.first_of_step(&set, last)?;
             self.give_list(set);
             return Ok(first);
         }
@@ -282,6 +291,32 @@ impl<'a> Evaluator<'a> {
         let first = nodes.first().copied();
         self.give_list(nodes);
         Ok(first)
+    }
+}
+
+impl<'a> Evaluator<'a> {
+    fn first_of_step(&mut self, set: &[Node], step: &'a Step) -> Within<Option<Node>> {
+        let is_forward = !matches!(
+            step.axis,
+            Axis::Ancestor | Axis::AncestorOrSelf | Axis::Preceding | Axis::PrecedingSibling
+        );
+        // From one node, the axis has the order of the document; from several, it may not.
+        let is_enough = is_forward && set.len() == 1;
+        let mut first: Option<Node> = None;
+        self.search_step(set, step, &mut |_, node| {
+            first = Some(first.map_or(node, |first| first.min(node)));
+            Ok(is_enough)
+        })?;
+        Ok(first)
+    }
+}
+
+/// The node that a path begins at, if it begins at one.
+fn single_start(start: Start, context: Context) -> Option<Node> {
+    match start {
+        Start::Context => Some(context.node),
+        Start::Root => Some(Node::ROOT),
+        Start::Filter { .. } => None,
     }
 }
 
