@@ -66,10 +66,14 @@ class PathNode:
         symbol: Name of the element.
         distance: Levels from the node before, at least so many after a `//`.
         next_node: The node to be evaluated next (NextPathNodeSet).
+        instance: The copy of a node right after `//`: as it is expected at every level inside the
+            element that promotes it, it needs no level of its own, and is "simply added to the
+            candidate list multiple times" (4.5.2). None for other nodes.
     """
 
     __slots__ = (
         "distance",
+        "instance",
         "level",
         "next_node",
         "position",
@@ -86,8 +90,11 @@ class PathNode:
         self.symbol = symbol
         self.distance = distance
         self.next_node: PathNode | None = None
+        self.instance: Candidate | None = None
         if not is_exact:
             self.relative_position = self.level = UNRESTRICTED
+            if distance == 1:
+                self.instance = Candidate(self, UNRESTRICTED, 0)
         elif position == 1:
             self.relative_position, self.level = 0, distance
         else:
@@ -222,14 +229,12 @@ class _Run:
         self.open_elements.append(symbols)
         level = len(self.open_elements)
         promoted: list[IndexEntry] = []
-        for symbol in symbols:
-            entry = self._index.get(symbol)
-            if entry is None:
-                continue
-            candidates = entry.candidates
-            # Copies that this element promotes are for elements inside it.
-            for at in range(len(candidates)):
-                candidate = candidates[at]
+        lists = [
+            entry.candidates for symbol in symbols if (entry := self._index.get(symbol)) is not None
+        ]
+        # Copies that this element promotes, into any of the lists, are for elements inside it.
+        for candidates, length in [(one, len(one)) for one in lists]:
+            for candidate in candidates[:length]:
                 if candidate.level == level or (
                     candidate.level == UNRESTRICTED and level >= candidate.least_level
                 ):
@@ -253,10 +258,13 @@ class _Run:
         if following is None:
             self.satisfied.add(node.query)
             return
-        least = level + following.distance
-        expected = UNRESTRICTED if following.relative_position == UNRESTRICTED else least
+        copy = following.instance
+        if copy is None:
+            least = level + following.distance
+            expected = UNRESTRICTED if following.relative_position == UNRESTRICTED else least
+            copy = Candidate(following, expected, least)
         entry = self._index[following.symbol]
-        entry.candidates.append(Candidate(following, expected, least))
+        entry.candidates.append(copy)
         promoted.append(entry)
 
 
