@@ -13,6 +13,8 @@ STAMPS := $(VENV)/.stamps
 PYTEST ?=
 DEMO   ?=
 BENCH  ?=
+# Seconds for each fuzz entry of a nightly run.
+FUZZ   ?= 60
 
 PYTHON_CODE := $(wildcard conftest.py src tests benchmarks examples tools)
 KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
@@ -58,6 +60,8 @@ bench: $(STAMPS)/python kernel-required ## measure the engine, the short set; ra
 nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz and fault runs (PATHCAST_NIGHTLY=examples for longer)
 	@echo "==> cargo test, ignored (long) tests included"
 	@$(CARGO) test --quiet --release --locked -p pathcast-core -- --include-ignored
+	@echo "==> fuzz entries on mutated seeds"
+	@PATHCAST_FUZZ_SECONDS=$(FUZZ) $(CARGO) test --quiet --release --locked -p pathcast-core --test fuzz
 	@echo "==> pytest -m nightly"
 	@$(BIN)/pytest -m nightly $(PYTEST)
 

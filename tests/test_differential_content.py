@@ -5,7 +5,7 @@ look-up finds the wrong constants, a nested path is taken for another one or for
 anchor, or answers depend on what was registered, removed or matched before.
 
 PATHCAST_CONTENT=<cases> makes every test of this module longer (default 12 cases; 500 take some
-minutes); `make nightly` sets it through PATHCAST_NIGHTLY.
+minutes); `make nightly` runs the random families at length, as PATHCAST_NIGHTLY says.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pathcast.testing.content import (
 )
 
 CASES = int(os.environ.get("PATHCAST_CONTENT", "12"))
-NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 20
+NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 100
 
 SHAPES = {
     "values": FamilyShape(nesting_max=0, has_positions=False),
@@ -158,7 +158,7 @@ def test_oracle_agrees_with_lxml(shape: str) -> None:
 @engines
 @shapes
 def test_families_of_queries_at_length(engine: EngineName, shape: str) -> None:
-    for seed in range(10_000, 10_000 + NIGHTLY_CASES // (20 if engine == "reference" else 1)):
+    for seed in range(10_000, 10_000 + NIGHTLY_CASES // (10 if engine == "reference" else 1)):
         content = Content.random(shape, seed)
         content.check(content.index(engine).freeze().matcher(threads=1))
 
