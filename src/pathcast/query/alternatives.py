@@ -19,6 +19,7 @@ from typing import Final
 
 from pathcast.query.canonical import canonical_text
 from pathcast.query.conditions import simplified, stage
+from pathcast.query.containment import covers
 from pathcast.query.generalising import generalised
 from pathcast.query.normal import (
     AnyName,
@@ -38,6 +39,9 @@ from pathcast.query.values import COMPARISONS
 
 ANY_MESSAGE: Final = (Step(Axis.CHILD, AnyName()),)
 """The path of any message: `/*`."""
+
+COVERED_MAX: Final = 64
+"""Paths up to which those that others cover are looked for; each pair is compared."""
 
 NO_MESSAGE: Final = (Step(Axis.CHILD, AnyName(), (stage((Position(Operator.EQ, 2.0),), ()),)),)
 """A path of no message: `/*[position()=2]`."""
@@ -139,7 +143,14 @@ def _strongest(nested: Sequence[NestedCondition]) -> tuple[Step, ...]:
 
 
 def _distinct(paths: Iterable[tuple[Step, ...]]) -> list[NormalQuery]:
+    """The paths in order, without those that hold only where another does."""
     by_text = {canonical_text(query): query for query in map(NormalQuery, paths)}
     if canonical_text(NormalQuery(ANY_MESSAGE)) in by_text:
         return [NormalQuery(ANY_MESSAGE)]
-    return [by_text[text] for text in sorted(by_text)]
+    left = [by_text[text] for text in sorted(by_text) if by_text[text].steps != NO_MESSAGE]
+    if len(left) > COVERED_MAX:
+        return left
+    for query in list(left):
+        if any(other is not query and covers(other, query) for other in left):
+            left.remove(query)
+    return left

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.alternatives import ANY_MESSAGE, alternatives_of
+from pathcast.query.alternatives import ANY_MESSAGE, NO_MESSAGE, alternatives_of
 from pathcast.query.canonical import canonical_text
 from pathcast.query.conditions import depth, simplified
 from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text
@@ -100,7 +100,9 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
     weakener = Weakener()
     spines = weakener.true(resolved, (DOCUMENT,), counts=False)
     alternatives, is_all = alternatives_of(spines)
-    losses = weakener.losses if spines else []
+    # Where no path can be found, there is nothing to evaluate.
+    is_never = [path.steps for path in alternatives] == [NO_MESSAGE]
+    losses = [] if is_never else weakener.losses
     if not is_all:
         losses.append(Loss("asks for several paths together, which are too many ways", 0))
     if not losses:

@@ -131,7 +131,24 @@ class StringConditions(Walker):
                 return self.string(argument, _longest_word(wanted), spine)
             case "translate":
                 return self.string(argument, SOMETHING, spine)
+            case "concat":
+                return self.joint(expr, wanted, spine)
         return [spine]
+
+    def joint(self, expr: FunctionCall, wanted: Wanted, spine: Spine) -> list[Spine]:
+        """Asks for what a concatenation shows of its one part that is not constant.
+
+        Characters that no constant part has come from that part, and next to one another.
+        """
+        values = [constant_of(argument) for argument in expr.arguments]
+        others = [a for a, value in zip(expr.arguments, values, strict=True) if value is None]
+        known = {c for value in values if value is not None for c in string_of(value)}
+        unknown = "".join(" " if c in known else c for c in wanted.text)
+        runs = unknown.split(" ")
+        longest = max(runs, key=len)
+        if len(others) != 1 or not longest:
+            return [spine]
+        return self.string(others[0], Wanted(StringTest.HAS, longest), spine)
 
     def substring(self, expr: FunctionCall, wanted: Wanted, spine: Spine) -> list[Spine]:
         """Asks for what a substring shows of the string it is taken from."""

@@ -62,6 +62,10 @@ from pathcast.query.syntax import NameTest as WrittenName
 CURSORS_MAX: Final = 64
 """Ends that a walk may have while it goes on."""
 
+WORK_MAX: Final = 2048
+"""Pattern nodes made and predicates read for one query; beyond, walks say nothing more. Few queries
+take more than a hundred; nested `.//.[...]` would take exponentially many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loss:
@@ -110,10 +114,21 @@ class Walker:
     def __init__(self) -> None:
         self.losses: list[Loss] = []
         self._keys = 0
+        self._work = 0
 
     def lose(self, text: str, offset: int) -> None:
         """Notes that something is not said."""
         self.losses.append(Loss(text, offset))
+
+    def work(self) -> None:
+        """Counts what a query takes to be read.
+
+        Raises:
+            TooManyError: It has taken all it may.
+        """
+        self._work += 1
+        if self._work > WORK_MAX:
+            raise TooManyError
 
     def true(self, expr: Expr, spine: Spine, *, counts: bool) -> list[Spine]:
         """The spines of which one is there if an expression is true for the focus."""
@@ -389,6 +404,7 @@ class Walker:
         self, cursor: Cursor, kind: NodeKind, axis: normal.Axis, test: NameTest = ANY
     ) -> Cursor:
         """A cursor at a new node below."""
+        self.work()
         self._keys += 1
         node = PatternNode(self._keys, kind, axis, test)
         return replace(cursor, spine=(*cursor.spine, node))
@@ -404,6 +420,7 @@ class Walker:
 
     def above(self, cursor: Cursor, axis: normal.Axis) -> Cursor:
         """A cursor at a new element between its node, then on `axis`, and the node before."""
+        self.work()
         self._keys += 1
         between = PatternNode(self._keys, NodeKind.ELEMENT, normal.Axis.DESCENDANT)
         node = replace(cursor.node, axis=axis)
@@ -482,6 +499,7 @@ class Walker:
             counts = is_countable and is_exact
             found: list[Cursor] = []
             for each in cursors:
+                self.work()
                 was_counted = each.node.is_counted
                 spine = open_stage(each.spine, is_counted=has_position)
                 for result in self.true(condition, spine, counts=counts):
