@@ -31,6 +31,7 @@ from pathcast.bench.figures.definition import FiguresDefinition, Parameters
 from pathcast.bench.figures.inputs import Inputs, derived
 from pathcast.bench.figures.page import refreshed
 from pathcast.bench.figures.reference_subject import ReferenceSubject, plans_of
+from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.reference import parse
@@ -148,6 +149,24 @@ def test_wrong_answer_voids_the_figure_and_no_other(
     assert right["is_complete"]
     assert {row["figure"] for row in values} == {"22"}
     assert not (directory / "figure-11.png").exists()
+
+
+def test_a_query_that_is_refused_ends_its_figure_only(
+    figures: Figures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values of the points before it were checked, and stay."""
+
+    def refused(*arguments: object, **options: object) -> None:
+        raise UnsupportedQueryError("query.unsupported", construct="what this test invents")
+
+    monkeypatch.setattr(sweep, "measure_kernel", refused)
+    result = figures("--figure", "11,T3")
+    assert result.exit_code == 1
+    _, record, values = only_run(tmp_path)
+    ended, other = record["figures"]
+    assert "this test invents" in ended["failure"]
+    assert other["is_complete"]
+    assert {row["figure"] for row in values} == {"11", "T3"}
 
 
 def test_what_was_measured_before_an_interruption_is_kept(

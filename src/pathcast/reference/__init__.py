@@ -1,11 +1,12 @@
 """The reference engine: YFilter in plain Python, structure by structure after the paper.
 
 It answers what the kernel answers, slowly and readably, and the kernel is tested against it. In
-reading order: `fragment`, `nfa`, `execution` (the automaton); `comparison`, `predicate`,
-`selection_postponed`, `inline` (values); `query_plan`, `nested_path_filter` (nested paths);
-`yfilter` (all of it on one message); `xpath` (expressions), `query_table` (queries of several paths
-and with expressions); `index`, `snapshot`, `snapshot_file`, `matcher` (the engine around it).
-`oracle` evaluates one query on one message with no filtering at all.
+reading order: `fragment`, `nfa`, `state_execution`, `execution` (the automaton); `comparison`,
+`predicate`, `selection_postponed`, `predicate_sorting`, `inline` (values); `query_plan`,
+`nested_path_filter` (nested paths); `yfilter` (all of it on one message); `linear_path`, `xfilter`,
+`hybrid` (the paper's baselines); `algorithm` (what it compares, by name); `xpath` (expressions),
+`query_table` (queries of several paths and with expressions); `index`, `snapshot`, `snapshot_file`,
+`matcher` (the engine around it). `oracle` evaluates one query on one message without filtering.
 
 Example:
     >>> from pathcast import Query, QueryIndex

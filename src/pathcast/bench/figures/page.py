@@ -109,7 +109,7 @@ def run_text(record: Mapping[str, Any], link: str) -> str:
         f"{machine['cores']} cores, load {number(load[0]) if load else 'unknown'} before and "
         f"{number(record['load_at_end'][0]) if record['load_at_end'] else 'unknown'} after. "
         f"Values, checks and notes: [{RUN_LINK}]({link}).",
-        *(f"Failed, so without values: {one}." for one in failed),
+        *(f"Failed: {one}." for one in failed),
     ]
     return "\n".join(lines)
 

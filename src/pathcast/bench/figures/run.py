@@ -1,6 +1,7 @@
 """A run of figures: which ones, in the order of the definition, and what becomes of one that fails.
 
-A wrong answer voids the figure that gave it and no other. It prints nothing.
+A wrong answer voids the figure that gave it and no other; any other error ends its figure, and what
+was measured of it before stays. It prints nothing.
 
 Example:
     >>> chosen_names("11, t3", ("11", "12", "T3"))
@@ -24,7 +25,13 @@ from pathcast.bench.figures.tables import (
     run_insertion,
     run_profile,
 )
-from pathcast.errors import ConfigError, WrongCountError
+from pathcast.errors import (
+    ConfigError,
+    KernelMissingError,
+    MissingDependencyError,
+    PathcastError,
+    WrongCountError,
+)
 
 
 @dataclass
@@ -37,7 +44,7 @@ class FigureOutcome:
         values: What was measured.
         checks: What was compared before times were taken.
         notes: What was left out, and why.
-        failure: Why its values do not count.
+        failure: Why its values do not count, or why there are no more.
         is_complete: Whether it came to its end.
     """
 
@@ -128,6 +135,11 @@ def run_figures(
         except WrongCountError as error:
             outcome.failure = str(error)
             outcome.values = []
+        except (MissingDependencyError, KernelMissingError):
+            raise
+        except PathcastError as error:
+            # The points before this one were checked, so they stay.
+            outcome.failure = str(error)
 
 
 def _is_copied(outcome: FigureOutcome, outcomes: Sequence[FigureOutcome]) -> bool:
