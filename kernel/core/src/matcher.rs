@@ -528,9 +528,9 @@ fn evaluate<N: Nfa>(
 ) -> Result<bool, OverBudget> {
     if mark(&mut marks.expressions, id, marks.now) {
         run.stats.evaluations += 1;
-        let expression = nfa.compiled_expression(id);
-        let holds = expression.holds(run.message, run.names, run.evaluation, run.steps_max);
-        marks.outcomes[id as usize] = holds;
+        marks.outcomes[id as usize] = nfa.with_expression(id, |expression| {
+            expression.holds(run.message, run.names, run.evaluation, run.steps_max)
+        });
     }
     marks.outcomes[id as usize]
 }

@@ -1,9 +1,10 @@
 //! The expressions of an index that grows: each distinct text once.
 //!
 //! An expression is parsed when it comes, so that a text that is none is refused at once; what is
-//! kept is the text. It is compiled again when a message first asks for it: most expressions of a
-//! large index are never reached by the messages of one process, and a parsed one takes many times
-//! the bytes of its text.
+//! kept is the text. It is compiled again when a message asks for it: most expressions of a large
+//! index are never reached by the messages of one process, and a compiled one takes about ten times
+//! the bytes of its text. So many are kept as there is room for; the others are compiled each time,
+//! which costs less than to evaluate them.
 
 use super::{ExpressionId, expression_of};
 use crate::xpath::{Expression, ParseError};
@@ -11,12 +12,44 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of text whose expressions are kept compiled.
+const KEPT_TEXT_MAX: usize = 4 << 20;
+
+/// Room for the compiled expressions of one automaton.
+#[derive(Debug, Default)]
+pub struct Room {
+    used: AtomicUsize,
+}
+
+/// An expression that is compiled when it is asked for.
+#[derive(Debug, Default)]
+pub struct Slot {
+    kept: OnceLock<Box<Expression>>,
+}
+
+impl Slot {
+    /// Calls `f` with the expression of a canonical text, and keeps it while there is room.
+    pub fn with<T>(&self, text: &str, room: &Room, f: impl FnOnce(&Expression) -> T) -> T {
+        if let Some(kept) = self.kept.get() {
+            return f(kept);
+        }
+        // Threads that come at the same time count one expression twice; it is a bound on memory,
+        // which that does not break.
+        if room.used.load(Ordering::Relaxed) + text.len() > KEPT_TEXT_MAX {
+            return f(&expression_of(text));
+        }
+        room.used.fetch_add(text.len(), Ordering::Relaxed);
+        f(self.kept.get_or_init(|| Box::new(expression_of(text))))
+    }
+}
 
 #[derive(Debug)]
 struct Entry {
     text: Box<str>,
     needs_full_tree: bool,
-    compiled: OnceLock<Expression>,
+    compiled: Slot,
 }
 
 /// Expressions by text, numbered in order of arrival.
@@ -25,6 +58,7 @@ pub struct ExpressionTable {
     entries: Vec<Entry>,
     index: HashTable<ExpressionId>,
     needs_full_tree: bool,
+    room: Room,
 }
 
 impl ExpressionTable {
@@ -63,10 +97,10 @@ impl ExpressionTable {
         (&entry.text, entry.needs_full_tree)
     }
 
-    /// An expression, compiled when first asked for.
-    pub fn compiled(&self, id: ExpressionId) -> &Expression {
+    /// Calls `f` with an expression.
+    pub fn with<T>(&self, id: ExpressionId, f: impl FnOnce(&Expression) -> T) -> T {
         let entry = &self.entries[id as usize];
-        entry.compiled.get_or_init(|| expression_of(&entry.text))
+        entry.compiled.with(&entry.text, &self.room, f)
     }
 
     /// Whether an expression needs more of a message than elements, attributes and text.
@@ -87,7 +121,7 @@ impl ExpressionTable {
 
     fn push(&mut self, text: &str, needs_full_tree: bool) -> ExpressionId {
         let id = self.entries.len() as ExpressionId;
-        self.entries.push(Entry { text: text.into(), needs_full_tree, compiled: OnceLock::new() });
+        self.entries.push(Entry { text: text.into(), needs_full_tree, compiled: Slot::default() });
         self.needs_full_tree |= needs_full_tree;
         let entries = &self.entries;
         self.index.insert_unique(hash(text), id, |&id| hash(&entries[id as usize].text));

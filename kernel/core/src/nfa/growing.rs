@@ -427,8 +427,8 @@ impl Nfa for GrowingNfa {
         self.plan_expression(plan)
     }
 
-    fn compiled_expression(&self, id: ExpressionId) -> &Expression {
-        self.expressions.compiled(id)
+    fn with_expression<T>(&self, id: ExpressionId, f: impl FnOnce(&Expression) -> T) -> T {
+        self.expressions.with(id, f)
     }
 
     fn expression_count(&self) -> usize {

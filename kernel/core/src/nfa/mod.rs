@@ -83,8 +83,8 @@ pub trait Nfa {
     /// The expression that must be true as well for the queries of a plan that holds.
     fn expression(&self, plan: PlanId) -> Option<ExpressionId>;
 
-    /// An expression, compiled when first asked for.
-    fn compiled_expression(&self, id: ExpressionId) -> &Expression;
+    /// Calls `f` with an expression, which need not be kept.
+    fn with_expression<T>(&self, id: ExpressionId, f: impl FnOnce(&Expression) -> T) -> T;
 
     /// Number of expressions; expression ids are below it.
     fn expression_count(&self) -> usize;

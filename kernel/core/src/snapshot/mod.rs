@@ -13,10 +13,11 @@ mod symbol_ranks;
 use crate::conditions::Plan;
 use crate::content::anchoring::anchored_len;
 use crate::content::nested_paths::NestedPaths;
+use crate::nfa::expressions::{Room, Slot};
 use crate::nfa::frozen::{
     EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
 };
-use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId, expression_of, plan_of};
+use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId, plan_of};
 use crate::query::{Namespaces, compile};
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
@@ -53,7 +54,8 @@ pub struct Snapshot {
     plans: OnceLock<Box<[OnceLock<Plan>]>>,
     nested: OnceLock<NestedPaths>,
     /// Expressions that have been needed so far.
-    expressions: OnceLock<Box<[OnceLock<Expression>]>>,
+    expressions: OnceLock<Box<[Slot]>>,
+    expression_room: Room,
     needs_full_tree: bool,
 }
 
@@ -86,7 +88,16 @@ impl Snapshot {
         let flags = file.array::<u32>(Tag::ExpressionFlags);
         let needs_full_tree = flags.iter().any(|&flags| flags & NEEDS_FULL_TREE != 0);
         let (plans, expressions, nested) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Ok(Snapshot { file, symbols, namespaces, plans, nested, expressions, needs_full_tree })
+        Ok(Snapshot {
+            file,
+            symbols,
+            namespaces,
+            plans,
+            nested,
+            expressions,
+            expression_room: Room::default(),
+            needs_full_tree,
+        })
     }
 
     /// Number of queries.
@@ -262,12 +273,13 @@ impl Nfa for SnapshotNfa<'_> {
         (id != NO_EXPRESSION).then_some(id)
     }
 
-    fn compiled_expression(&self, id: ExpressionId) -> &Expression {
+    fn with_expression<T>(&self, id: ExpressionId, f: impl FnOnce(&Expression) -> T) -> T {
         let slots = self
             .snapshot
             .expressions
-            .get_or_init(|| (0..self.expression_count()).map(|_| OnceLock::new()).collect());
-        slots[id as usize].get_or_init(|| expression_of(self.snapshot.expression_entry(id).0))
+            .get_or_init(|| (0..self.expression_count()).map(|_| Slot::default()).collect());
+        let text = self.snapshot.expression_entry(id).0;
+        slots[id as usize].with(text, &self.snapshot.expression_room, f)
     }
 
     fn expression_count(&self) -> usize {
