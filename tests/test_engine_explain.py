@@ -299,6 +299,23 @@ def test_long_and_many_values_are_cut() -> None:
     assert all(len(value) == 62 for value in failure.seen)
 
 
+def test_long_steps_have_lines_of_their_own() -> None:
+    lines = str(explain(f"/nitf/head[title = '{'x' * 80}']\n/title")).split("\n")
+    assert lines[1].endswith("']  /title") or lines[1].endswith("'] /title")
+    assert any(line.endswith(f"[title='{'x' * 80}']") for line in lines)
+    assert all(line.isprintable() for line in lines)
+
+
+def test_deep_nesting_takes_no_longer_than_it_is_deep() -> None:
+    """Each level is told once, not once for the detail and once for the near miss."""
+    query = "//a" + "[.//a" * 20 + "[@x=1]" + "]" * 20
+    found = explain(query, b"<a>" * 30 + b"</a>" * 30)
+    assert not found.is_match
+    assert found.failure is not None
+    assert found.failure.near_misses == ("there is no `@x`",)
+    assert len(str(found)) < 50_000
+
+
 def test_every_kind_of_node_has_a_path() -> None:
     message = b"<a x='1' xmlns:n='urn:n'>t<!--c--><?p i?><n:b/>u</a>"
     paths = {

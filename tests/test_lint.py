@@ -5,22 +5,33 @@ If one of these fails, subscribers are told that good queries are wrong, or not 
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from pathcast import Query
-from pathcast.errors import SchemaError
+from pathcast.errors import MessageError, SchemaError
 from pathcast.limits import Limits
-from pathcast.lint import CODES, Finding, LintReport, lint, structure_of_dtd, structure_of_sample
+from pathcast.lint import (
+    CODES,
+    Finding,
+    LintReport,
+    Structure,
+    lint,
+    structure_of_dtd,
+    structure_of_sample,
+)
 from pathcast.message import parse_message
 from pathcast.query import normalise
 from pathcast.reference.oracle import is_satisfied
 from pathcast.schema import parse_dtd
 from pathcast.testing import random_message, random_query
+from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"
 
@@ -307,6 +318,45 @@ def test_the_bound_on_comparisons_holds() -> None:
     [finding] = lint(queries, comparisons_max=100).findings
     assert finding.code == "PL303"
     assert "100 were" in finding.message
+
+
+SUBSCRIPTIONS = sorted(
+    (Path(__file__).resolve().parent.parent / "testdata").glob("subscriptions/*.toml")
+)
+
+
+def subscriptions(path: Path) -> tuple[list[Query], set[str], dict[str, str], Structure]:
+    """The realistic subscriptions of a domain, those that no sample satisfies, and the sample."""
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    trees = []
+    for file in sorted(shared_path(f"docs/{data['domain']}").rglob("*.xml")):
+        with contextlib.suppress(MessageError):
+            trees.append(parse_message(file.read_bytes()))
+    queries = [Query(each["id"], each["text"]) for each in data["subscription"]]
+    absent = {each["id"] for each in data["subscription"] if "absent" in each}
+    return queries, absent, data.get("namespaces", {}), structure_of_sample(trees)
+
+
+@pytest.mark.parametrize("path", SUBSCRIPTIONS, ids=lambda path: path.stem)
+def test_realistic_subscriptions_are_left_alone_and_their_misspellings_found(path: Path) -> None:
+    queries, absent, namespaces, structure = subscriptions(path)
+    report = lint(queries, sample=structure, namespaces=namespaces)
+    # One branch of its union is satisfied by no sample.
+    known = absent | {"ted-changed"}
+    assert {each.query_id for each in report.findings if each.severity != "info"} <= known
+    generator = random.Random(41)
+    tried = mended = 0
+    for query in queries:
+        for match in re.finditer(r"(?<=[:/])[A-Za-z]{5,}(?=[/\[\]=<> ])", query.text):
+            name, cut = match[0], generator.randrange(match.start() + 1, match.end() - 1)
+            wrong = Query("q", query.text[:cut] + query.text[cut + 1 :])
+            found_ = lint([wrong], sample=structure, namespaces=namespaces).findings
+            fixes = [str(each.fix) for each in found_ if each.code == "PL101"]
+            if fixes:
+                tried += 1
+                mended += any(re.search(rf"[`:]{name}`", fix) for fix in fixes)
+    assert tried > 5
+    assert mended / tried > 0.9
 
 
 def test_the_report_is_data() -> None:

@@ -80,6 +80,7 @@ class Walk:
         self._nodes_of = self._evaluator.document
         self._notation = Notation(namespaces)
         self._bound = namespaces
+        self._told: dict[tuple[int, Context], ExpressionExplanation] = {}
 
     def query(self, expr: Expr) -> ExpressionExplanation:
         """What a resolved query is, read from the document node.
@@ -109,7 +110,13 @@ class Walk:
         return node_path(self._nodes_of, node, self._notation)
 
     def _expression(self, expr: Expr, context: Context) -> ExpressionExplanation:
-        """What an expression is in a context."""
+        """What an expression is in a context; told once, however deep it is asked for."""
+        key = (id(expr), context)
+        if key not in self._told:
+            self._told[key] = self._tell(expr, context)
+        return self._told[key]
+
+    def _tell(self, expr: Expr, context: Context) -> ExpressionExplanation:
         match expr:
             case LocationPath(is_absolute=is_absolute, steps=steps):
                 start = DOCUMENT_NODE if is_absolute else context.node

@@ -19,9 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pathcast.errors import Param
+
+WIDTH_MAX: Final = 60
+"""Characters of a step beside which there is room for what became of it."""
 
 ValueType: TypeAlias = Literal["node-set", "boolean", "number", "string"]
 """The types of XPath 1.0."""
@@ -200,7 +203,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         is_refused = explanation.error["code"] != "limit.evaluation_steps"
         verdict = "the message was refused" if is_refused else "no verdict"
     yield f"{explanation.query_id}: {verdict}"
-    yield f"  {explanation.text}"
+    yield "  " + " ".join(explanation.text.split("\n"))
     yield from _plan_lines(explanation)
     if explanation.error is not None:
         yield f"  {explanation.error['message']}"
@@ -247,10 +250,14 @@ def _expression_lines(
 
 
 def _step_lines(steps: tuple[StepExplanation, ...], indent: str) -> Iterator[str]:
-    width = max((len(step.text) for step in steps), default=0)
+    width = min(max((len(step.text) for step in steps), default=0), WIDTH_MAX)
     for step in steps:
-        yield f"{indent}{step.text:<{width}}   {_step_sentence(step)}"
         below = f"{indent}{'':<{width}}   "
+        if len(step.text) > width:
+            yield indent + step.text
+            yield below + _step_sentence(step)
+        else:
+            yield f"{indent}{step.text:<{width}}   {_step_sentence(step)}"
         passed = [each for each in step.predicates if each.passed]
         if len(step.predicates) > 1:
             yield from (
