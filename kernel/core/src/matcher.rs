@@ -215,7 +215,8 @@ impl Engine {
             message,
             names,
             post: &mut self.post,
-            evaluation: &mut self.evaluation,
+            session: None,
+            scratch: Some(&mut self.evaluation),
             collector: &mut self.collector,
             over_budget: &mut self.over_budget,
             stats,
@@ -246,11 +247,14 @@ impl Engine {
 }
 
 /// What a message lends to the automata that it is run through.
-struct Run<'m, 'w> {
+struct Run<'m: 'w, 'w> {
     message: Message<'m>,
     names: &'m NameTable,
     post: &'w mut PostProcessor,
-    evaluation: &'w mut xpath::Scratch,
+    /// Exact evaluation of the message, prepared when the first expression asks; until then, what it
+    /// works with.
+    session: Option<xpath::Session<'w>>,
+    scratch: Option<&'w mut xpath::Scratch>,
     collector: &'w mut Collector,
     over_budget: &'w mut Collector,
     stats: &'w mut Stats,
@@ -528,9 +532,13 @@ fn evaluate<N: Nfa>(
 ) -> Result<bool, OverBudget> {
     if mark(&mut marks.expressions, id, marks.now) {
         run.stats.evaluations += 1;
-        marks.outcomes[id as usize] = nfa.with_expression(id, |expression| {
-            expression.holds(run.message, run.names, run.evaluation, run.steps_max)
+        let (message, names, steps_max) = (run.message, run.names, run.steps_max);
+        let session = run.session.get_or_insert_with(|| {
+            let scratch = run.scratch.take().expect("a message has one session");
+            xpath::Session::new(message, names, scratch)
         });
+        marks.outcomes[id as usize] =
+            nfa.with_expression(id, |expression| session.holds(expression, steps_max));
     }
     marks.outcomes[id as usize]
 }
