@@ -206,7 +206,7 @@ def test_nesting_is_bounded(kind: str) -> None:
 
 def test_operators_of_every_level_may_nest() -> None:
     """Each level of operators is a level of the tree: recursion must still be bounded."""
-    before, levels = "a or a and a = a < a + a * - a | (", 32
+    before, levels = "a or a and a = a < a + a * - (", 24
     text = before * levels + "a" + ")" * levels
     parse(text)
     with pytest.raises(QuerySyntaxError) as raised:
@@ -233,9 +233,8 @@ def test_predicates_of_a_step_are_bounded() -> None:
             parse(f"{text}[c]")
         assert raised.value.code == "query.too_many_predicates"
         assert raised.value.params["maximum"] == PREDICATES_MAX
-    assert (
-        canonical_form("/a[" + " and ".join(f"@a{n:02}" for n in range(40)) + "]").count("[") == 40
-    )
+    names = " and ".join(f"@a{number:02}" for number in range(40))
+    assert canonical_form(f"/a[{names}]").count("[") == 40
 
 
 HOSTILE = {
@@ -252,7 +251,7 @@ def test_alternatives_do_not_multiply_without_end(kind: str) -> None:
     """One short query must not keep registration busy for hours."""
     before, after = HOSTILE[kind]
     for levels in (8, DEPTH_MAX // (before.count("[") + before.count("("))):
-        compiled = compile_query("//c/" + before * levels + "a" + after * levels)
+        compiled = compile_query(before * levels + "a" + after * levels)
         assert 1 <= len(compiled.texts) <= ALTERNATIVES_MAX
 
 

@@ -25,7 +25,7 @@ from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
 from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, check_length, parse
 from pathcast.query.spine import DOCUMENT
-from pathcast.query.static import resolve
+from pathcast.query.static import nesting, resolve
 from pathcast.query.walking import Loss
 from pathcast.query.weakening import Weakener
 
@@ -96,7 +96,11 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
         QuerySyntaxError: It is not XPath 1.0, names something that is not declared, has a type
             error, or is over a limit.
     """
-    resolved = resolve(parse(text), text, namespaces or {})
+    written = parse(text)
+    if nesting(written) > 2 * DEPTH_MAX:
+        # Operators of many levels within one another would exhaust the stack.
+        raise _too_deep(text)
+    resolved = resolve(written, text, namespaces or {})
     weakener = Weakener()
     spines = weakener.true(resolved, (DOCUMENT,), counts=False)
     alternatives, is_all = alternatives_of(spines)

@@ -104,6 +104,43 @@ def kind_of(expr: Expr) -> Kind:
     raise AssertionError(expr)
 
 
+def nesting(expr: Expr) -> int:
+    """How deep operators, calls and predicates stand within one another.
+
+    Example:
+        >>> from pathcast.query.parser import parse
+        >>> nesting(parse("a[b = 1 + 2]")), nesting(parse("a/b/c"))
+        (3, 0)
+
+    Cost: linear in the tree; it does not recurse.
+    """
+    deepest = 0
+    waiting: list[tuple[Expr, int]] = [(expr, 0)]
+    while waiting:
+        each, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        inner: tuple[Expr, ...] = ()
+        predicates: list[Predicate] = []
+        match each:
+            case LocationPath(steps=steps):
+                predicates = [predicate for step in steps for predicate in step.predicates]
+            case PathExpr(start=start, steps=steps):
+                waiting.append((start, depth + 1))
+                predicates = [predicate for step in steps for predicate in step.predicates]
+            case FilterExpr(primary=primary):
+                waiting.append((primary, depth + 1))
+                predicates = list(each.predicates)
+            case FunctionCall(arguments=arguments):
+                inner = arguments
+            case UnaryExpr(operand=operand):
+                inner = (operand,)
+            case BinaryExpr(operands=operands):
+                inner = operands
+        waiting += [(part, depth + 1) for part in inner]
+        waiting += [(predicate.expr, depth + 1) for predicate in predicates]
+    return deepest
+
+
 def resolve(expr: Expr, text: str, namespaces: Namespaces) -> Expr:
     """The expression with names resolved and types checked.
 
