@@ -69,9 +69,6 @@ impl Scanner<'_> {
             context: self.context,
             namespace_mark: self.memory.namespaces.mark(),
         });
-        if self.tree.is_full {
-            self.begin_full_element();
-        }
         Ok(())
     }
 
@@ -220,9 +217,6 @@ impl Scanner<'_> {
                 return Err(self.duplicate(Code::AttributeDuplicate, name, at));
             }
         }
-        if self.tree.is_full {
-            self.keep_attribute(name, written)?;
-        }
         self.tree.attribute_name.push(id);
         self.tree.attribute_value.push(value);
         Ok(())
@@ -257,7 +251,7 @@ impl Scanner<'_> {
             *name = id;
         }
         if self.tree.is_full {
-            self.keep_element_prefix(text, start, end)?;
+            self.keep_element(text, start, end)?;
         }
         if !self.memory.prefixed.is_empty() {
             self.resolve_prefixed(text, start)?;
@@ -268,13 +262,7 @@ impl Scanner<'_> {
     fn resolve_prefixed(&mut self, text: &str, tag: usize) -> Step<()> {
         let clock = self.memory.clock;
         let list = self.list;
-        let written = |name: Written| match name {
-            Written::Here { start, end } => (&text[start as usize..end as usize], start as usize),
-            Written::Declared { definition } => {
-                let definitions = list.map_or(&[][..], |list| &list.definitions);
-                (definitions.get(definition as usize).map_or("", |it| &it.name), tag)
-            }
-        };
+        let written = |name: Written| written_name(text, tag, list, name);
         for index in 0..self.memory.prefixed.len() {
             let Prefixed { attribute, name } = self.memory.prefixed[index];
             let (name, at) = written(name);
@@ -362,6 +350,9 @@ impl Scanner<'_> {
             return value;
         };
         self.memory.specified[definition.number as usize] = self.memory.clock;
+        if definition.is_id {
+            self.keep_id(name);
+        }
         if definition.is_cdata {
             return value;
         }
@@ -392,10 +383,29 @@ impl Scanner<'_> {
             let place = self.place(at);
             self.expansion.charge((name.len() + value.len()) as u64, self.limits, place)?;
             let id = self.attribute_name(name, at)?;
+            if definition.is_id {
+                self.keep_id(name);
+            }
             let written = Written::Declared { definition: index as u32 };
             self.add_attribute(name, at, id, *span, written)?;
         }
         Ok(())
+    }
+}
+
+/// A name of the tag at hand as it is written, and the byte that stands for its place.
+pub(super) fn written_name<'t>(
+    text: &'t str,
+    tag: usize,
+    list: Option<&'t AttributeList>,
+    name: Written,
+) -> (&'t str, usize) {
+    match name {
+        Written::Here { start, end } => (&text[start as usize..end as usize], start as usize),
+        Written::Declared { definition } => {
+            let definitions = list.map_or(&[][..], |list| &list.definitions);
+            (definitions.get(definition as usize).map_or("", |it| &it.name), tag)
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! What is kept of a message only when it is asked for: comments, processing instructions,
 //! prefixes, namespace declarations, declared ids ([`MessageTree::is_full`]).
 
+use super::attributes::written_name;
 use super::chars::{name_end, skip_space};
-use super::dtd::AttributeList;
 use super::refusal::Step;
-use super::scan::{Scanner, Written, skip_comment, skip_instruction};
+use super::scan::{Prefixed, Scanner, Written, skip_comment, skip_instruction};
 use super::text::push_with_line_ends;
 use crate::tree::{MarkupKind, MessageTree, NONE, Span};
 
@@ -127,38 +127,33 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Begins the columns of an element that has just been added.
+    /// Keeps what the columns have no place for otherwise of the element at hand: all of its tag has
+    /// been read, its name is at these bytes.
     #[cold]
-    pub fn begin_full_element(&mut self) {
+    pub fn keep_element(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
         let markups = self.tree.markup_kind.len() as u32;
-        let declarations = self.tree.declaration_uri.len() as u32;
         self.tree.markup_start.push(markups);
         self.tree.markup_end.push(markups);
-        self.tree.declaration_start.push(declarations);
-        self.tree.prefix.push(Span::default());
-    }
-
-    /// Keeps the prefix of the element at hand, whose name is at these bytes.
-    #[cold]
-    pub fn keep_element_prefix(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
+        self.tree.declaration_start.push(self.tree.declaration_uri.len() as u32);
         let written = Written::Here { start: start as u32, end: end as u32 };
         let prefix = self.prefix_span(&text[start..end], written, 0)?;
-        if let Some(last) = self.tree.prefix.last_mut() {
-            *last = prefix;
+        self.tree.prefix.push(prefix);
+        self.tree.attribute_prefix.resize(self.tree.attribute_name.len(), Span::default());
+        let list = self.list;
+        for index in 0..self.memory.prefixed.len() {
+            let Prefixed { attribute, name } = self.memory.prefixed[index];
+            let prefix = self.prefix_span(written_name(text, start, list, name).0, name, 0)?;
+            self.tree.attribute_prefix[attribute as usize] = prefix;
         }
         Ok(())
     }
 
-    /// Keeps the prefix of the attribute that is about to be added, and whether it is an id.
+    /// Keeps that the attribute about to be added is an id, unless it declares a namespace.
     #[cold]
-    pub fn keep_attribute(&mut self, name: &str, written: Written) -> Step<()> {
-        let prefix = self.prefix_span(name, written, 0)?;
-        self.tree.attribute_prefix.push(prefix);
-        let is_id = |list: &AttributeList| list.find(name).is_some_and(|found| found.is_id);
-        if self.list.is_some_and(is_id) {
+    pub fn keep_id(&mut self, name: &str) {
+        if self.tree.is_full && name != "xmlns" && !name.starts_with("xmlns:") {
             self.tree.id_attribute.push(self.tree.attribute_name.len() as u32);
         }
-        Ok(())
     }
 
     /// Keeps a namespace declaration of the element at hand.

@@ -143,6 +143,9 @@ impl Door {
         }
         self.tree.clear();
         self.tree.is_full = self.keeps_full_tree;
+        if self.keeps_full_tree {
+            self.tree.declaration_start.push(0);
+        }
         self.memory.open.clear();
         self.memory.prefixed.clear();
         if self.names.len() > NAMES_KEPT_MAX || self.names.text_bytes() > NAME_BYTES_KEPT_MAX {

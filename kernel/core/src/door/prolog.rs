@@ -92,9 +92,6 @@ impl Door {
         };
         at = scanner.root(at)?;
         self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);
-        if self.tree.is_full {
-            self.tree.declaration_start.push(self.tree.declaration_uri.len() as u32);
-        }
         at = read_misc(text, at, &mut self.tree, survey.has_return)?;
         if at == text.len() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `testdata/xpath.toml`: every expression has its value, on whichever tree.
+//! `testdata/xpath_values.toml`: every expression has its value, on whichever tree.
 
 use pathcast_core::door::{Door, Limits};
 use pathcast_core::xpath::{Expression, Scratch, Value};
@@ -25,7 +25,7 @@ fn steps_default() -> u64 {
 }
 
 pub fn table() -> Table {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/xpath.toml");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/xpath_values.toml");
     let text = std::fs::read_to_string(path).expect("the table of cases");
     toml::from_str(&text).expect("a table of groups")
 }
