@@ -147,10 +147,11 @@ class KernelIndex:
         for row, reason in left_over:
             query = rows[row]
             try:
-                if reason == "duplicate" or not self._register_slowly(query, bindings, known):
+                if reason == "duplicate":
                     raise DuplicateQueryError("query.duplicate", id=query.id)
+                self._register_slowly(query, bindings, known)
                 accepted += 1
-            except (QuerySyntaxError, DuplicateQueryError) as error:
+            except (QuerySyntaxError, DuplicateQueryError, KernelBugError) as error:
                 rejected[query.id] = error
         return RegisterReport(accepted, rejected)
 
@@ -159,7 +160,15 @@ class KernelIndex:
         query: Query,
         bindings: Mapping[str, str],
         known: dict[tuple[str, int], CompiledQuery],
-    ) -> bool:
+    ) -> None:
+        """Registers what the fast compiler has declined.
+
+        Raises:
+            QuerySyntaxError: The query cannot be used.
+            DuplicateQueryError: Its id is taken.
+            KernelBugError: The kernel does not take what `pathcast.query` has made of it. The
+                others of the call must not suffer from that, so it is reported like their errors.
+        """
         merged = {**bindings, **(query.namespaces or {})}
         # Queries of one file share the object of their namespaces, which outlives the call.
         key = (query.text, id(query.namespaces))
@@ -173,7 +182,8 @@ class KernelIndex:
         if taken is None:
             reason = f"{compiled.texts} and {compiled.expression!r} are declined"
             raise KernelBugError("kernel.bug", reason=reason)
-        return taken
+        if not taken:
+            raise DuplicateQueryError("query.duplicate", id=query.id)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Takes queries out: a bit each; what they occupy goes with the next freeze or compact."""
