@@ -59,6 +59,13 @@ PART_SHARE: Final = 1 / 10
 """Share of the values for which a test of a part of the string is taken to be true."""
 
 
+COUNTED_FIRST: Final = 16
+"""Messages of a stream that are all counted."""
+
+COUNTED_THEN: Final = 16
+"""Of so many later messages one is counted."""
+
+
 class ValueStatistics:
     """How often something occurs, and which values it takes.
 
@@ -197,6 +204,7 @@ class PredicateTable:
     def __init__(self, statistics: StreamStatistics | None = None) -> None:
         self._statistics = statistics
         self._rows: dict[QueryPlan, tuple[Predicate, ...]] = {}
+        self._seen = 0
         self._sorted_at = 0
 
     def insert(self, plan: QueryPlan) -> None:
@@ -213,11 +221,16 @@ class PredicateTable:
         return self._rows[plan]
 
     def observe(self, tree: MessageTree) -> None:
-        """Counts a message, and sorts again when twice as many were seen as the last time.
+        """Counts a message, and sorts again when twice as many were counted as the last time.
+
+        After the first `COUNTED_FIRST` messages one in `COUNTED_THEN` is counted.
 
         Cost: sorting takes logarithmically many of the messages.
         """
         if self._statistics is None:
+            return
+        self._seen += 1
+        if self._seen > COUNTED_FIRST and self._seen % COUNTED_THEN:
             return
         self._statistics.observe(tree)
         if self._statistics.messages >= max(1, 2 * self._sorted_at):

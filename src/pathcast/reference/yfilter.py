@@ -120,7 +120,8 @@ class YFilter:
 
     def match(self, tree: MessageTree) -> set[QueryPlan]:
         """The queries that a message satisfies."""
-        if not self._with_conditions and self._selection is not Selection.SORTED:
+        if not self._with_conditions:
+            self._table.observe(tree)
             return {plan for state in visited_states(self.nfa, tree) for plan in state.queries}
         matched = self.match_paths(tree)
         self.filter_nested_paths(matched)

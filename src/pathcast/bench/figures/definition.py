@@ -148,7 +148,8 @@ class FigureDefinition(_Strict):
         algorithms: Reference algorithms, by name.
         base: Parameters that do not vary.
         variants: Curve families.
-        view: What the plot shows on the right: the kernel, or the parts of MQPT.
+        view: What the plot shows on the right: the kernel, the parts of MQPT, or how many
+            predicates were tried.
         same_as: Figure whose values these are; empty where it is measured for itself.
         shown: Further measures of YFilter that the page shows.
         sets: Sizes.
@@ -163,7 +164,7 @@ class FigureDefinition(_Strict):
     algorithms: tuple[Algorithm, ...] = ()
     base: Parameters = Parameters()
     variants: tuple[Variant, ...] = (Variant(),)
-    view: Literal["kernel", "components"] = "kernel"
+    view: Literal["kernel", "components", "tried"] = "kernel"
     same_as: str = ""
     shown: tuple[str, ...] = ()
     sets: dict[SetName, FigureSet]

@@ -212,17 +212,28 @@ def _ratios(figure: FigureDefinition, values: Sequence[Value]) -> list[Column]:
 
 
 def _shown(figure: FigureDefinition, values: Sequence[Value]) -> list[Column]:
-    """Further measures, of each reference algorithm that has them."""
+    """Further measures, of each algorithm that has them."""
     columns = []
     for measure in figure.shown:
-        for algorithm in figure.algorithms:
+        series = [algorithm.value for algorithm in figure.algorithms]
+        for one in [*series, *([KERNEL] if figure.view == "components" else [])]:
             cells = {
-                (v.variant, v.x): number(v.spread.median)
+                (v.variant, v.x): time_text(v.spread.median)
+                if v.unit == "us"
+                else number(v.spread.median)
                 for v in values
-                if v.series == algorithm.value and v.measure == measure
+                if v.series == one and v.measure == measure
             }
             if cells:
-                columns.append(Column(f"{measure}, {algorithm.value}", cells))
+                columns.append(Column(f"{measure}, {one}", cells))
+    # What is the same for all algorithms is said once.
+    for at in range(len(columns) - 1, 0, -1):
+        before = columns[at - 1]
+        measure = before.title.partition(",")[0]
+        if columns[at].cells.items() <= before.cells.items() and columns[at].title.startswith(
+            f"{measure}, "
+        ):
+            columns[at - 1 : at + 1] = [Column(f"{measure}, all", before.cells)]
     return columns
 
 
@@ -233,7 +244,10 @@ def _measures(figure: FigureDefinition, values: Sequence[Value]) -> list[Column]
     for series, queries, measure, unit in kinds:
         if figure.shown and measure not in figure.shown:
             continue
-        size = f", Q={queries:,}" if figure.x != "queries" and series == KERNEL else ""
+        if (series, measure) == (FIRST_PASS, "matches"):
+            continue
+        is_kernel = series in (KERNEL, FIRST_PASS)
+        size = f", Q={queries:,}" if figure.x != "queries" and is_kernel else ""
         name = measure if measure == series else f"{series} {measure}"
         title = f"{name}{size}" if unit in ("1", "1/message") else f"{name}{size} ({unit})"
         cells = columns.setdefault(title, {})

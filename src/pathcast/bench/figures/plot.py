@@ -70,6 +70,8 @@ def draw(figure: FigureDefinition, values: Sequence[Value], workload: str, path:
     _references(left, figure, values)
     if figure.view == "components":
         _components(right, figure, values)
+    elif figure.view == "tried":
+        _tried(right, figure, values)
     else:
         _kernel(right, figure, values)
     drawn.savefig(path, dpi=DOTS_AN_INCH)
@@ -142,6 +144,23 @@ def _components(axes: Any, figure: FigureDefinition, values: Sequence[Value]) ->
     axes.set_title("component costs, result collection hatched", fontsize="small")
     axes.set_xlabel(AXES["queries"])
     axes.set_ylabel("MQPT, multiple of lxml's parse")
+    axes.legend(fontsize="x-small")
+
+
+def _tried(axes: Any, figure: FigureDefinition, values: Sequence[Value]) -> None:
+    """Figure 24: what sorting saves, whatever an evaluation costs."""
+    for algorithm in figure.algorithms:
+        found = sorted(
+            (v.x, v.spread.median)
+            for v in values
+            if v.series == algorithm.value and v.measure == "predicates tried"
+        )
+        xs, ys = [x for x, _ in found], [y for _, y in found]
+        axes.plot(xs, ys, "o-", color=COLOURS[algorithm.value], label=algorithm.value, markersize=3)
+    axes.set_title("predicates tried after the structure matched", fontsize="small")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(AXES[figure.x])
+    axes.set_ylabel("predicates tried a message")
     axes.legend(fontsize="x-small")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from pathcast.bench.definitions import SetName
 from pathcast.bench.figures.definition import FigureDefinition, FiguresDefinition
 from pathcast.bench.figures.inputs import Inputs
-from pathcast.bench.figures.point import Value
+from pathcast.bench.figures.point import FIRST_PASS, KERNEL, Value
 from pathcast.bench.figures.sweep import Experiment, run_sweep
 from pathcast.bench.figures.tables import (
     run_characteristics,
@@ -147,7 +147,11 @@ def _is_copied(outcome: FigureOutcome, outcomes: Sequence[FigureOutcome]) -> boo
     for earlier in outcomes:
         if earlier.figure.name == outcome.figure.same_as and earlier.is_complete:
             name = outcome.figure.name
-            outcome.values = [replace(value, figure=name) for value in earlier.values]
+            outcome.values = [
+                replace(value, figure=name)
+                for value in earlier.values
+                if outcome.figure.view != "tried" or value.series not in (KERNEL, FIRST_PASS)
+            ]
             outcome.notes.append(f"The values are those of {earlier.figure.caption}.")
             outcome.is_complete = True
             return True

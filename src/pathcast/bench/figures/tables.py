@@ -20,11 +20,11 @@ from typing import Final
 from pathcast.bench.checking import wrong_count
 from pathcast.bench.figures.kernel_subject import kernel_answers, measure_kernel
 from pathcast.bench.figures.point import KERNEL, Place, Value
-from pathcast.bench.figures.reference_subject import plans_of, visits
+from pathcast.bench.figures.reference_subject import plans_of, processor_ns, visits
 from pathcast.bench.figures.sweep import Experiment, kernel_values
 from pathcast.bench.filtering import ENGINE
 from pathcast.bench.inputs import standing_queries
-from pathcast.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
+from pathcast.bench.timing import Spread, undisturbed, yardstick
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
@@ -127,10 +127,10 @@ def _reference_insertion(experiment: Experiment, texts: list[str], x: float) -> 
         for plan in plans[: int(x)]:
             yfilter.insert(plan)
         with undisturbed():
-            started = time.perf_counter_ns()
+            started = time.thread_time_ns()
             for plan in plans[int(x) :]:
                 yfilter.insert(plan)
-            times.append((time.perf_counter_ns() - started) / 1e6)
+            times.append((time.thread_time_ns() - started) / 1e6)
     place = Place(experiment.figure.name, "", YFILTER, x, int(x))
     return place.value("insertion", "ms", Spread.of(times))
 
@@ -188,14 +188,14 @@ def _profiled(
     engine_ns, filters_ns, parsing_ns = [], [], []
     with undisturbed():
         for _ in range(experiment.chosen.rounds):
-            parsing_ns.append(elapsed_ns(parse_messages))
+            parsing_ns.append(processor_ns(parse_messages))
             engine = filters = 0
             for tree in trees:
-                started = time.perf_counter_ns()
+                started = time.thread_time_ns()
                 matched = yfilter.match_paths(tree)
-                between = time.perf_counter_ns()
+                between = time.thread_time_ns()
                 yfilter.filter_nested_paths(matched)
-                filters += time.perf_counter_ns() - between
+                filters += time.thread_time_ns() - between
                 engine += between - started
             engine_ns.append(engine)
             filters_ns.append(filters)
