@@ -57,74 +57,84 @@ LINT_EPILOG = (
 )
 
 
+QueriesArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="QUERIES",
+        exists=True,
+        dir_okay=False,
+        help="One query a line, or id<TAB>query.",
+    ),
+]
+SampleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sample",
+        metavar="DIR",
+        help="Messages like those that will come: a file, or a directory with its *.xml files "
+        "at any depth. Names, paths and values of the queries are looked up in them. "
+        "Repeatable.",
+        show_default=False,
+    ),
+]
+DtdOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dtd",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="The DTD of the messages: names, paths, enumerated values.",
+        show_default=False,
+    ),
+]
+RootOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--root",
+        metavar="NAME",
+        help="A root element that the DTD is used with. Repeatable. Default: the elements "
+        "that stand in no other one.",
+        show_default=False,
+    ),
+]
+SeverityOption = Annotated[
+    Level, typer.Option("--severity", help="Print findings of this severity and worse.")
+]
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="CODE",
+        help="Leave out findings whose code begins so: PL302, or PL3 for all about other "
+        "queries. Repeatable.",
+        show_default=False,
+    ),
+]
+FailOnOption = Annotated[
+    FailOn,
+    typer.Option("--fail-on", help="Exit with 1 if a finding is as severe as this."),
+]
+ComparisonsOption = Annotated[
+    int,
+    typer.Option(
+        "--comparisons",
+        min=0,
+        help="Compare so many pairs of queries at most; what is left out is counted.",
+    ),
+]
+
+
 def lint_queries(
-    queries: Annotated[
-        Path,
-        typer.Argument(
-            metavar="QUERIES",
-            exists=True,
-            dir_okay=False,
-            help="One query a line, or id<TAB>query.",
-        ),
-    ],
-    sample: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sample",
-            metavar="DIR",
-            help="Messages like those that will come: a file, or a directory with its *.xml files "
-            "at any depth. Names, paths and values of the queries are looked up in them. "
-            "Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    dtd: Annotated[
-        Path | None,
-        typer.Option(
-            "--dtd",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="The DTD of the messages: names, paths, enumerated values.",
-            show_default=False,
-        ),
-    ] = None,
-    root: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--root",
-            metavar="NAME",
-            help="A root element that the DTD is used with. Repeatable. Default: the elements "
-            "that stand in no other one.",
-            show_default=False,
-        ),
-    ] = None,
+    queries: QueriesArgument,
+    sample: SampleOption = None,
+    dtd: DtdOption = None,
+    root: RootOption = None,
     format_: FormatOption = Format.TEXT,
-    severity: Annotated[
-        Level, typer.Option("--severity", help="Print findings of this severity and worse.")
-    ] = Level.INFO,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore",
-            metavar="CODE",
-            help="Leave out findings whose code begins so: PL302, or PL3 for all about other "
-            "queries. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    fail_on: Annotated[
-        FailOn,
-        typer.Option("--fail-on", help="Exit with 1 if a finding is as severe as this."),
-    ] = FailOn.WARNING,
-    comparisons: Annotated[
-        int,
-        typer.Option(
-            "--comparisons",
-            min=0,
-            help="Compare so many pairs of queries at most; what is left out is counted.",
-        ),
-    ] = COMPARISONS_MAX,
+    severity: SeverityOption = Level.INFO,
+    ignore: IgnoreOption = None,
+    fail_on: FailOnOption = FailOn.WARNING,
+    comparisons: ComparisonsOption = COMPARISONS_MAX,
     engine: EngineOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,

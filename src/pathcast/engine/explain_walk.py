@@ -24,14 +24,13 @@ from pathcast.engine.explanation import (
 )
 from pathcast.engine.near_miss import SEEN_MAX, nearness, sentence, shortened, shown
 from pathcast.engine.node_path import is_leaf, node_path
+from pathcast.engine.surroundings import Surroundings
 from pathcast.message import MessageTree
 from pathcast.query.atoms import COMPARISONS, Atom, atom_of
 from pathcast.query.names import Namespaces
-from pathcast.query.near_names import near
 from pathcast.query.notation import Notation, is_bare_self, is_double_slash, literal
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
-    Axis,
     BinaryExpr,
     BinaryOperator,
     Expr,
@@ -39,7 +38,6 @@ from pathcast.query.syntax import (
     FunctionCall,
     Literal,
     LocationPath,
-    NameTest,
     Number,
     PathExpr,
     Predicate,
@@ -48,7 +46,6 @@ from pathcast.query.syntax import (
 )
 from pathcast.query.values import boolean_of, string_of
 from pathcast.reference.xpath import DOCUMENT_NODE, Context, Evaluator, Node, Result
-from pathcast.reference.xpath.axes import axis_nodes, passes
 
 NODES_MAX: Final = 5
 """Nodes shown of a node-set."""
@@ -79,7 +76,7 @@ class Walk:
         self._evaluator = Evaluator(tree, steps_max * STEPS_FACTOR)
         self._nodes_of = self._evaluator.document
         self._notation = Notation(namespaces)
-        self._bound = namespaces
+        self._around = Surroundings(self._evaluator, namespaces)
         self._told: dict[tuple[int, Context], ExpressionExplanation] = {}
 
     def query(self, expr: Expr) -> ExpressionExplanation:
@@ -96,12 +93,6 @@ class Walk:
 
     def _value(self, expr: Expr, context: Context) -> Result:
         return self._evaluator.value(expr, context)
-
-    def _along(self, step: Step, node: Node) -> list[Node]:
-        """The nodes on the axis of a step that pass its node test, in the order of the axis."""
-        nodes = axis_nodes(self._nodes_of, step.axis, node)
-        self._evaluator.charge(len(nodes))
-        return [each for each in nodes if passes(self._nodes_of, step.axis, step.test, each)]
 
     def _text(self, node: Node) -> str:
         return self._nodes_of.string_value(node)
@@ -305,7 +296,7 @@ class Walk:
                 slash, before = slash + "/", nodes
                 nodes = self._all_along(step, nodes)
                 continue
-            lists = [self._along(step, node) for node in nodes]
+            lists = [self._around.along(step, node) for node in nodes]
             found, nodes = self._step(step, slash, lists, before)
             told.append(found)
             if not nodes:
@@ -314,7 +305,7 @@ class Walk:
         return tuple(told), nodes
 
     def _all_along(self, step: Step, nodes: Sequence[Node]) -> list[Node]:
-        return sorted({found for node in nodes for found in self._along(step, node)})
+        return sorted({found for node in nodes for found in self._around.along(step, node)})
 
     def _step(
         self, step: Step, slash: str, lists: list[list[Node]], before: Sequence[Node]
@@ -322,7 +313,7 @@ class Walk:
         text = slash + self._notation.step(step)
         candidates = {node for nodes in lists for node in nodes}
         if not candidates:
-            failure = self._nowhere(step, slash, before)
+            failure = self._around.nowhere(step, slash, before)
             return StepExplanation(text, step.offset, 0, 0, (), (), failure), []
         told, left, fault = self._predicates(step.predicates, lists)
         found = StepExplanation(
@@ -450,85 +441,11 @@ class Walk:
         nodes = value[:1] if atom.is_call else value
         return [self._text(node) for node in nodes]
 
-    def _nowhere(self, step: Step, slash: str, before: Sequence[Node]) -> Failure:
-        """Why no node passes the node test of a step."""
-        text = slash + self._notation.step(step, with_predicates=False)
-        anything = Step(step.axis, NameTest(None, "*", None, step.offset), (), step.offset)
-        starts = list(before)
-        if slash.endswith("//") and step.axis is Axis.CHILD:
-            anything = Step(Axis.DESCENDANT, anything.test, (), step.offset)
-        here = sorted({node for start in starts for node in self._along(anything, start)})
-        is_attribute = step.axis is Axis.ATTRIBUTE
-        names = list(dict.fromkeys(self._nodes_of.expanded_name(node) or ("", "") for node in here))
-        written = [self._written(name, is_attribute) for name in names]
-        test = step.test
-        if not isinstance(test, NameTest) or test.local == "*":
-            return Failure("name", text, step.offset, tuple(written[:SEEN_MAX]))
-        same = [name for name in names if name[1] == test.local]
-        if same:
-            meant = [self._written(name, is_attribute) for name in same]
-            return Failure(
-                "name",
-                text,
-                step.offset,
-                tuple(written[:SEEN_MAX]),
-                near_names=tuple(meant),
-                hint=self._prefix_hint(same[0], is_attribute),
-            )
-        alike = near(test.local, [local for _, local in names])
-        meant = [
-            self._written(name, is_attribute) for each in alike for name in names if name[1] == each
-        ]
-        hint = f"did you mean {' or '.join(meant)}?" if meant else self._elsewhere(step, starts)
-        return Failure(
-            "name",
-            text,
-            step.offset,
-            tuple(written[:SEEN_MAX]),
-            near_names=tuple(meant),
-            hint=hint,
-        )
-
-    def _elsewhere(self, step: Step, starts: Sequence[Node]) -> str | None:
-        """Where the name does occur: the other kind of node, or another place."""
-        other = Axis.CHILD if step.axis is Axis.ATTRIBUTE else Axis.ATTRIBUTE
-        if step.axis in (Axis.CHILD, Axis.ATTRIBUTE) and any(
-            self._along(Step(other, step.test, (), step.offset), node) for node in starts
-        ):
-            shown_name = self._notation.step(Step(other, step.test, (), step.offset))
-            kind = "an attribute" if other is Axis.ATTRIBUTE else "an element"
-            return f"there is {kind} of that name: {shown_name}"
-        if step.axis is Axis.ATTRIBUTE:
-            return None
-        anywhere = self._along(Step(Axis.DESCENDANT, step.test, (), step.offset), DOCUMENT_NODE)
-        if anywhere:
-            return f"it occurs elsewhere: {self._path(anywhere[0])}"
-        return None
-
-    def _prefix_hint(self, name: tuple[str, str], is_attribute: bool) -> str:
-        """How to write a name in its namespace."""
-        uri, local = name
-        written = self._written(name, is_attribute)
-        if not uri:
-            return f"`{local}` is in no namespace: write {written}"
-        if written.startswith("Q{"):
-            prefix = next(
-                each for each in ("p", *(f"p{n}" for n in range(2, 99))) if each not in self._bound
-            )
-            return (
-                f"`{local}` is in namespace {uri}: bind {prefix} to it and write {prefix}:{local}"
-            )
-        return f"`{local}` is in namespace {uri}: write {written}"
-
     # Words.
 
     def _failure(self, expr: Expr, misses: Sequence[str] = ()) -> Failure:
         text = self._notation.expr(expr)
         return Failure("condition", text, expr.offset, near_misses=tuple(misses))
-
-    def _written(self, name: tuple[str, str], is_attribute: bool) -> str:
-        text = self._notation.name(*name, has_default=not is_attribute)
-        return f"@{text}" if is_attribute else text
 
     def _places(self, nodes: Sequence[Node]) -> tuple[NodePlace, ...]:
         return tuple(

@@ -134,10 +134,16 @@ class _Walk:
             case FilterExpr(primary=primary, predicates=predicates):
                 self.inside(primary, is_decisive=is_decisive)
                 self.predicates(predicates, is_decisive)
-            case BinaryExpr(operators=operators, operands=operands):
-                is_union = operators[0] is BinaryOperator.UNION
+            case BinaryExpr(operands=operands):
+                # A comparison of nodes is false without nodes; beside a boolean it need not be,
+                # and neither need one of what was calculated from them.
+                is_asked = len(operands) == 2 and expr.operators[0] in COMPARISONS
+                is_asked = is_asked and not any(
+                    kind_of(operand) is Kind.BOOLEAN for operand in operands
+                )
                 for operand in operands:
-                    self.inside(operand, is_decisive=is_decisive and not is_union)
+                    is_needed = is_asked and kind_of(operand) is Kind.NODE_SET
+                    self.inside(operand, is_decisive=is_decisive and is_needed)
             case UnaryExpr(operand=operand):
                 self.inside(operand, is_decisive=False)
             case FunctionCall(arguments=arguments):
@@ -281,7 +287,8 @@ class _Walk:
         elif _is_single(atom.operand) or atom.is_call:
             # A function looks at the first of several nodes, which is one value.
             kind = "" if _is_single(atom.operand) else "first "
-            same = found.values.setdefault(kind + name, [])
+            key = kind + name + (scope if _depends_on_list(name) else "")
+            same = found.values.setdefault(key, [])
             self.among(atom, same, is_decisive, can_hold)
         else:
             # Each comparison asks for one of several nodes: none excludes another one.

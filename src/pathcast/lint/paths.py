@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 from pathcast.lint.names import NameAdvisor
+from pathcast.lint.reach import Node, Nodes, Reach
 from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, AttributeFacts, Place, Structure
 from pathcast.query.atoms import atom_of
 from pathcast.query.implication import holds
@@ -42,7 +43,6 @@ from pathcast.query.syntax import (
     FunctionCall,
     LocationPath,
     NameTest,
-    NodeTest,
     NodeType,
     PathExpr,
     Step,
@@ -54,32 +54,6 @@ SHOWN_MAX: Final = 5
 
 CONTEXTS_MAX: Final = 2_000
 """Places for which a predicate is looked at one by one; beyond, all at once."""
-
-
-REACHED_MAX: Final = 50_000
-"""Steps from places that are remembered; queries of one file take the same ones again and again."""
-
-_TestKey: TypeAlias = tuple[str | None, ...]
-
-
-class Leaf(NamedTuple):
-    """A node that is no element: an attribute, text, or something that is never denied.
-
-    Attributes:
-        kind: "attribute", "text" or "other" (comments, instructions, namespace nodes).
-        place: The place of its parent.
-        name: Expanded name of an attribute.
-    """
-
-    kind: str
-    place: int
-    name: tuple[str, str] = ("", "")
-
-
-Node: TypeAlias = int | Leaf
-"""A place or what stands in one."""
-
-Nodes: TypeAlias = frozenset[Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +99,7 @@ class PathChecker:
         self.structure = structure
         self.notation = Notation(namespaces)
         self.advisor = NameAdvisor(structure, namespaces)
-        self.below: dict[int, frozenset[int]] = {}
-        self.reached: dict[tuple[Axis, _TestKey, Nodes], Nodes] = {}
+        self.reach = Reach(structure)
 
     def issues(self, expr: Expr) -> list[PathIssue]:
         """What of a resolved query messages cannot have, in the order of the text."""
@@ -138,15 +111,6 @@ class PathChecker:
             ::-1
         ]
 
-    def descendants(self, place: int) -> frozenset[int]:
-        """Places inside a place."""
-        if place == DOCUMENT and self.structure.source == "sample":
-            return self.structure.all_places
-        known = self.below.get(place)
-        if known is None:
-            known = self.below[place] = frozenset(self.structure.descendants([place]))
-        return known
-
 
 class _Walk:
     """One query."""
@@ -155,6 +119,7 @@ class _Walk:
         self.checker = checker
         self.structure = checker.structure
         self.notation = checker.notation
+        self.reach = checker.reach
         self.issues: list[PathIssue] = []
         self.is_silent = False
 
@@ -245,7 +210,7 @@ class _Walk:
                 contexts = frozenset(self.structure.all_places)
             if number == 0 or not is_double_slash(steps[number - 1]):
                 start = contexts
-            nodes = self.step(step, contexts)
+            nodes = self.reach.step(step, contexts)
             if not nodes and contexts:
                 is_deep = start is not contexts or step.axis is Axis.DESCENDANT
                 nodes = self.nowhere(step, contexts, start, is_deep=is_deep, is_lost=is_lost)
@@ -276,7 +241,7 @@ class _Walk:
                 self.say(PathIssue(*place, advice.message, *meant))
                 for uri, local in advice.names:
                     other = Step(step.axis, NameTest(None, local, uri, test.offset), (), 0)
-                    nodes = self.step(other, contexts)
+                    nodes = self.reach.step(other, contexts)
                     if nodes:
                         return nodes
                 return frozenset()
@@ -312,7 +277,7 @@ class _Walk:
         """Where the name does occur, or what occurs here."""
         if not isinstance(step.test, NameTest):
             return None
-        here = self.step(Step(step.axis, NameTest(None, "*", None, 0), (), 0), start)
+        here = self.reach.step(Step(step.axis, NameTest(None, "*", None, 0), (), 0), start)
         names = [self.name_of(node) for node in here]
         meant = near(step.test.local, names)
         if meant:
@@ -321,107 +286,14 @@ class _Walk:
         if names:
             parts.append(f"there is {_listed(sorted(set(names)))}")
         if step.axis in (Axis.CHILD, Axis.DESCENDANT):
-            inside = self.step(Step(Axis.DESCENDANT, step.test, (), 0), start)
-            anywhere = inside or self.step(
+            inside = self.reach.step(Step(Axis.DESCENDANT, step.test, (), 0), start)
+            anywhere = inside or self.reach.step(
                 Step(Axis.DESCENDANT, step.test, (), 0), frozenset({DOCUMENT})
             )
             places = sorted(node for node in anywhere if isinstance(node, int))
             if places:
                 parts.append(f"it occurs as `{self.structure.path(places[0])}`")
         return "; ".join(parts) or None
-
-    def step(self, step: Step, contexts: Nodes) -> Nodes:
-        """What axis and node test of a step give, predicates aside."""
-        key = (step.axis, _test_key(step.test), contexts)
-        known = self.checker.reached.get(key)
-        if known is None:
-            found: set[Node] = set()
-            for context in contexts:
-                found |= self.along(step, context)
-            if len(self.checker.reached) >= REACHED_MAX:
-                self.checker.reached.clear()
-            known = self.checker.reached[key] = frozenset(found)
-        return known
-
-    def along(self, step: Step, context: Node) -> set[Node]:
-        axis = step.axis
-        place = context if isinstance(context, int) else context.place
-        if axis is Axis.ATTRIBUTE or axis is Axis.NAMESPACE:
-            if not isinstance(context, int):
-                return set()
-            if axis is Axis.NAMESPACE:
-                return {Leaf("other", place)}
-            return self.attributes(step, place)
-        elements, around = self.reach(axis, context, place)
-        found: set[Node] = {node for node in elements if self.passes(step, node)}
-        found |= {leaf for leaf in self.leaves(axis, context, around) if self.passes(step, leaf)}
-        return found
-
-    def reach(self, axis: Axis, context: Node, place: int) -> tuple[Iterable[int], Iterable[int]]:
-        """Elements on an axis, and the places whose text may be on it."""
-        structure = self.structure
-        is_element = isinstance(context, int)
-        below = self.checker.descendants(place) if is_element else frozenset()
-        match axis:
-            case Axis.CHILD:
-                return (structure.places[place].children, [place]) if is_element else ((), ())
-            case Axis.DESCENDANT:
-                return below, ({place} | below if is_element else ())
-            case Axis.DESCENDANT_OR_SELF:
-                return ({place} | below, {place} | below) if is_element else ((), ())
-            case Axis.SELF:
-                return ([place] if is_element else ()), ()
-            case Axis.PARENT:
-                return (structure.places[place].parents if is_element else [place]), ()
-            case Axis.ANCESTOR | Axis.ANCESTOR_OR_SELF:
-                above = structure.ancestors([place])
-                has_self = not is_element or axis is Axis.ANCESTOR_OR_SELF
-                return (above | {place} if has_self else above), ()
-            case Axis.FOLLOWING_SIBLING | Axis.PRECEDING_SIBLING:
-                parents = structure.places[place].parents if is_element else {place}
-                beside = {child for at in parents for child in structure.places[at].children}
-                return beside, parents
-            case _:
-                return structure.all_places, structure.all_places
-
-    def leaves(self, axis: Axis, context: Node, around: Iterable[int]) -> Iterable[Leaf]:
-        """Text and other nodes on an axis."""
-        if not isinstance(context, int) and axis in (
-            Axis.SELF,
-            Axis.DESCENDANT_OR_SELF,
-            Axis.ANCESTOR_OR_SELF,
-        ):
-            yield context
-        for place in around:
-            if self.structure.places[place].has_text:
-                yield Leaf("text", place)
-            yield Leaf("other", place)
-
-    def attributes(self, step: Step, place: int) -> set[Node]:
-        found: set[Node] = set()
-        for name in self.structure.places[place].attributes:
-            leaf = Leaf("attribute", place, name)
-            if self.passes(step, leaf):
-                found.add(leaf)
-        return found
-
-    def passes(self, step: Step, node: Node) -> bool:
-        """Whether a node passes the node test of a step."""
-        test = step.test
-        if not isinstance(test, NameTest):
-            if test.type is NodeType.NODE:
-                return True
-            if test.type is NodeType.TEXT:
-                return not isinstance(node, int) and node.kind == "text"
-            return not isinstance(node, int) and node.kind == "other"
-        if isinstance(node, int):
-            if node == DOCUMENT or step.axis is Axis.ATTRIBUTE:
-                return False
-            place = self.structure.places[node]
-            return _is_named((place.uri, place.local), test)
-        return (
-            node.kind == "attribute" and step.axis is Axis.ATTRIBUTE and _is_named(node.name, test)
-        )
 
     # Values.
 
@@ -482,20 +354,6 @@ class _Walk:
         """Local name of an element or attribute."""
         place: Place | None = self.structure.places[node] if isinstance(node, int) else None
         return place.local if place is not None else node.name[1]  # type: ignore[union-attr]
-
-
-def _is_named(name: tuple[str, str], test: NameTest) -> bool:
-    uri, local = name
-    if test.local not in ("*", local):
-        return False
-    is_any = test.prefix == "*" or (test.local == "*" and test.uri is None)
-    return is_any or uri == ANY_NAMESPACE or uri == (test.uri or "")
-
-
-def _test_key(test: NodeTest) -> _TestKey:
-    if isinstance(test, NameTest):
-        return (test.prefix, test.uri, test.local)
-    return (test.type.value, test.target)
 
 
 def _listed(words: Sequence[str], *, quote: str = "`") -> str:

@@ -1,0 +1,125 @@
+"""Steps in a message, and why one leads nowhere.
+
+Example:
+    >>> from pathcast.message import parse_message
+    >>> from pathcast.query import parse
+    >>> from pathcast.reference.xpath import DOCUMENT_NODE, Evaluator
+    >>> surroundings = Surroundings(Evaluator(parse_message(b"<a x='1'/>")), {})
+    >>> [step] = parse("/@x").steps
+    >>> surroundings.nowhere(step, "/", [DOCUMENT_NODE]).seen
+    ()
+
+It looks at names only; values are the walk's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathcast.engine.explanation import Failure
+from pathcast.engine.near_miss import SEEN_MAX
+from pathcast.engine.node_path import node_path
+from pathcast.query.names import Namespaces
+from pathcast.query.near_names import near
+from pathcast.query.notation import Notation
+from pathcast.query.syntax import Axis, NameTest, Step
+from pathcast.reference.xpath import DOCUMENT_NODE, Evaluator, Node
+from pathcast.reference.xpath.axes import axis_nodes, passes
+
+
+class Surroundings:
+    """The nodes around a node, by name.
+
+    Args:
+        evaluator: What counts the steps.
+        namespaces: The prefixes of the query.
+    """
+
+    def __init__(self, evaluator: Evaluator, namespaces: Namespaces) -> None:
+        self._evaluator = evaluator
+        self._document = evaluator.document
+        self._notation = Notation(namespaces)
+        self._bound = namespaces
+
+    def along(self, step: Step, node: Node) -> list[Node]:
+        """The nodes on the axis of a step that pass its node test, in the order of the axis."""
+        nodes = axis_nodes(self._document, step.axis, node)
+        self._evaluator.charge(len(nodes))
+        return [each for each in nodes if passes(self._document, step.axis, step.test, each)]
+
+    def nowhere(self, step: Step, slash: str, before: Sequence[Node]) -> Failure:
+        """Why no node passes the node test of a step."""
+        text = slash + self._notation.step(step, with_predicates=False)
+        anything = Step(step.axis, NameTest(None, "*", None, step.offset), (), step.offset)
+        starts = list(before)
+        if slash.endswith("//") and step.axis is Axis.CHILD:
+            anything = Step(Axis.DESCENDANT, anything.test, (), step.offset)
+        here = sorted({node for start in starts for node in self.along(anything, start)})
+        is_attribute = step.axis is Axis.ATTRIBUTE
+        names = list(dict.fromkeys(self._document.expanded_name(node) or ("", "") for node in here))
+        written = [self._written(name, is_attribute) for name in names]
+        test = step.test
+        if not isinstance(test, NameTest) or test.local == "*":
+            return Failure("name", text, step.offset, tuple(written[:SEEN_MAX]))
+        same = [name for name in names if name[1] == test.local]
+        if same:
+            meant = [self._written(name, is_attribute) for name in same]
+            return Failure(
+                "name",
+                text,
+                step.offset,
+                tuple(written[:SEEN_MAX]),
+                near_names=tuple(meant),
+                hint=self._prefix_hint(same[0], is_attribute),
+            )
+        alike = near(test.local, [local for _, local in names])
+        meant = [
+            self._written(name, is_attribute) for each in alike for name in names if name[1] == each
+        ]
+        hint = f"did you mean {' or '.join(meant)}?" if meant else self._elsewhere(step, starts)
+        return Failure(
+            "name",
+            text,
+            step.offset,
+            tuple(written[:SEEN_MAX]),
+            near_names=tuple(meant),
+            hint=hint,
+        )
+
+    def _elsewhere(self, step: Step, starts: Sequence[Node]) -> str | None:
+        """Where the name does occur: the other kind of node, or another place."""
+        other = Axis.CHILD if step.axis is Axis.ATTRIBUTE else Axis.ATTRIBUTE
+        if step.axis in (Axis.CHILD, Axis.ATTRIBUTE) and any(
+            self.along(Step(other, step.test, (), step.offset), node) for node in starts
+        ):
+            shown_name = self._notation.step(Step(other, step.test, (), step.offset))
+            kind = "an attribute" if other is Axis.ATTRIBUTE else "an element"
+            return f"there is {kind} of that name: {shown_name}"
+        if step.axis is Axis.ATTRIBUTE:
+            return None
+        anywhere = self.along(Step(Axis.DESCENDANT, step.test, (), step.offset), DOCUMENT_NODE)
+        if anywhere:
+            return f"it occurs elsewhere: {self._path(anywhere[0])}"
+        return None
+
+    def _prefix_hint(self, name: tuple[str, str], is_attribute: bool) -> str:
+        """How to write a name in its namespace."""
+        uri, local = name
+        written = self._written(name, is_attribute)
+        if not uri:
+            return f"`{local}` is in no namespace: write {written}"
+        if written.startswith("Q{"):
+            prefix = next(
+                each for each in ("p", *(f"p{n}" for n in range(2, 99))) if each not in self._bound
+            )
+            return (
+                f"`{local}` is in namespace {uri}: bind {prefix} to it and write {prefix}:{local}"
+            )
+        return f"`{local}` is in namespace {uri}: write {written}"
+
+    def _written(self, name: tuple[str, str], is_attribute: bool) -> str:
+        text = self._notation.name(*name, has_default=not is_attribute)
+        return f"@{text}" if is_attribute else text
+
+    def _path(self, node: Node) -> str:
+        return node_path(self._document, node, self._notation)
