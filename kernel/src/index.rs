@@ -2,7 +2,7 @@
 
 use crate::matcher::{Matcher, Source};
 use pathcast_core::index::{self as core, NotRegistered, Unknown};
-use pathcast_core::query::{Compiler, Namespaces, Step, compile};
+use pathcast_core::query::{Compiler, Namespaces, Step, compile_canonical};
 use pathcast_core::snapshot::format::{FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag};
 use pathcast_core::snapshot::{self, NamespaceMap, QueryRecord, queries_of};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError};
@@ -128,7 +128,8 @@ impl Index {
     ) -> Option<bool> {
         let paths: Vec<Vec<Step<'_>>> = alternatives
             .iter()
-            .map(|text| compile(text, Namespaces::NONE))
+            .map(String::as_str)
+            .map(compile_canonical)
             .collect::<Result<_, _>>()
             .ok()?;
         let paths: Vec<&[Step<'_>]> = paths.iter().map(Vec::as_slice).collect();

@@ -4,7 +4,8 @@
 //! to be refused.
 
 use pathcast_core::query::{
-    Compiler, DEPTH_MAX, Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
+    Compiler, DEPTH_MAX, Declined, NODES_MAX, Namespaces, PREDICATES_MAX, TEXT_BYTES_MAX,
+    canonical_text, compile, compile_canonical,
 };
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ struct Case {
     #[serde(default)]
     namespaces: BTreeMap<String, String>,
     canonical: Option<String>,
+    alternatives: Option<Vec<String>>,
     error: Option<String>,
     fast: Option<bool>,
 }
@@ -57,9 +59,19 @@ fn canonical_text_reads_back() {
 }
 
 #[test]
-fn refused_queries_are_declined() {
+fn alternatives_are_canonical() {
+    let mut seen = 0;
+    for text in cases().into_iter().filter_map(|case| case.alternatives).flatten() {
+        assert_eq!(form(&text, Namespaces::NONE).as_ref(), Ok(&text));
+        seen += 1;
+    }
+    assert!(seen > 100);
+}
+
+#[test]
+fn refused_and_split_queries_are_declined() {
     for case in cases() {
-        if case.error.is_some() {
+        if case.error.is_some() || case.alternatives.is_some() {
             let namespaces = Namespaces::new(case.namespaces);
             assert_eq!(form(&case.query, &namespaces), Err(Declined), "{}", case.query);
         }
@@ -144,6 +156,48 @@ fn length_is_bounded() {
     // `[1]` grows to `[position()=1]`.
     let positions = format!("/a{}", "[1]".repeat(TEXT_BYTES_MAX / 14 + 1));
     assert_eq!(form(&positions, Namespaces::NONE), Err(Declined));
+}
+
+#[test]
+fn syntax_nodes_are_bounded_as_written() {
+    // Each a syntax node or two; what Python counts (`tests/test_query_syntax.py`).
+    let fill = |nodes: usize, tail: &str| format!("{}{tail}", "/a".repeat(nodes));
+    for (tail, nodes) in [
+        ("", 0),
+        ("//b", 2),
+        ("[b=1]", 4),
+        ("[-1=b]", 5),
+        ("[2]", 2),
+        ("[position()<=2 and 3>position()]", 8),
+        ("[@b and @c]", 4),
+        ("[starts-with(@b,'x')]", 4),
+        ("[.//b/text()='x']", 7),
+        ("/.", 1),
+    ] {
+        assert!(form(&fill(NODES_MAX - nodes, tail), Namespaces::NONE).is_ok(), "{tail}");
+        let large = fill(NODES_MAX - nodes + 1, tail);
+        assert_eq!(form(&large, Namespaces::NONE), Err(Declined), "{tail}");
+    }
+    assert!(compile_canonical(&fill(NODES_MAX + 1, "[position()=2]")).is_ok());
+    let growing = fill(NODES_MAX - 20, &"[1]".repeat(10));
+    let canonical = form(&growing, Namespaces::NONE).expect("it is within the bounds");
+    assert_eq!(form(&canonical, Namespaces::NONE), Err(Declined));
+    assert!(compile_canonical(&canonical).is_ok());
+}
+
+#[test]
+fn predicates_of_a_step_are_bounded_as_written() {
+    let most = "[@b]".repeat(PREDICATES_MAX);
+    for text in [format!("/a{most}"), format!("//c/a[@b]/{}", &most[4..]), format!("/a[c{most}]")] {
+        assert!(form(&text, Namespaces::NONE).is_ok(), "{text}");
+        let more = text.replacen("[@b]", "[@b][@b]", 1);
+        assert_eq!(form(&more, Namespaces::NONE), Err(Declined), "{more}");
+    }
+    let names: Vec<String> = (10..10 + 2 * PREDICATES_MAX).map(|n| format!("@a{n}")).collect();
+    let canonical = form(&format!("/a[{}]", names.join(" and ")), Namespaces::NONE);
+    let canonical = canonical.expect("they stand in one predicate");
+    assert_eq!(canonical.matches('[').count(), names.len());
+    assert!(compile_canonical(&canonical).is_ok());
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub mod growing;
 use crate::conditions::Plan;
 use crate::content::anchoring::anchored;
 use crate::content::nested_paths::NestedPaths;
-use crate::query::{Namespaces, compile};
+use crate::query::compile_canonical;
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
 use std::ops::Range;
@@ -97,7 +97,7 @@ pub trait Nfa {
 ///
 /// Panics if the text is not one: it was when the query was registered.
 pub(crate) fn plan_of(text: &str) -> Plan {
-    let steps = compile(text, Namespaces::NONE).expect("plans are kept in canonical text");
+    let steps = compile_canonical(text).expect("plans are kept in canonical text");
     Plan::compile(&anchored(steps))
 }
 

@@ -21,6 +21,13 @@ pub const TEXT_BYTES_MAX: usize = 8 * 1024;
 /// How deep brackets may nest, as written and in canonical form.
 pub const DEPTH_MAX: usize = 64;
 
+/// Syntax nodes of a query as written: steps (`//` stands for one), predicates, constants, calls,
+/// operators and minuses.
+pub const NODES_MAX: usize = 512;
+
+/// Predicates of one step as written.
+pub const PREDICATES_MAX: usize = 16;
+
 /// Canonical text is at most this many times as long as the query, namespace URIs aside: the
 /// worst is `[1]`, which becomes `[position()=1]`.
 const GROWTH_MAX: usize = 5;
@@ -50,6 +57,17 @@ pub fn compile<'q>(text: &'q str, namespaces: &'q Namespaces) -> Result<NormalPa
     Ok(compiler.steps)
 }
 
+/// The normal form of a canonical text. It may have more syntax nodes than the query had, and more
+/// predicates to a step (`[@a and @b]` has one), so these are not counted.
+///
+/// # Errors
+/// [`Declined`] when the text is not canonical.
+pub fn compile_canonical(text: &str) -> Result<NormalPath<'_>, Declined> {
+    let mut compiler = Compiler::default();
+    compiler.compile_within(text, Namespaces::NONE, usize::MAX)?;
+    Ok(compiler.steps)
+}
+
 /// Compiles one query after the other into the same memory.
 #[derive(Debug, Default)]
 pub struct Compiler<'q> {
@@ -66,12 +84,28 @@ impl<'q> Compiler<'q> {
         text: &'q str,
         namespaces: &'q Namespaces,
     ) -> Result<&[Step<'q>], Declined> {
+        self.compile_within(text, namespaces, NODES_MAX)
+    }
+
+    /// The normal form of a query of so many syntax nodes at most; [`usize::MAX`] for canonical
+    /// text, whose predicates are not counted either.
+    fn compile_within(
+        &mut self,
+        text: &'q str,
+        namespaces: &'q Namespaces,
+        nodes_max: usize,
+    ) -> Result<&[Step<'q>], Declined> {
         self.steps.clear();
         if text.len() > TEXT_BYTES_MAX {
             return Err(Declined);
         }
-        let mut parser = Parser { scanner: Scanner::new(text), namespaces, uri_bytes: 0 };
+        let predicates_max = if nodes_max == NODES_MAX { PREDICATES_MAX } else { usize::MAX };
+        let scanner = Scanner::new(text);
+        let mut parser = Parser { scanner, namespaces, uri_bytes: 0, nodes: 0, predicates_max };
         parser.query(&mut self.steps)?;
+        if parser.nodes > nodes_max {
+            return Err(Declined);
+        }
         let bound = text.len() * GROWTH_MAX + parser.uri_bytes;
         if bound > TEXT_BYTES_MAX && !is_canonical_short(&self.steps) {
             return Err(Declined);
@@ -122,6 +156,10 @@ pub(super) struct Parser<'q> {
     namespaces: &'q Namespaces,
     /// Bytes that namespace URIs add to the canonical text.
     uri_bytes: usize,
+    /// Syntax nodes so far.
+    pub(super) nodes: usize,
+    /// Predicates that a step may have.
+    predicates_max: usize,
 }
 
 impl<'q> Parser<'q> {
@@ -133,6 +171,7 @@ impl<'q> Parser<'q> {
         let mut is_pending = false;
         if self.scanner.take(b'/') {
             is_pending = self.scanner.take(b'/');
+            self.nodes += usize::from(is_pending);
         }
         if self.bare_steps(steps, &mut is_pending) {
             return Ok(());
@@ -148,6 +187,8 @@ impl<'q> Parser<'q> {
 
     /// A paper's way to say "the message": `$msg`, `doc("...")`, `document("...")`.
     fn document(&mut self) -> Result<(), Declined> {
+        // A variable is one syntax node, a call with its argument two.
+        self.nodes += 2;
         if self.scanner.take(b'$') {
             // A prefixed variable is another one, and so is a longer name.
             if !self.scanner.word("msg") {
@@ -196,6 +237,7 @@ impl<'q> Parser<'q> {
             };
             steps.push(Step { axis, test, stages: Vec::new() });
             *is_pending = slashes == 2;
+            self.nodes += 1 + usize::from(*is_pending);
             if slashes == 0 {
                 if has_wildcard {
                     arrange(steps, true);
@@ -215,6 +257,8 @@ impl<'q> Parser<'q> {
     ) -> Result<End<'q>, Declined> {
         loop {
             self.scanner.blanks();
+            self.nodes += 1;
+            let mut written = 0;
             let mut is_element = false;
             match self.scanner.peek() {
                 b'.' => {
@@ -232,13 +276,14 @@ impl<'q> Parser<'q> {
                 _ => {
                     let Some(test) = self.element_test()? else { return self.last(End::Text) };
                     let axis = if *is_pending { Axis::Descendant } else { Axis::Child };
-                    let stages = self.predicates(Vec::new(), depth)?;
+                    let stages = self.predicates(Vec::new(), depth, &mut written)?;
                     steps.push(Step { axis, test, stages });
                     *is_pending = false;
                     is_element = true;
                 }
             }
-            if !self.separator(steps, is_pending, is_element, depth)? {
+            let before = is_element.then_some(&mut written);
+            if !self.separator(steps, is_pending, before, depth)? {
                 return Ok(End::Element);
             }
         }
@@ -259,7 +304,7 @@ impl<'q> Parser<'q> {
         if self.scanner.peek() != b'[' {
             return Ok(false);
         }
-        let stages = self.predicates(Vec::new(), depth)?;
+        let stages = self.predicates(Vec::new(), depth, &mut 0)?;
         let [stage] = &stages[..] else { return Err(Declined) };
         // A text node or comment, too, has a value: only these two ask for an element.
         let is_plain = stage.positions.is_empty()
@@ -274,18 +319,20 @@ impl<'q> Parser<'q> {
         Ok(true)
     }
 
-    /// The slashes before the next step; whether there is a next step.
+    /// The slashes before the next step; whether there is a next step. `written` counts the
+    /// predicates of the step before, if that is an element.
     fn separator(
         &mut self,
         steps: &mut [Step<'q>],
         is_pending: &mut bool,
-        is_element: bool,
+        mut written: Option<&mut usize>,
         depth: usize,
     ) -> Result<bool, Declined> {
         self.scanner.blanks();
         while self.scanner.take(b'/') {
             if self.scanner.take(b'/') {
                 *is_pending = true;
+                self.nodes += 1;
                 return Ok(true);
             }
             self.scanner.blanks();
@@ -293,9 +340,10 @@ impl<'q> Parser<'q> {
                 return Ok(true);
             }
             // A predicate after a slash belongs to the step before.
-            match steps.last_mut() {
-                Some(step) if is_element => {
-                    step.stages = self.predicates(std::mem::take(&mut step.stages), depth)?;
+            match (steps.last_mut(), written.as_deref_mut()) {
+                (Some(step), Some(written)) => {
+                    let stages = std::mem::take(&mut step.stages);
+                    step.stages = self.predicates(stages, depth, written)?;
                 }
                 _ => return Err(Declined),
             }
@@ -386,8 +434,13 @@ impl<'q> Parser<'q> {
         &mut self,
         mut stages: Vec<Stage<'q>>,
         depth: usize,
+        written: &mut usize,
     ) -> Result<Vec<Stage<'q>>, Declined> {
         while self.scanner.peek() == b'[' {
+            *written += 1;
+            if *written > self.predicates_max {
+                return Err(Declined);
+            }
             self.predicate(&mut stages, depth + 1)?;
             self.scanner.blanks();
         }

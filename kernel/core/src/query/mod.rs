@@ -14,5 +14,8 @@ mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 pub use canonical::{canonical_text, condition_text};
-pub use compile::{Compiler, DEPTH_MAX, Declined, NormalPath, TEXT_BYTES_MAX, compile};
+pub use compile::{
+    Compiler, DEPTH_MAX, Declined, NODES_MAX, NormalPath, PREDICATES_MAX, TEXT_BYTES_MAX, compile,
+    compile_canonical,
+};
 pub use namespaces::Namespaces;

@@ -16,6 +16,7 @@ impl<'q> Parser<'q> {
             return Err(Declined);
         }
         self.scanner.skip(1);
+        self.nodes += 1;
         let (mut positions, mut conditions) = (Vec::new(), Vec::new());
         let mut is_first = true;
         loop {
@@ -48,6 +49,7 @@ impl<'q> Parser<'q> {
             if !self.scanner.word("and") {
                 return Err(Declined);
             }
+            self.nodes += 1;
             is_first = false;
         }
     }
@@ -62,6 +64,7 @@ impl<'q> Parser<'q> {
         depth: usize,
     ) -> Result<(), Declined> {
         if self.scanner.call("position") {
+            self.nodes += 1;
             let Constant::Number(number) = constant else { return Err(Declined) };
             positions.push((operator, number));
             return Ok(());
@@ -85,6 +88,8 @@ impl<'q> Parser<'q> {
             self.scanner.blanks();
             let operator = self.operator().ok_or(Declined)?;
             self.scanner.blanks();
+            // The call and the constant.
+            self.nodes += 2 + usize::from(self.scanner.peek() == b'-');
             positions.push((operator, self.scanner.number().ok_or(Declined)?));
             return Ok(());
         }
@@ -133,6 +138,8 @@ impl<'q> Parser<'q> {
         if depth > DEPTH_MAX {
             return Err(Declined);
         }
+        // The call and the constant.
+        self.nodes += 2;
         let mut steps = Vec::new();
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
@@ -170,18 +177,21 @@ impl<'q> Parser<'q> {
             _ => return None,
         };
         self.scanner.skip(length);
+        self.nodes += 1;
         Some(operator)
     }
 
     /// A constant, if one begins here.
     fn constant(&mut self) -> Result<Option<Constant<'q>>, Declined> {
         if matches!(self.scanner.peek(), b'\'' | b'"') {
+            self.nodes += 1;
             let text = self.scanner.literal().ok_or(Declined)?;
             return Ok(Some(Constant::String(Cow::Borrowed(text))));
         }
         if !self.scanner.is_number() {
             return Ok(None);
         }
+        self.nodes += 1 + usize::from(self.scanner.peek() == b'-');
         Ok(Some(Constant::Number(self.scanner.number().ok_or(Declined)?)))
     }
 }

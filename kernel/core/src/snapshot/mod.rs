@@ -18,7 +18,7 @@ use crate::nfa::frozen::{
     EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
 };
 use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId, plan_of};
-use crate::query::{Namespaces, compile};
+use crate::query::compile_canonical;
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
 use format::{FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
@@ -168,12 +168,12 @@ impl Snapshot {
             for plan in 0..self.file.array::<PlanRecord>(Tag::PlanRecords).len() as PlanId {
                 let text = self.plan_text(plan);
                 if may_have_nested_paths(text) {
-                    let steps = compile(text, Namespaces::NONE);
+                    let steps = compile_canonical(text);
                     let steps = steps.expect("plans are kept in canonical text");
                     nested.add_query(&steps, anchored_len(&steps));
                 }
             }
-            nested
+            nested.sorted()
         })
     }
 
