@@ -179,10 +179,12 @@ def open_snapshot(task: MatchTask) -> OpenSnapshot:
 
 
 def _undecided(verdicts: pa.Table, ids: Sequence[str], rows: int) -> pa.ListArray:
-    """Per message, the ids of the queries that could not be decided; few, so looked up singly."""
+    """Per message, the ids of the queries that could not be decided; few as a rule."""
     places = verdicts.column("row").to_numpy()
     offsets = np.searchsorted(places, np.arange(rows + 1)).astype(np.int32)
-    found = [ids[number] for number in verdicts.column("query_number").to_pylist()]
+    numbers = verdicts.column("query_number").to_pylist()
+    # The kernel looks many up in one call; the reference engine has a list.
+    found = ids.take(numbers) if hasattr(ids, "take") else [ids[number] for number in numbers]
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(found, pa.string()))
 
 
