@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pathcast import Query
+from pathcast import Query, QueryIndex
 from pathcast.errors import MessageError, SchemaError
 from pathcast.limits import Limits
 from pathcast.lint import (
@@ -30,7 +30,7 @@ from pathcast.message import parse_message
 from pathcast.query import normalise
 from pathcast.reference.oracle import is_satisfied
 from pathcast.schema import parse_dtd
-from pathcast.testing import random_message, random_query
+from pathcast.testing import random_expression, random_message, random_query
 from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"
@@ -243,6 +243,37 @@ def test_a_part_that_need_not_hold_is_no_error() -> None:
     for text in ("//a[@x=1 and @x=2 or @y]", "//a[not(@x=1 and @x=2)]", "//a[0]|//b"):
         [finding] = [each for each in found(text) if each.code == "PL201"]
         assert finding.severity == "warning", text
+
+
+def test_a_value_that_need_not_be_there_is_no_error() -> None:
+    for text in ("//tobject[@type='x' or @area]", "//tobject[not(@type='x')]"):
+        [finding] = [each for each in found(text, dtd=NITF) if each.code == "PL106"]
+        assert finding.severity == "warning"
+    for text in ("//tobject[@type='x' and @area]", "//head[tobject/@type='x']"):
+        assert [each.severity for each in found(text, dtd=NITF)] == ["error"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_findings_are_true_of_all_of_xpath(seed: int) -> None:
+    """What an engine answers contradicts no finding."""
+    generator = random.Random(5300 + seed)
+    batch = [random_message(generator) for _ in range(8)]
+    queries = [Query(str(at), random_expression(generator)) for at in range(80)]
+    index = QueryIndex(engine="reference")
+    assert not index.register(queries).rejected
+    satisfied = [set(result.query_ids) for result in index.matcher().match_batch(batch)]
+    for finding in lint(queries).findings:
+        for ids in satisfied:
+            is_match, related = finding.query_id in ids, [str(at) in ids for at in finding.related]
+            match finding.code, finding.severity:
+                case "PL201", "error":
+                    assert not is_match, queries[finding.query or 0].text
+                case "PL203", _:
+                    assert is_match, queries[finding.query or 0].text
+                case "PL301", _:
+                    assert [is_match] == related, queries[finding.query or 0].text
+                case "PL302", _:
+                    assert related == [True] or not is_match, queries[finding.query or 0].text
 
 
 def test_what_is_said_never_to_hold_never_does() -> None:

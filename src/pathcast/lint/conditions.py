@@ -137,10 +137,7 @@ class _Walk:
             case BinaryExpr(operands=operands):
                 # A comparison of nodes is false without nodes; beside a boolean it need not be,
                 # and neither need one of what was calculated from them.
-                is_asked = len(operands) == 2 and expr.operators[0] in COMPARISONS
-                is_asked = is_asked and not any(
-                    kind_of(operand) is Kind.BOOLEAN for operand in operands
-                )
+                is_asked = asks_for_nodes(expr)
                 for operand in operands:
                     is_needed = is_asked and kind_of(operand) is Kind.NODE_SET
                     self.inside(operand, is_decisive=is_decisive and is_needed)
@@ -389,6 +386,15 @@ class _Walk:
                 return None
             return "never", f"`{shown}` compares a value with itself"
         return None
+
+
+def asks_for_nodes(expr: BinaryExpr) -> bool:
+    """Whether an expression is a comparison that is false where an operand has no nodes."""
+    return (
+        len(expr.operators) == 1
+        and expr.operators[0] in COMPARISONS
+        and all(kind_of(operand) is not Kind.BOOLEAN for operand in expr.operands)
+    )
 
 
 def _always_if(condition: bool) -> Truth:

@@ -191,12 +191,14 @@ class _Linter:
         unprefixed = [issue for issue in issues if issue.code == "PL103"]
         for issue in issues:
             if issue.code != "PL103":
+                is_lesser = issue.code == "PL106" and not issue.is_decisive
                 self.say(
                     issue.code,
                     subject,
                     issue.offset,
                     issue.message,
                     fix=issue.fix,
+                    severity="warning" if is_lesser else None,
                     replacement=_replacement(text, [issue]),
                 )
         if unprefixed:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pathcast.lint.conditions import asks_for_nodes
 from pathcast.lint.names import NameAdvisor
 from pathcast.lint.reach import Node, Nodes, Reach
 from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, AttributeFacts, Place, Structure
@@ -68,6 +69,7 @@ class PathIssue:
         fix: What may be meant.
         instead: What to write in its place.
         bindings: Prefixes in that which the query does not bind yet, with their namespaces.
+        is_decisive: Whether the query as a whole cannot hold because of it.
     """
 
     code: str
@@ -77,6 +79,7 @@ class PathIssue:
     fix: str | None = None
     instead: str | None = None
     bindings: tuple[tuple[str, str], ...] = ()
+    is_decisive: bool = False
 
 
 def path_issues(expr: Expr, structure: Structure, namespaces: Mapping[str, str]) -> list[PathIssue]:
@@ -122,6 +125,7 @@ class _Walk:
         self.reach = checker.reach
         self.issues: list[PathIssue] = []
         self.is_silent = False
+        self.optional = 0  # parts around this one that may be false
 
     def say(self, issue: PathIssue) -> None:
         if not self.is_silent:
@@ -142,22 +146,28 @@ class _Walk:
                     nodes = self.kept(predicate.expr, nodes)
                 return nodes
             case BinaryExpr(operators, operands):
+                is_needed = operators[0] is BinaryOperator.AND or asks_for_nodes(expr)
+                found = self.parts(operands, contexts, is_needed=is_needed)
                 if operators[0] is BinaryOperator.UNION:
-                    return frozenset().union(*(self.examine(each, contexts) for each in operands))
-                for operand in operands:
-                    self.examine(operand, contexts)
+                    return frozenset().union(*found)
                 self.check_values(expr, contexts)
             case UnaryExpr(operand=operand):
-                self.examine(operand, contexts)
+                self.parts([operand], contexts, is_needed=False)
             case FunctionCall(name, arguments):
-                for argument in arguments:
-                    self.examine(argument, contexts)
+                self.parts(arguments, contexts, is_needed=name == "boolean")
                 self.check_values(expr, contexts)
                 if name == "id":
                     return frozenset(self.structure.all_places)
             case _:
                 pass
         return frozenset()
+
+    def parts(self, parts: Sequence[Expr], contexts: Nodes, *, is_needed: bool) -> list[Nodes]:
+        """The nodes of the parts of an expression, which all must be there or need not."""
+        self.optional += not is_needed
+        found = [self.examine(part, contexts) for part in parts]
+        self.optional -= not is_needed
+        return found
 
     def may_hold(self, expr: Expr, context: Node) -> bool:
         """Whether a condition may be true of a node; False only if it cannot."""
@@ -322,7 +332,8 @@ class _Walk:
             self.say(PathIssue("PL107", expr.offset, "", message, fix))
         else:
             message = f"`{self.notation.expr(expr)}` cannot hold: the DTD allows {listed}"
-            self.say(PathIssue("PL106", expr.offset, "", message, fix))
+            is_decisive = self.optional == 0
+            self.say(PathIssue("PL106", expr.offset, "", message, fix, is_decisive=is_decisive))
 
     def may_compare(self, nodes: Nodes, compare: Comparison) -> bool:
         """Whether one of some nodes may have a value that compares as asked."""
