@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
         OK: Done; every query and message was taken.
         REFUSED: Done as far as possible, but some query or message was refused, an input could not
             be read, or a query could not be decided on some message.
+            `pathcast lint` ends with it when it found something.
         USAGE: The command line or a setting cannot be used; nothing was done.
         ENVIRONMENT: Something is missing on this machine: the kernel, Java, or an optional library.
         INTERRUPTED: Ctrl-C.

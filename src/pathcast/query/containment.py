@@ -24,8 +24,8 @@ Example:
 It speaks of messages, not of a schema: nothing that a DTD excludes is taken into account.
 
 Source: Miklau and Suciu, "Containment and equivalence for a fragment of XPath", JACM 2004, for
-homomorphisms of tree patterns and their limits; the argument for distances is ours
-(docs/lint.md). Paper 003, section 7, names containment as what routing between brokers needs.
+homomorphisms of tree patterns and their limits. Differs: distances instead of wildcards, which
+makes the test complete for linear paths; docs/lint.md has the argument.
 """
 
 from __future__ import annotations
