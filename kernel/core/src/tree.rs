@@ -141,6 +141,15 @@ impl MessageTree {
         self.attribute_value.clear();
         self.text_parent.clear();
         self.text_value.clear();
+        if self.is_full {
+            self.clear_full();
+        }
+        self.decoded.clear();
+        self.scratch.clear();
+    }
+
+    #[cold]
+    fn clear_full(&mut self) {
         self.markup_kind.clear();
         self.markup_parent.clear();
         self.markup_texts_before.clear();
@@ -154,8 +163,6 @@ impl MessageTree {
         self.declaration_prefix.clear();
         self.declaration_uri.clear();
         self.id_attribute.clear();
-        self.decoded.clear();
-        self.scratch.clear();
     }
 }
 

@@ -218,9 +218,9 @@ fn has_idle_memory(tree: &MessageTree) -> bool {
     is_idle(tree.name.capacity(), tree.name.len(), 1 << 13)
         || is_idle(tree.attribute_name.capacity(), tree.attribute_name.len(), 1 << 13)
         || is_idle(tree.text_value.capacity(), tree.text_value.len(), 1 << 13)
-        || is_idle(tree.markup_kind.capacity(), tree.markup_kind.len(), 1 << 13)
-        || is_idle(tree.declaration_uri.capacity(), tree.declaration_uri.len(), 1 << 13)
-        || is_idle(tree.prefix.capacity(), tree.prefix.len(), 1 << 13)
+        || tree.is_full && is_idle(tree.prefix.capacity(), tree.prefix.len(), 1 << 13)
+        || tree.is_full && is_idle(tree.markup_kind.capacity(), tree.markup_kind.len(), 1 << 13)
+        || tree.is_full && is_idle(tree.declaration_uri.capacity(), tree.name.len(), 1 << 13)
         || is_idle(tree.scratch.capacity(), tree.scratch.len(), 1 << 17)
         || is_idle(tree.decoded.capacity(), tree.decoded.len(), 1 << 17)
 }

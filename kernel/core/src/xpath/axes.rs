@@ -307,6 +307,9 @@ fn namespaces(document: &Document<'_>, position: u32, element: u32) -> Rest {
     Rest::List(nodes.into_iter())
 }
 
+/// Positions for which memory is kept although messages are much smaller.
+const IDLE_MAX: usize = 1 << 13;
+
 /// Which positions have been visited; keeps its memory.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
@@ -317,8 +320,9 @@ pub(super) struct Marks {
 impl Marks {
     /// Forgets all marks. Cost: constant, once the memory is there.
     pub fn begin(&mut self, positions: u32) {
-        if self.round == u32::MAX {
-            self.marks.clear();
+        let is_idle = self.marks.len() / 8 > (positions as usize).max(IDLE_MAX);
+        if self.round == u32::MAX || is_idle {
+            self.marks = Vec::new();
             self.round = 0;
         }
         self.round += 1;

@@ -78,6 +78,8 @@ pub(super) struct Positions {
     texts: Vec<u32>,
 }
 
+/// Positions for which memory is kept although messages are much smaller.
+const IDLE_MAX: usize = 1 << 13;
 const KIND_SHIFT: u32 = 30;
 const TEXT: u32 = 1 << KIND_SHIFT;
 const MARKUP: u32 = 2 << KIND_SHIFT;
@@ -88,6 +90,11 @@ impl Positions {
     /// Numbers the nodes of a message. Cost: one pass over its nodes.
     pub fn number(&mut self, tree: &MessageTree) {
         let markups = tree.markup_texts_before.len() as u32;
+        let nodes = 1 + tree.len() + tree.text_value.len() + markups as usize;
+        debug_assert!(nodes < NUMBER as usize, "numbers fit beside the kind");
+        if self.entries.capacity() / 8 > nodes.max(IDLE_MAX) {
+            *self = Positions::default();
+        }
         self.entries.clear();
         self.elements.clear();
         self.texts.clear();

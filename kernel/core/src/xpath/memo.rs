@@ -44,7 +44,9 @@ pub(super) struct Store {
 impl Store {
     /// Forgets everything; `slots` values may be kept now, for so many positions.
     pub fn begin(&mut self, slots: u32, positions: u32) {
-        if self.others.capacity() > KEPT_MAX
+        let dense: usize = self.truths.iter().map(Vec::capacity).sum();
+        if dense > KEPT_MAX * 16
+            || self.others.capacity() > KEPT_MAX
             || self.nodes.capacity() > KEPT_MAX
             || self.text.capacity() > KEPT_MAX * 16
         {

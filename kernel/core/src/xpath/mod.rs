@@ -128,11 +128,6 @@ impl Expression {
         self.needs_full_tree
     }
 
-    /// The same question under the name of its most common reason.
-    pub fn needs_comments_or_pis(&self) -> bool {
-        self.needs_full_tree()
-    }
-
     /// `boolean(expression)` with the document node as context node.
     ///
     /// Panics if the expression needs a full tree and the message does not have one.

@@ -11,6 +11,9 @@ use super::evaluate::{Context, Evaluator};
 use super::functions::Function;
 use super::node_test::Test;
 
+/// Nodes of a list whose memory is kept.
+const LIST_KEPT_MAX: usize = 1 << 14;
+
 /// Asked of each node of a set; true ends the search.
 pub(super) type Ask<'f, 'a> = &'f mut dyn FnMut(&mut Evaluator<'a>, Node) -> Within<bool>;
 
@@ -22,8 +25,10 @@ impl<'a> Evaluator<'a> {
 
     /// Takes the memory of a list back.
     pub fn give_list(&mut self, mut list: Vec<Node>) {
-        list.clear();
-        self.state.node_lists.push(list);
+        if list.capacity() <= LIST_KEPT_MAX {
+            list.clear();
+            self.state.node_lists.push(list);
+        }
     }
 
     /// The nodes of a node-set, in document order, computed.
