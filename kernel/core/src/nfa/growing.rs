@@ -283,7 +283,7 @@ impl GrowingNfa {
         let id = self.ends.len() as EndsId;
         self.ends.push(ends.into());
         let all = &self.ends;
-        self.ends_index.insert_unique(key, id, |&id| hash_of(&*all[id as usize]));
+        self.ends_index.insert_unique(key, id, |&id| hash_of(&all[id as usize]));
         Some(id)
     }
 

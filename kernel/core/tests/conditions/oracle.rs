@@ -132,6 +132,8 @@ fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> boo
         None => true,
         Some((Operator::Eq, Constant::String(literal))) => value == literal,
         Some((Operator::Ne, Constant::String(literal))) => value != literal,
+        Some((Operator::StartsWith, Constant::String(literal))) => value.starts_with(&**literal),
+        Some((Operator::Contains, Constant::String(literal))) => value.contains(&**literal),
         Some((operator, Constant::String(literal))) => {
             numbers(*operator, number(value), number(literal))
         }
@@ -149,6 +151,7 @@ fn numbers(operator: Operator, left: f64, right: f64) -> bool {
         Operator::Le => left <= right,
         Operator::Gt => left > right,
         Operator::Ge => left >= right,
+        Operator::StartsWith | Operator::Contains => unreachable!("asked of strings only"),
     }
 }
 

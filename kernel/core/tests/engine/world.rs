@@ -147,7 +147,9 @@ pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets,
     assert_eq!(answer.stats.verdicts, answer.over_budget.len() as u64);
     let mut undecided = vec![BTreeSet::new(); batch.0.len()];
     for &(row, number) in &answer.over_budget {
-        ids.for_each([number].into_iter(), |id| drop(undecided[row].insert(id.to_owned())));
+        ids.for_each(std::iter::once(number), |id| {
+            undecided[row].insert(id.to_owned());
+        });
     }
     (answers(pool, index, batch), undecided)
 }
