@@ -60,7 +60,7 @@ def test_compiled_text_gives_itself_again(alphabet: str) -> None:
     """A snapshot keeps compiled text; read once more it must be the same query."""
     generator = random.Random(1)
     seen = set()
-    for _ in range(1500):
+    for _ in range(600):
         text = random_expression(generator, ALPHABETS[alphabet])
         compiled = compile_query(text, ALPHABETS[alphabet].namespaces)
         seen.add(compiled.cost)
@@ -79,7 +79,7 @@ def test_compiled_text_gives_itself_again(alphabet: str) -> None:
 
 def test_cost_classes_say_what_is_known() -> None:
     generator = random.Random(2)
-    for _ in range(1500):
+    for _ in range(600):
         compiled = compile_query(random_expression(generator))
         if compiled.expression is None:
             assert compiled.cost is CostClass.INDEXED

@@ -1,8 +1,8 @@
 """Conditions on values and nested paths, many at a place: engine == oracle == lxml.
 
 If one of these fails, queries that share a structure and differ in constants disturb each other: a
-look-up finds the wrong constants, a nested path is taken for another one or for one at another
-anchor, or answers depend on what was registered, removed or matched before.
+look-up finds the wrong constants, or answers depend on what was registered, removed or matched
+before. See test_differential_anchors.py for where conditions and nested paths stand.
 
 PATHCAST_CONTENT=<cases> makes every test of this module longer (default 12 cases; 500 take some
 minutes); `make nightly` runs the random families at length, as PATHCAST_NIGHTLY says.
@@ -10,121 +10,20 @@ minutes); `make nightly` runs the random families at length, as PATHCAST_NIGHTLY
 
 from __future__ import annotations
 
-import os
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 
+from content_cases import CASES, NIGHTLY_CASES, Content, cases, paths, shapes
 from every_engine import engines
-from pathcast.engine import Matcher, QueryIndex, Snapshot
-from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
-from pathcast.query import normalise
-from pathcast.reference import parse
-from pathcast.reference.oracle import Oracle
-from pathcast.testing import LxmlQuery, assert_same_matches, lxml_tree, random_split
-from pathcast.testing.content import (
-    NUMBERS,
-    STRINGS,
-    VALUES,
-    FamilyShape,
-    random_family,
-    random_valued_message,
-)
-
-CASES = int(os.environ.get("PATHCAST_CONTENT", "12"))
-NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 100
-
-SHAPES = {
-    "values": FamilyShape(nesting_max=0, has_positions=False),
-    "linear-positions": FamilyShape(nesting_max=0, steps_max=3),
-    "nested": FamilyShape(nesting_max=2, has_positions=False, conditions_max=2),
-    "everything": FamilyShape(nesting_max=3),
-}
-
-shapes = pytest.mark.parametrize("shape", sorted(SHAPES))
-
-
-class Content:
-    """Queries, messages and, by lxml or the oracle, which messages satisfy which query."""
-
-    def __init__(
-        self, texts: Iterable[str], messages: Sequence[bytes], *, with_oracle: bool = False
-    ) -> None:
-        self.texts = {f"q{number}": text for number, text in enumerate(texts)}
-        self.queries = [Query(query_id, text) for query_id, text in self.texts.items()]
-        self.messages = messages
-        self.truth: dict[str, frozenset[int]] = self.by_oracle() if with_oracle else self.by_lxml()
-
-    def by_lxml(self) -> dict[str, frozenset[int]]:
-        trees = [lxml_tree(message) for message in self.messages]
-        truth = {}
-        for query in self.queries:
-            compiled = LxmlQuery(query)
-            truth[query.id] = frozenset(
-                number for number, tree in enumerate(trees) if compiled.matches(tree)
-            )
-        return truth
-
-    def by_oracle(self) -> dict[str, frozenset[int]]:
-        oracles = [Oracle(parse(message, Limits())) for message in self.messages]
-        normal = {query.id: normalise(query.text).steps for query in self.queries}
-        return {
-            query_id: frozenset(
-                number for number, oracle in enumerate(oracles) if oracle.select(steps)
-            )
-            for query_id, steps in normal.items()
-        }
-
-    @classmethod
-    def random(cls, shape: str, seed: int, families: int = 10) -> Content:
-        generator = random.Random(f"content {shape} {seed}")
-        texts = [
-            text for _ in range(families) for text in random_family(generator, 24, SHAPES[shape])
-        ]
-        return cls(texts, [random_valued_message(generator) for _ in range(16)])
-
-    @property
-    def matches(self) -> int:
-        return sum(map(len, self.truth.values()))
-
-    def index(self, engine: EngineName, ids: Iterable[str] | None = None) -> QueryIndex:
-        index = QueryIndex(engine=engine)
-        self.register(index, self.texts if ids is None else ids)
-        return index
-
-    def register(self, index: QueryIndex, ids: Iterable[str]) -> None:
-        report = index.register([Query(query_id, self.texts[query_id]) for query_id in ids])
-        assert not report.rejected, {
-            self.texts[query_id]: str(error) for query_id, error in report.rejected.items()
-        }
-
-    def check(
-        self,
-        matcher: Matcher,
-        ids: Iterable[str] | None = None,
-        messages: Sequence[int] | None = None,
-    ) -> None:
-        """Asks for some messages, by number, with some of the queries registered."""
-        wanted_ids = self.texts if ids is None else set(ids)
-        numbers = range(len(self.messages)) if messages is None else messages
-        results = matcher.match_batch([self.messages[number] for number in numbers])
-        for number, result in zip(numbers, results, strict=True):
-            assert result.error is None
-            wanted = [query_id for query_id in wanted_ids if number in self.truth[query_id]]
-            assert_same_matches(
-                result.query_ids, wanted, "engine", "lxml", self.texts, self.messages[number]
-            )
-
-
-def cases(engine: EngineName, fewest: int = 3) -> range:
-    """Seeds to be tried; the reference engine is slow and sees fewer."""
-    return range(max(fewest, CASES // 6) if engine == "reference" else CASES)
-
+from pathcast.engine import Snapshot
+from pathcast.model import EngineName
+from pathcast.testing import assert_same_matches, random_split
+from pathcast.testing.content import NUMBERS, STRINGS, VALUES
 
 # --- Random families --------------------------------------------------------------------------
 
@@ -140,7 +39,7 @@ def test_families_of_queries(engine: EngineName, shape: str) -> None:
     assert matches > 60 * len(cases(engine)), "the families match too little to prove anything"
 
 
-@shapes
+@paths
 def test_oracle_agrees_with_lxml(shape: str) -> None:
     for seed in range(100, 100 + max(2, CASES // 6)):
         content = Content.random(shape, seed, families=4)
@@ -286,138 +185,36 @@ def test_numbers_that_only_the_last_bit_tells_apart(engine: EngineName) -> None:
     content.check(content.index(engine).matcher())
 
 
-# --- Where conditions and nested paths stand ----------------------------------------------------
-
-
 @engines
-def test_conditions_with_recursion(engine: EngineName) -> None:
-    """The same attribute at several steps of a recursion: each step needs its own element."""
-    values = ("1", "2", "3")
+def test_prefixes_of_prefixes(engine: EngineName) -> None:
+    """Constants that begin each other, and end within what another has as one character."""
+    whole = "日本語usé5😀15us"
+    pieces = [whole[start:end] for start in range(4) for end in range(start, len(whole) + 1)]
+    pieces += ["日本語u ", "日木", "us", "é", "e", "\U0001f601", "u" * 300, "u" * 299 + "v"]
     texts = [
-        f"//a[@x='{one}']{axis}a[@x='{two}']{last}"
-        for one, two, axis, last in product(
-            values, values, ("/", "//", "/*/", "//*//"), ("", "//b", "/b", "//b[@x='1']")
-        )
+        f"//r[{function}({subject}, '{piece}')]"
+        for function in ("starts-with", "contains")
+        for subject in ("@v", ".")
+        for piece in dict.fromkeys(pieces)
     ]
-    texts += [f"//a//a[@x={one}]//a[@y<{two}]//a" for one, two in product(values, values)]
     texts += [
-        f"//a[@x='{one}'][.//a[@x='{two}']//a[@y]]//a" for one, two in product(values, values)
+        f"//r[starts-with(@v, '{one}') and contains(@v, '{two}')]"
+        for one in pieces[:9]
+        for two in pieces[-9:]
     ]
-    texts += [f"//a[a[@x='{one}']/a[@x='{two}']]" for one, two in product(values, values)]
-    texts += [f"//*[@x='{one}']//*[@x='{two}']//*[@x='1']" for one, two in product(values, values)]
-    generator = random.Random(3)
-    messages = []
-    for depth in (1, 2, 3, 4, 6, 9, 14, 20) * 3:
-        text = "<b x='1'/>" if generator.randrange(2) else ""
-        for _ in range(depth):
-            name = generator.choice("aaab")
-            attributes = "".join(
-                f" {key}='{generator.choice(values)}'" for key in "xy" if generator.randrange(3)
-            )
-            text = f"<{name}{attributes}>{text}</{name}>"
-        messages.append(text.encode())
+    values = [
+        *dict.fromkeys(pieces),
+        "x" + whole,
+        whole + whole,
+        "u" * 60_000,
+        "v" * 60_000 + whole,
+    ]
+    messages = [f"<m><r v='{value}'>{value}</r></m>".encode() for value in values]
+    rows = "".join(f'<r v="{value}"/>' for value in values[:9])
+    messages.append(f"<m>{rows}<r/></m>".encode())
     content = Content(texts, messages)
-    assert content.matches > 100
+    assert content.matches > 1000
     content.check(content.index(engine).matcher(threads=1))
-
-
-ANCHORS = (
-    # Two nested paths that hold, but not at one element; equal ones at different anchors; chains.
-    "/r/a[b][c]/d",
-    "/r/a[b/c][d/c]",
-    "/r/a[b]/e[b]",
-    "/r/a[.//b][.//c]//d",
-    "/r//a[b][c]",
-    "//a[b[@x='1']][b[@x='2']]",
-    "//a[b[@x='1'][@y='2']]",
-    "//a[b[@x='1']]/b[@y='2']",
-    "//a[b[@x='1']]//a[b[@x='2']]",
-    "//a[b[@x='1']]//a[b[@x='1']]",
-    "/r[a[b]]/a[c]",
-    "/r[a[b][c]]",
-    "/r[.//a[b]][.//a[c]]",
-    "/r[.//a[b][c]]",
-    "//a[e/b][e/c]",
-    "//a[e[b][c]]",
-    "//a[e[b]/c]",
-    "//*[b]//*[c]",
-    "//*[b[@x]]/*[b[@x]]",
-    "//a[.//e[.//b]]//e[.//c]",
-    "//a[b = 5][c = 5]",
-    "//a[b = 5]/d[. = 5]",
-    "//a[.//b/@x = 1][.//c/@x = 1]",
-    "/r/*[b[@x='1']/c]/d[@y]",
-    "/r/*[a[b[@x='1']]]",
-    "//a[b][2]",
-    "//a[2][b]",
-    "//a[b[2]][c]",
-    "//a[b[c][1]][d]",
-    "//e[b][position() > 1]/c",
-    # The anchor itself may be what the nested path asks for.
-    "//e[b]//@x",
-    "//a[@x]//@y",
-    "//a[.//@y][b]",
-    "//a[2]//text()",
-    "//b[.//text()='5']/c",
-)
-
-
-@engines
-def test_nested_paths_at_their_anchors(engine: EngineName) -> None:
-    """Nested paths that hold at different elements only must not match together."""
-    generator = random.Random(4)
-
-    def element(depth: int) -> str:
-        name = generator.choice("aaebcd")
-        attributes = "".join(
-            f" {key}='{generator.choice('12')}'" for key in "xy" if not generator.randrange(3)
-        )
-        inside = "" if generator.randrange(4) else "5"
-        if depth:
-            inside += "".join(element(depth - 1) for _ in range(generator.randrange(5)))
-        return f"<{name}{attributes}>{inside}</{name}>"
-
-    messages = [
-        f"<r>{''.join(element(3) for _ in range(generator.randrange(1, 5)))}</r>".encode()
-        for _ in range(250 * max(1, CASES // 12))
-    ]
-    content = Content(ANCHORS, messages)
-    assert all(0 < len(rows) < len(messages) for rows in content.truth.values()), {
-        content.texts[query_id]: len(rows) for query_id, rows in content.truth.items()
-    }
-    content.check(content.index(engine).matcher(threads=1))
-
-
-@engines
-def test_nested_paths_that_hold_apart(engine: EngineName) -> None:
-    """The smallest such messages, so that a failure is readable."""
-    queries = {
-        "both": "/r/a[b][c]",
-        "apart": "/r[a/b][a/c]",
-        "deep": "//a[.//b][.//c]",
-        "chain": "/r/a[b]/a[c]",
-        "values": "//a[b='1'][c='2']",
-        "same": "//a[b='1'][b='2']",
-        "one": "//a[b[@x][@y]]",
-        "two": "//a[b[@x]][b[@y]]",
-    }
-    expected = {
-        "<r><a><b/></a><a><c/></a></r>": {"apart"},
-        "<r><a><b/><c/></a></r>": {"both", "apart", "deep"},
-        "<r><a><b/><a><c/></a></a></r>": {"deep", "chain"},
-        "<r><a><b>1</b></a><a><c>2</c></a></r>": {"apart"},
-        "<r><a><b>1</b><c>2</c></a></r>": {"both", "apart", "deep", "values"},
-        "<r><a><b>1</b><b>2</b></a></r>": {"same"},
-        "<r><a><b>1</b></a><a><b>2</b></a></r>": set(),
-        "<r><a><b x=''/><b y=''/></a></r>": {"two"},
-        "<r><a><b x='' y=''/></a></r>": {"one", "two"},
-        "<r><a><b x=''/></a><a><b y=''/></a></r>": set(),
-    }
-    index = QueryIndex(engine=engine)
-    index.register([Query(query_id, text) for query_id, text in queries.items()])
-    results = index.matcher().match_batch([message.encode() for message in expected])
-    for (message, wanted), result in zip(expected.items(), results, strict=True):
-        assert_same_matches(result.query_ids, wanted, engine, "the case", queries, message.encode())
 
 
 # --- What was registered, removed and matched before ---------------------------------------------
