@@ -73,6 +73,8 @@ class FamilyShape:
         nesting_max: Levels of nested paths.
         has_functions: Whether `starts-with` and `contains` occur.
         has_positions: Whether positions occur.
+        has_alternatives: Whether `or`, `not()`, unions and other constructs occur that a query
+            splits into several paths for, or needs an expression for.
     """
 
     steps_max: int = 4
@@ -80,6 +82,7 @@ class FamilyShape:
     nesting_max: int = 2
     has_functions: bool = True
     has_positions: bool = True
+    has_alternatives: bool = False
 
 
 def random_family(random: Random, count: int, shape: FamilyShape | None = None) -> list[str]:
@@ -150,7 +153,10 @@ class _Skeleton:
         for number in range(steps):
             pieces.append(random.choice(("/", "//", "//") if number == 0 else ("/", "/", "//")))
             pieces += self.step(places.count(number), shape.nesting_max)
-        return pieces + self.end()
+        pieces += self.end()
+        if shape.has_alternatives and random.randrange(8) == 0:
+            return [*pieces, " | ", *self.pieces()]
+        return pieces
 
     def step(self, conditions: int, nesting: int) -> list[_Piece]:
         random = self.random
@@ -178,6 +184,8 @@ class _Skeleton:
         kind = random.randrange(12)
         if nesting and kind < 3:
             return self.nested(nesting - 1)
+        if self.shape.has_alternatives and kind in (8, 9):
+            return self.alternatives(nesting)
         if kind == 4:
             return [*self.condition(nesting), " and ", *self.condition(0)]
         if kind == 5:
@@ -191,6 +199,20 @@ class _Skeleton:
         if kind < 9:
             subject = random.choice(own)
         return [self.comparison(subject)]
+
+    def alternatives(self, nesting: int) -> list[_Piece]:
+        random = self.random
+        match random.randrange(6):
+            case 0:
+                return ["not(", *self.condition(0), ")"]
+            case 1:
+                return [f"count({random.choice(('b', '*', './/a', '@*'))}) > 1"]
+            case 2:
+                return [random.choice(("following-sibling::b", "../b", "ancestor::a", "last()"))]
+            case 3:
+                return ["(", *self.condition(0), " or ", *self.condition(0), ")"]
+            case _:
+                return [*self.condition(nesting), " or ", *self.condition(0)]
 
     def comparison(self, subject: str) -> Callable[..., str]:
         """Comparisons of one kind, mostly: only some families mix operators."""
