@@ -21,12 +21,12 @@ from pathcast.query.alternatives import ANY_MESSAGE, NO_MESSAGE, alternatives_of
 from pathcast.query.canonical import canonical_text
 from pathcast.query.conditions import depth, simplified
 from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text
+from pathcast.query.moving import Loss
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
 from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, check_length, parse
 from pathcast.query.spine import DOCUMENT
 from pathcast.query.static import nesting, resolve
-from pathcast.query.walking import Loss
 from pathcast.query.weakening import Weakener
 
 _BRACKETS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[()\[\]]")

@@ -13,6 +13,7 @@ from typing import Final
 from pathcast.query import normal
 from pathcast.query.constants import constant_of
 from pathcast.query.generalising import generalised
+from pathcast.query.moving import Cursor, TooManyError
 from pathcast.query.names import NCNAME_PATTERN
 from pathcast.query.normal import Comparison, Operator
 from pathcast.query.spine import NodeKind, Spine
@@ -30,7 +31,7 @@ from pathcast.query.syntax import (
     Step,
 )
 from pathcast.query.values import number_of, string_of
-from pathcast.query.walking import Cursor, TooManyError, Walker
+from pathcast.query.walking import Walker
 
 ALTERNATIVES_MAX: Final = 16
 """Patterns that anything may become."""

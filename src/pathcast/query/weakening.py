@@ -39,45 +39,32 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, TypeGuard
+from typing import Final
 
-from pathcast.query import conditions, normal
 from pathcast.query.constants import constant_of
-from pathcast.query.normal import Comparison, Operator
+from pathcast.query.normal import Comparison
+from pathcast.query.number_conditions import (
+    OPERATORS,
+    NumberConditions,
+    is_focus,
+    what_it_is,
+)
 from pathcast.query.spine import NodeKind, Spine
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.string_conditions import (
     SOMETHING,
-    StringConditions,
     StringTest,
     Wanted,
-    is_single,
     self_path,
 )
 from pathcast.query.syntax import (
-    Axis,
     BinaryExpr,
     BinaryOperator,
     Expr,
     FunctionCall,
-    LocationPath,
-    NameTest,
     Number,
-    Predicate,
-    UnaryExpr,
 )
 from pathcast.query.values import COMPARISONS, Value, boolean_of, compare, number_of, string_of
-
-_OPERATORS: Final = MappingProxyType(
-    {
-        BinaryOperator.EQ: Operator.EQ,
-        BinaryOperator.NE: Operator.NE,
-        BinaryOperator.LT: Operator.LT,
-        BinaryOperator.LE: Operator.LE,
-        BinaryOperator.GT: Operator.GT,
-        BinaryOperator.GE: Operator.GE,
-    }
-)
 
 _FLIPPED: Final = MappingProxyType(
     {
@@ -107,7 +94,7 @@ _NEVER_NAN: Final = frozenset({"position", "last", "count", "string-length"})
 """Functions whose result is a whole number."""
 
 
-class Weakener(StringConditions):
+class Weakener(NumberConditions):
     """Conditions, comparisons and numbers; see the module."""
 
     def true(self, expr: Expr, spine: Spine, *, counts: bool) -> list[Spine]:
@@ -229,7 +216,7 @@ class Weakener(StringConditions):
         """Whether "does not compare so" is a comparison, too."""
         if operator in _EQUALITIES:
             return all(
-                kind_of(each) is not Kind.NODE_SET or _is_focus(each) for each in (left, right)
+                kind_of(each) is not Kind.NODE_SET or is_focus(each) for each in (left, right)
             )
         return all(_is_never_nan(each) for each in (left, right))
 
@@ -310,21 +297,6 @@ class Weakener(StringConditions):
             return self.true(expr, spine, counts=counts)
         return self.false(expr, spine, counts=counts) if holds[0] else []
 
-    def nodes_compared(
-        self, operator: BinaryOperator, expr: Expr, constant: Value, spine: Spine
-    ) -> list[Spine]:
-        """Some node of a node-set compares so with a number or string."""
-        if isinstance(constant, str):
-            goal = conditions.comparison(_OPERATORS[operator], constant)
-            return self.exists(expr, spine, goal)
-        number = number_of(constant)
-        if math.isfinite(number):
-            return self.exists(expr, spine, Comparison(_OPERATORS[operator], number + 0.0))
-        if math.isnan(number):
-            return self.exists(expr, spine) if operator is BinaryOperator.NE else []
-        self.lose("compares with an infinite number", expr.offset)
-        return self.exists(expr, spine)
-
     def string_compared(
         self, operator: BinaryOperator, expr: Expr, constant: str, spine: Spine
     ) -> list[Spine]:
@@ -335,129 +307,10 @@ class Weakener(StringConditions):
         if not is_equal and not constant:
             return self.string(expr, SOMETHING, spine)
         path = _string_argument(expr)
-        if path is not None and _is_focus(path) and spine[-1].kind is NodeKind.ELEMENT:
-            return self.exists(path, spine, Comparison(_OPERATORS[operator], constant))
+        if path is not None and is_focus(path) and spine[-1].kind is NodeKind.ELEMENT:
+            return self.exists(path, spine, Comparison(OPERATORS[operator], constant))
         self.lose("asks for a string that may be empty", expr.offset)
         return [spine]
-
-    # Numbers.
-
-    def number_compared(
-        self, operator: BinaryOperator, expr: Expr, number: float, spine: Spine, *, counts: bool
-    ) -> list[Spine]:
-        """A number compares so with a constant."""
-        if math.isnan(number):
-            return [spine] if operator is BinaryOperator.NE else []
-        if isinstance(expr, FunctionCall):
-            match expr.name:
-                case "position":
-                    return self.position(operator, number, spine, expr.offset, counts=counts)
-                case "count":
-                    return self.count(operator, expr, number, spine)
-                case "number":
-                    return self.converted(operator, expr, number, spine)
-                case "string-length" if not compare(operator, 0.0, number):
-                    if not _is_any_from_one(operator, number):
-                        self.lose(_what(expr), expr.offset)
-                    argument = expr.arguments[0] if expr.arguments else self_path(expr.offset)
-                    return self.string(argument, SOMETHING, spine)
-                case "sum" if not compare(operator, 0.0, number):
-                    self.lose(_what(expr), expr.offset)
-                    return self.exists(expr.arguments[0], spine)
-        self.lose(_what(expr), expr.offset)
-        if operator is BinaryOperator.NE:
-            return [spine]
-        return self.number_is_there(expr, spine)
-
-    def position(
-        self, operator: BinaryOperator, number: float, spine: Spine, offset: int, *, counts: bool
-    ) -> list[Spine]:
-        """`position()` compares so with a number."""
-        node = spine[-1]
-        if not counts or node.kind is not NodeKind.ELEMENT or not math.isfinite(number):
-            self.lose("counts positions among what only the evaluator knows", offset)
-            return [spine]
-        last = node.stages[-1]
-        position = normal.Position(_OPERATORS[operator], number + 0.0)
-        last = replace(last, positions=(*last.positions, position))
-        return [(*spine[:-1], replace(node, stages=(*node.stages[:-1], last)))]
-
-    def count(
-        self, operator: BinaryOperator, expr: FunctionCall, number: float, spine: Spine
-    ) -> list[Spine]:
-        """`count()` compares so with a number."""
-        nodes = expr.arguments[0]
-        if compare(operator, 0.0, number):
-            if operator in (BinaryOperator.GE, BinaryOperator.GT) or not (
-                number == number and math.isfinite(number)
-            ):
-                # It holds for no node at all, and for more then, too.
-                return [spine]
-            self.lose("asks by count() for how many there may be at most", expr.offset)
-            return [spine]
-        fewest = 1.0
-        if operator in (BinaryOperator.GT, BinaryOperator.GE, BinaryOperator.EQ):
-            fewest = _fewest(operator, number)
-        if math.isinf(fewest):
-            return []
-        if operator not in (BinaryOperator.GT, BinaryOperator.GE, BinaryOperator.NE):
-            self.lose("asks by count() for an exact number", expr.offset)
-        if fewest <= 1.0:
-            return self.exists(nodes, spine)
-        if not _is_children(nodes):
-            self.lose("asks by count() for more than one", expr.offset)
-            return self.exists(nodes, spine)
-        step = nodes.steps[0]
-        nth = Predicate(Number(fewest, step.offset), step.offset)
-        step = replace(step, predicates=(*step.predicates, nth))
-        return self.exists(replace(nodes, steps=(step,)), spine)
-
-    def converted(
-        self, operator: BinaryOperator, expr: FunctionCall, number: float, spine: Spine
-    ) -> list[Spine]:
-        """`number(x)` compares so with a number."""
-        argument = expr.arguments[0] if expr.arguments else self_path(expr.offset)
-        if kind_of(argument) is Kind.NUMBER:
-            return self.number_compared(operator, argument, number, spine, counts=False)
-        if kind_of(argument) is not Kind.NODE_SET:
-            self.lose("uses number(), which only the evaluator knows", expr.offset)
-            if operator is BinaryOperator.NE:
-                return [spine]
-            return self.number_is_there(argument, spine)
-        if operator is BinaryOperator.NE and not _is_focus(argument):
-            # The number of no node is NaN, which is unequal, too.
-            self.lose("asks for a number that need not be there", expr.offset)
-            return [spine]
-        if not is_single(argument):
-            self.lose("reads the first node of several as a number", expr.offset)
-        return self.nodes_compared(operator, argument, number, spine)
-
-    def number_is_there(self, expr: Expr, spine: Spine) -> list[Spine]:
-        """What must be there if an expression, as a number, is not NaN."""
-        if constant_of(expr) is not None:
-            return [spine]
-        kind = kind_of(expr)
-        if kind is Kind.NODE_SET:
-            return self.exists(expr, spine)
-        if kind is Kind.STRING:
-            return self.string(expr, SOMETHING, spine)
-        operands: tuple[Expr, ...] = ()
-        match expr:
-            case UnaryExpr(operand=operand):
-                self.lose(_what(expr), expr.offset)
-                operands = (operand,)
-            case BinaryExpr() if kind is Kind.NUMBER:
-                self.lose(_what(expr), expr.offset)
-                operands = expr.operands
-            case FunctionCall(name="number" | "floor" | "ceiling" | "round"):
-                self.lose(_what(expr), expr.offset)
-                operands = expr.arguments or (self_path(expr.offset),)
-            case FunctionCall(name="sum"):
-                self.lose(_what(expr), expr.offset)
-        spines = [spine]
-        for operand in operands:
-            spines = [each for one in spines for each in self.number_is_there(operand, one)]
-        return self.joined(spines, spine, expr.offset)
 
 
 def _sides(expr: BinaryExpr) -> tuple[Expr, Expr]:
@@ -466,32 +319,6 @@ def _sides(expr: BinaryExpr) -> tuple[Expr, Expr]:
         return expr.operands[0], expr.operands[1]
     before = replace(expr, operators=expr.operators[:-1], operands=expr.operands[:-1])
     return before, expr.operands[-1]
-
-
-def _is_focus(expr: Expr) -> bool:
-    """Whether a path is the context node and nothing else."""
-    return (
-        isinstance(expr, LocationPath)
-        and not expr.is_absolute
-        and all(
-            step.axis is Axis.SELF
-            and not isinstance(step.test, NameTest)
-            and not step.predicates
-            and step.test.type.value == "node"
-            for step in expr.steps
-        )
-    )
-
-
-def _is_children(expr: Expr) -> TypeGuard[LocationPath]:
-    """Whether a path is one step to children of the context node, by name."""
-    return (
-        isinstance(expr, LocationPath)
-        and not expr.is_absolute
-        and len(expr.steps) == 1
-        and expr.steps[0].axis is Axis.CHILD
-        and isinstance(expr.steps[0].test, NameTest)
-    )
 
 
 def _is_never_nan(expr: Expr) -> bool:
@@ -509,46 +336,11 @@ def _string_argument(expr: Expr) -> Expr | None:
     return None
 
 
-def _fewest(operator: BinaryOperator, number: float) -> float:
-    """The least whole number from 1 on that compares so; infinite if there is none."""
-    if operator is BinaryOperator.GT:
-        least = math.floor(number) + 1.0 if math.isfinite(number) else math.inf
-    elif operator is BinaryOperator.GE:
-        least = float(math.ceil(number)) if math.isfinite(number) else math.inf
-    else:
-        least = number if number.is_integer() and number >= 1 else math.inf
-    return max(least, 1.0)
-
-
-def _is_any_from_one(operator: BinaryOperator, number: float) -> bool:
-    """Whether all whole numbers from 1 on compare so, given that 0 does not."""
-    match operator:
-        case BinaryOperator.NE:
-            return True
-        case BinaryOperator.GT:
-            return number < 1
-        case BinaryOperator.GE:
-            return number <= 1
-    return False
-
-
 def _what_is_compared(left: Expr, right: Expr) -> str:
     """What is known of neither side of a comparison, as a reason."""
     for side in (right, left):
         if kind_of(side) is not Kind.NODE_SET:
-            return _what(side)
+            return what_it_is(side)
     if kind_of(left) is kind_of(right) is Kind.NODE_SET:
         return "compares two paths"
     return "compares two things that both depend on the message"
-
-
-def _what(expr: Expr) -> str:
-    """What a number is, as a reason."""
-    match expr:
-        case FunctionCall(name=name):
-            return f"uses {name}(), which only the evaluator knows"
-        case UnaryExpr():
-            return "calculates (-)"
-        case BinaryExpr(operators=(operator, *_)):
-            return f"calculates ({operator.value})"
-    return "uses a number that only the evaluator knows"
