@@ -49,6 +49,9 @@ COMPARISONS_MAX: Final = 300_000
 CANDIDATES_MAX: Final = 3_000
 """Queries that one query is compared with; leaves something of the bound to the others."""
 
+PREFIX_MAX: Final = 64
+"""Characters of a prefix that queries are filed under."""
+
 Token: TypeAlias = tuple[str, str | float, str]
 """A name or constant: what it is, and two words for it."""
 
@@ -212,8 +215,11 @@ def _wanted(query: NormalQuery) -> Iterator[Token]:
         for condition in _conditions(step):
             if isinstance(condition, AttributeCondition):
                 yield from _name_tokens("attribute", condition.test)
-            if (compare := _compare(condition)) is not None and compare.operator is Operator.EQ:
+            compare = _compare(condition)
+            if compare is not None and compare.operator is Operator.EQ:
                 yield ("=", compare.constant, "")
+            elif compare is not None and compare.operator is Operator.STARTS_WITH:
+                yield ("begins", str(compare.constant)[:PREFIX_MAX], "")
 
 
 def _offered(query: NormalQuery) -> Iterator[Token]:
@@ -224,14 +230,23 @@ def _offered(query: NormalQuery) -> Iterator[Token]:
             if isinstance(condition, AttributeCondition):
                 yield from _offered_names("attribute", condition.test)
             compare = _compare(condition)
-            if compare is None or compare.operator not in _PINNING:
-                continue
-            yield ("=", compare.constant, "")
-            if isinstance(compare.constant, str):
-                number = number_of(compare.constant)
-                if not math.isnan(number):
-                    yield ("=", number, "")
+            if compare is not None:
+                yield from _offered_constants(compare)
 
+
+def _offered_constants(compare: Comparison) -> Iterator[Token]:
+    constant = compare.constant
+    if compare.operator in _PINNING:
+        yield ("=", constant, "")
+        if isinstance(constant, str) and not math.isnan(number := number_of(constant)):
+            yield ("=", number, "")
+    if compare.operator in _BEGINNING and isinstance(constant, str):
+        for end in range(1, min(len(constant), PREFIX_MAX) + 1):
+            yield ("begins", constant[:end], "")
+
+
+_BEGINNING: Final = (Operator.EQ, Operator.STARTS_WITH)
+"""What says how a value begins."""
 
 _PINNING: Final = (Operator.EQ, Operator.LE, Operator.GE)
 """What can say that a value is a constant; two orders can, together."""
