@@ -228,8 +228,14 @@ class Walker(Mover):
             return []
         self.lose(f"uses the axis {axis.value}, which only the evaluator knows", step.offset)
         if is_sibling:
-            above = self.parents(cursor)
-            return [moved for each in above for moved in self.down(each, step, is_deep=False)]
+            beside: list[Cursor] = []
+            for above in self.parents(cursor):
+                found = self.down(above, step, is_deep=False)
+                if above.node.kind is NodeKind.DOCUMENT and node.kind is NodeKind.ELEMENT:
+                    # The root element is the only one there.
+                    found = [each for each in found if each.node.kind is NodeKind.OTHER]
+                beside += found
+            return beside
         # What the walk has seen so far stays known, as a branch of its own.
         (left,) = self.finish(cursor, None, step.offset, is_pending=False)
         return self.down(Cursor(left[:1], left[0].key, left[1:]), step, is_deep=True)
