@@ -251,7 +251,7 @@ class _Linter:
         found = coverings(
             [each.alternatives for each in distinct if each.alternatives is not None],
             comparisons_max=comparisons_max,
-            candidates_max=min(CANDIDATES_MAX, max(1, comparisons_max)),
+            candidates_max=max(CANDIDATES_MAX, comparisons_max // 100),
         )
         for special, general in sorted(found.covered_by.items()):
             if found.covered_by.get(general) == special:
