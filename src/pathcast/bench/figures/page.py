@@ -212,29 +212,30 @@ def _ratios(figure: FigureDefinition, values: Sequence[Value]) -> list[Column]:
 
 
 def _shown(figure: FigureDefinition, values: Sequence[Value]) -> list[Column]:
-    """Further measures, of each algorithm that has them."""
-    columns = []
+    """Further measures, of each algorithm that has them; once, where they are the same for all."""
+    series = [algorithm.value for algorithm in figure.algorithms]
+    if figure.view == "components":
+        series.append(KERNEL)
+    columns: list[Column] = []
     for measure in figure.shown:
-        series = [algorithm.value for algorithm in figure.algorithms]
-        for one in [*series, *([KERNEL] if figure.view == "components" else [])]:
+        found: list[Column] = []
+        for one in series:
             cells = {
-                (v.variant, v.x): time_text(v.spread.median)
-                if v.unit == "us"
-                else number(v.spread.median)
+                (v.variant, v.x): _text(v)
                 for v in values
                 if v.series == one and v.measure == measure
             }
             if cells:
-                columns.append(Column(f"{measure}, {one}", cells))
-    # What is the same for all algorithms is said once.
-    for at in range(len(columns) - 1, 0, -1):
-        before = columns[at - 1]
-        measure = before.title.partition(",")[0]
-        if columns[at].cells.items() <= before.cells.items() and columns[at].title.startswith(
-            f"{measure}, "
-        ):
-            columns[at - 1 : at + 1] = [Column(f"{measure}, all", before.cells)]
+                found.append(Column(f"{measure}, {one}", cells))
+        longest = max((column.cells for column in found), key=len, default={})
+        is_same = all(column.cells.items() <= longest.items() for column in found)
+        columns += [Column(measure, longest)] if found and is_same else found
     return columns
+
+
+def _text(value: Value) -> str:
+    median = value.spread.median
+    return time_text(median) if value.unit == "us" else number(median)
 
 
 def _measures(figure: FigureDefinition, values: Sequence[Value]) -> list[Column]:
