@@ -1,4 +1,4 @@
-//! The axes (XPath 1.0, 2.2): from one node in axis order, from a set with every node once.
+//! The axes from one node, in axis order (XPath 1.0, 2.2).
 
 use super::ast::Axis;
 use super::budget::{Budget, Within};
@@ -30,6 +30,13 @@ enum Rest {
         at: u32,
         end: u32,
     },
+    /// Children that are elements or texts.
+    ElementsAndTexts {
+        element: u32,
+        element_end: u32,
+        text: u32,
+        text_end: u32,
+    },
     Positions {
         at: u32,
         end: u32,
@@ -43,9 +50,17 @@ enum Rest {
         at: u32,
         ancestor: Option<u32>,
     },
-    SiblingsBefore {
+    /// Elements before an element or a place between elements, without the ancestors.
+    ElementsBefore {
         at: u32,
-        parent: u32,
+        ancestor: u32,
+    },
+    TextsBefore {
+        at: u32,
+    },
+    SiblingsBefore {
+        at: Option<u32>,
+        with_markup: bool,
     },
     /// A node and those it is inside of.
     Up(Option<u32>),
@@ -58,7 +73,7 @@ enum Rest {
 }
 
 impl Walk {
-    const NOTHING: Walk = Walk { first: None, rest: Rest::Nothing };
+    pub const NOTHING: Walk = Walk { first: None, rest: Rest::Nothing };
 
     /// Begins at a context node.
     pub fn new(document: &Document<'_>, axis: Axis, test: &Test<'_>, node: Node) -> Walk {
@@ -75,15 +90,16 @@ impl Walk {
             }
             Axis::Ancestor | Axis::AncestorOrSelf => Rest::Up(document.parent_of(node)),
             Axis::Following => following(document, test, after(document, node)),
-            Axis::Preceding => Rest::Before { at: position, ancestor: document.parent(position) },
+            Axis::Preceding => preceding(document, test, position),
             _ if !node.is_main() => Rest::Nothing,
             Axis::Child => children(document, test, position),
             Axis::Descendant | Axis::DescendantOrSelf => descendants(document, test, position),
             Axis::FollowingSibling => siblings_after(document, test, position),
-            Axis::PrecedingSibling => match document.parent(position) {
-                Some(parent) => Rest::SiblingsBefore { at: position, parent },
-                None => Rest::Nothing,
-            },
+            Axis::PrecedingSibling => {
+                let with_markup = test.sees_markup;
+                let at = document.sibling_before(position, with_markup);
+                Rest::SiblingsBefore { at, with_markup }
+            }
             Axis::Attribute => match document.element(position) {
                 Some(element) => {
                     let std::ops::Range { start, end } = document.attributes(element);
@@ -100,7 +116,7 @@ impl Walk {
     }
 
     /// The next node, whether it passes a test or not.
-    fn next(&mut self, document: &Document<'_>) -> Option<Node> {
+    pub fn next(&mut self, document: &Document<'_>) -> Option<Node> {
         if let Some(node) = self.first.take() {
             return Some(node);
         }
@@ -119,6 +135,19 @@ impl Walk {
                 let text = take_one(at, *end)?;
                 Some(Node::at(document.text_position(text)))
             }
+            Rest::ElementsAndTexts { element, element_end, text, text_end } => {
+                let tree = document.tree;
+                let has_element = *element < *element_end;
+                let texts =
+                    if has_element { tree.text_start[*element as usize] } else { *text_end };
+                if let Some(text) = take_one(text, texts) {
+                    return Some(Node::at(document.text_position(text)));
+                }
+                let found = has_element.then_some(*element)?;
+                *text = tree.text_end[found as usize];
+                *element = tree.element_end[found as usize];
+                Some(Node::at(document.element_position(found)))
+            }
             Rest::Positions { at, end } => Some(Node::at(take_one(at, *end)?)),
             Rest::SiblingPositions { at, end } => {
                 let position = (*at < *end).then_some(*at)?;
@@ -133,15 +162,21 @@ impl Walk {
                 }
                 Some(Node::at(*at))
             }
-            Rest::SiblingsBefore { at, parent } => {
-                let mut position = *at - 1;
-                if position == *parent {
-                    return None;
+            Rest::ElementsBefore { at, ancestor } => {
+                *at = at.checked_sub(1)?;
+                while *at == *ancestor {
+                    *ancestor = document.tree.parent[*at as usize];
+                    *at = at.checked_sub(1)?;
                 }
-                while let Some(above) = document.parent(position).filter(|above| above != parent) {
-                    position = above;
-                }
-                *at = position;
+                Some(Node::at(document.element_position(*at)))
+            }
+            Rest::TextsBefore { at } => {
+                *at = at.checked_sub(1)?;
+                Some(Node::at(document.text_position(*at)))
+            }
+            Rest::SiblingsBefore { at, with_markup } => {
+                let position = (*at)?;
+                *at = document.sibling_before(position, *with_markup);
                 Some(Node::at(position))
             }
             Rest::Up(at) => {
@@ -199,30 +234,13 @@ impl Walk {
             }
         }
         while let Some(node) = self.next(document) {
-            if charge_visit(document, test, node, budget)? && test.takes(document, node) {
+            budget.charge(1)?;
+            if test.takes(document, node) {
                 return Ok(Some(node));
             }
         }
         Ok(None)
     }
-}
-
-/// Charges for a node; false if it is a comment or an instruction that the test passes over: those
-/// cost nothing, so that it makes no difference whether the tree has them.
-#[inline(always)]
-fn charge_visit(
-    document: &Document<'_>,
-    test: &Test<'_>,
-    node: Node,
-    budget: &mut Budget,
-) -> Within<bool> {
-    let is_hidden = !test.sees_markup
-        && node.is_main()
-        && matches!(document.main(node.position()), Main::Markup(_));
-    if !is_hidden {
-        budget.charge(1)?;
-    }
-    Ok(!is_hidden)
 }
 
 #[inline(always)]
@@ -233,7 +251,7 @@ fn take_one(at: &mut u32, end: u32) -> Option<u32> {
 }
 
 /// First position that the following axis of a node has.
-fn after(document: &Document<'_>, node: Node) -> u32 {
+pub(super) fn after(document: &Document<'_>, node: Node) -> u32 {
     // What is inside an element comes after its attributes, and is inside none of them.
     if node.is_main() { document.end(node.position()) } else { node.position() + 1 }
 }
@@ -251,15 +269,31 @@ fn following(document: &Document<'_>, test: &Test<'_>, from: u32) -> Rest {
     }
 }
 
+fn preceding(document: &Document<'_>, test: &Test<'_>, position: u32) -> Rest {
+    match test.range() {
+        Range::Elements => Rest::ElementsBefore {
+            at: document.element_from(position),
+            ancestor: document.parent_element(position),
+        },
+        Range::Texts => Rest::TextsBefore { at: document.text_from(position) },
+        Range::All => Rest::Before { at: position, ancestor: document.parent(position) },
+    }
+}
+
 fn children(document: &Document<'_>, test: &Test<'_>, position: u32) -> Rest {
-    let (at, end) = match document.main(position) {
-        Main::Document => (0, document.tree.len() as u32),
-        Main::Element(element) => (element + 1, document.tree.element_end[element as usize]),
+    let tree = document.tree;
+    let (element, element_end, text, text_end) = match document.main(position) {
+        Main::Document => (0, tree.len() as u32, 0, 0),
+        Main::Element(element) => {
+            let at = element as usize;
+            (element + 1, tree.element_end[at], tree.text_start[at], tree.text_end[at])
+        }
         Main::Text(_) | Main::Markup(_) => return Rest::Nothing,
     };
     match test.range() {
-        Range::Elements => Rest::SiblingElements { at, end },
-        _ => Rest::SiblingPositions { at: position + 1, end: document.end(position) },
+        Range::Elements => Rest::SiblingElements { at: element, end: element_end },
+        Range::Texts => Rest::ElementsAndTexts { element, element_end, text, text_end },
+        Range::All => Rest::SiblingPositions { at: position + 1, end: document.end(position) },
     }
 }
 
@@ -284,19 +318,26 @@ fn siblings_after(document: &Document<'_>, test: &Test<'_>, position: u32) -> Re
     let Some(parent) = document.parent(position) else {
         return Rest::Nothing;
     };
-    let (at, end) = (document.end(position), document.end(parent));
-    if test.range() != Range::Elements {
-        return Rest::SiblingPositions { at, end };
+    let tree = document.tree;
+    let (element_end, text_end) = match document.main(parent) {
+        Main::Element(parent) => {
+            (tree.element_end[parent as usize], tree.text_end[parent as usize])
+        }
+        _ => (tree.len() as u32, 0),
+    };
+    let end = document.end(position);
+    let element = match document.main(position) {
+        Main::Element(element) => tree.element_end[element as usize],
+        _ => document.element_from(end),
+    };
+    match test.range() {
+        Range::Elements => Rest::SiblingElements { at: element, end: element_end },
+        Range::Texts => {
+            let text = document.text_from(end).min(text_end);
+            Rest::ElementsAndTexts { element, element_end, text, text_end }
+        }
+        Range::All => Rest::SiblingPositions { at: end, end: document.end(parent) },
     }
-    let element_end = match document.main(parent) {
-        Main::Element(parent) => document.tree.element_end[parent as usize],
-        _ => document.tree.len() as u32,
-    };
-    let first = match document.main(position) {
-        Main::Element(element) => document.tree.element_end[element as usize],
-        _ => document.element_from(at),
-    };
-    Rest::SiblingElements { at: first, end: element_end }
 }
 
 fn namespaces(document: &Document<'_>, position: u32, element: u32) -> Rest {
@@ -305,151 +346,4 @@ fn namespaces(document: &Document<'_>, position: u32, element: u32) -> Rest {
     nodes.push(Node::xml_namespace(position));
     nodes.extend(declared.iter().map(|&it| Node::declaration(position, it)));
     Rest::List(nodes.into_iter())
-}
-
-/// Positions for which memory is kept although messages are much smaller.
-const IDLE_MAX: usize = 1 << 13;
-
-/// Which positions have been visited; keeps its memory.
-#[derive(Debug, Default)]
-pub(super) struct Marks {
-    marks: Vec<u32>,
-    round: u32,
-}
-
-impl Marks {
-    /// Forgets all marks. Cost: constant, once the memory is there.
-    pub fn begin(&mut self, positions: u32) {
-        let is_idle = self.marks.len() / 8 > (positions as usize).max(IDLE_MAX);
-        if self.round == u32::MAX || is_idle {
-            self.marks = Vec::new();
-            self.round = 0;
-        }
-        self.round += 1;
-        if self.marks.len() < positions as usize {
-            self.marks.resize(positions as usize, 0);
-        }
-    }
-
-    /// Marks a position; false if it is marked already.
-    fn mark(&mut self, position: u32) -> bool {
-        let mark = &mut self.marks[position as usize];
-        let is_new = *mark != self.round;
-        *mark = self.round;
-        is_new
-    }
-}
-
-/// An axis from a set: every node once, in no particular order.
-#[derive(Debug)]
-pub(super) struct SetWalk<'s> {
-    contexts: std::slice::Iter<'s, Node>,
-    axis: Axis,
-    walk: Walk,
-    /// One past what the descendants visited so far cover.
-    covered: u32,
-    /// For axes on which context nodes lead to the same nodes.
-    pub marks: Option<Marks>,
-}
-
-impl<'s> SetWalk<'s> {
-    /// Whether a walk from so many context nodes needs marks.
-    pub fn needs_marks(axis: Axis, contexts: usize) -> bool {
-        let can_meet = matches!(
-            axis,
-            Axis::Ancestor
-                | Axis::AncestorOrSelf
-                | Axis::FollowingSibling
-                | Axis::Parent
-                | Axis::PrecedingSibling
-        );
-        can_meet && contexts > 1
-    }
-
-    /// Begins with a set in document order.
-    pub fn new(
-        document: &Document<'_>,
-        axis: Axis,
-        test: &Test<'_>,
-        contexts: &'s [Node],
-        marks: Option<Marks>,
-    ) -> Self {
-        // What follows some node of a set follows the one that ends first; what precedes some
-        // node precedes the last.
-        let extreme = match axis {
-            Axis::Following => contexts.iter().min_by_key(|&&node| after(document, node)),
-            Axis::Preceding => contexts.last(),
-            _ => None,
-        };
-        let (walk, contexts) = match extreme {
-            Some(&node) => (Walk::new(document, axis, test, node), [].iter()),
-            None => (Walk::NOTHING, contexts.iter()),
-        };
-        SetWalk { contexts, axis, walk, covered: 0, marks }
-    }
-
-    /// The next node that passes. Cost: one step for each node visited.
-    pub fn next_passing(
-        &mut self,
-        document: &Document<'_>,
-        test: &Test<'_>,
-        budget: &mut Budget,
-    ) -> Within<Option<Node>> {
-        loop {
-            let found = match &mut self.marks {
-                None => self.walk.next_passing(document, test, budget)?,
-                Some(marks) => next_unmarked(&mut self.walk, marks, document, test, budget)?,
-            };
-            if found.is_some() {
-                return Ok(found);
-            }
-            let Some(&node) = self.contexts.next() else {
-                return Ok(None);
-            };
-            if self.is_covered(document, node) {
-                continue;
-            }
-            if self.axis == Axis::Namespace
-                && let Some(element) = document.element(node.position())
-            {
-                budget.charge(document.declarations_met(element))?;
-            }
-            self.walk = Walk::new(document, self.axis, test, node);
-        }
-    }
-
-    /// Whether a context node leads to nothing new, because it is inside one before it.
-    fn is_covered(&mut self, document: &Document<'_>, node: Node) -> bool {
-        let is_downward = matches!(self.axis, Axis::Descendant | Axis::DescendantOrSelf);
-        if !is_downward || !node.is_main() {
-            return false;
-        }
-        if node.position() < self.covered {
-            return true;
-        }
-        self.covered = document.end(node.position());
-        false
-    }
-}
-
-/// The next node that passes and has not been visited; where one has been visited, so have all
-/// nodes after it on its axis.
-fn next_unmarked(
-    walk: &mut Walk,
-    marks: &mut Marks,
-    document: &Document<'_>,
-    test: &Test<'_>,
-    budget: &mut Budget,
-) -> Within<Option<Node>> {
-    while let Some(node) = walk.next(document) {
-        let is_seen = charge_visit(document, test, node, budget)?;
-        if node.is_main() && !marks.mark(node.position()) {
-            *walk = Walk::NOTHING;
-            return Ok(None);
-        }
-        if is_seen && test.takes(document, node) {
-            return Ok(Some(node));
-        }
-    }
-    Ok(None)
 }

@@ -7,6 +7,7 @@
 use crate::names::NameTable;
 use crate::tree::{Message, MessageTree, NONE, Span};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 /// A node: position, then number among the namespace and attribute nodes of the element (0: the
@@ -76,6 +77,42 @@ pub(super) struct Positions {
     entries: Vec<u32>,
     elements: Vec<u32>,
     texts: Vec<u32>,
+    /// Bytes of all text nodes before each one, and of all.
+    text_bytes: Vec<u64>,
+    /// Found when first asked for.
+    siblings: OnceCell<Siblings>,
+}
+
+/// The sibling before each position, [`NONE`] where there is none.
+#[derive(Debug, Default)]
+struct Siblings {
+    /// Comments and instructions among them; empty if there are none.
+    with_markup: Vec<u32>,
+    without_markup: Vec<u32>,
+}
+
+impl Siblings {
+    /// Cost: one pass over the nodes.
+    fn find(document: &Document<'_>) -> Siblings {
+        let len = document.len() as usize;
+        let before = |counts: fn(Main) -> bool| {
+            let mut before = vec![NONE; len];
+            let mut last_child = vec![NONE; len];
+            for position in 1..len as u32 {
+                let parent = document.parent(position).unwrap_or(0) as usize;
+                before[position as usize] = last_child[parent];
+                if counts(document.main(position)) {
+                    last_child[parent] = position;
+                }
+            }
+            before
+        };
+        let has_markup = !document.tree.markup_kind.is_empty();
+        Siblings {
+            with_markup: if has_markup { before(|_| true) } else { Vec::new() },
+            without_markup: before(|main| !matches!(main, Main::Markup(_))),
+        }
+    }
 }
 
 /// Positions for which memory is kept although messages are much smaller.
@@ -98,6 +135,15 @@ impl Positions {
         self.entries.clear();
         self.elements.clear();
         self.texts.clear();
+        self.siblings.take();
+        self.text_bytes.clear();
+        let mut bytes = 0;
+        self.text_bytes.extend(tree.text_value.iter().map(|span| {
+            let before = bytes;
+            bytes += span.len() as u64;
+            before
+        }));
+        self.text_bytes.push(bytes);
         self.entries.push(DOCUMENT);
         let (mut text, mut markup) = (0, 0);
         for element in 0..tree.len() {
@@ -216,13 +262,29 @@ impl<'a> Document<'a> {
 
     /// Position of the parent of what is at a position; none for the document node.
     pub fn parent(&self, position: u32) -> Option<u32> {
-        let element = match self.main(position) {
-            Main::Document => return None,
+        match self.main(position) {
+            Main::Document => None,
+            _ => Some(self.container_position(self.parent_element(position))),
+        }
+    }
+
+    /// Element that what is at a position is a child of, [`NONE`] for none.
+    pub fn parent_element(&self, position: u32) -> u32 {
+        match self.main(position) {
+            Main::Document => NONE,
             Main::Element(element) => self.tree.parent[element as usize],
             Main::Text(text) => self.tree.text_parent[text as usize],
             Main::Markup(markup) => self.tree.markup_parent[markup as usize],
-        };
-        Some(self.container_position(element))
+        }
+    }
+
+    /// The sibling before a position; comments and instructions count if they are asked for. Cost:
+    /// constant, after one pass over the message.
+    pub fn sibling_before(&self, position: u32, with_markup: bool) -> Option<u32> {
+        let siblings = self.positions.siblings.get_or_init(|| Siblings::find(self));
+        let has_markup = with_markup && !siblings.with_markup.is_empty();
+        let before = if has_markup { &siblings.with_markup } else { &siblings.without_markup };
+        Some(before[position as usize]).filter(|&before| before != NONE)
     }
 
     /// Position of the parent of any node.
@@ -287,8 +349,8 @@ impl<'a> Document<'a> {
     pub fn string_len(&self, node: Node) -> usize {
         match self.texts_of(node) {
             Some(texts) => {
-                let spans = &self.tree.text_value[texts.start as usize..texts.end as usize];
-                spans.iter().map(|span| span.len()).sum()
+                let before = &self.positions.text_bytes;
+                (before[texts.end as usize] - before[texts.start as usize]) as usize
             }
             None => self.own_value(node).len(),
         }
@@ -304,7 +366,7 @@ impl<'a> Document<'a> {
             [] => Cow::Borrowed(b""),
             [span] => Cow::Borrowed(self.bytes(*span)),
             spans => {
-                let mut value = Vec::with_capacity(spans.iter().map(|span| span.len()).sum());
+                let mut value = Vec::with_capacity(self.string_len(node));
                 for &span in spans {
                     value.extend_from_slice(self.bytes(span));
                 }

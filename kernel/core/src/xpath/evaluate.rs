@@ -4,12 +4,12 @@
 //! its nodes. Node-sets are in `paths`, comparisons in `compare`, functions in `call`.
 
 use super::ast::{Arena, Arithmetic, Expr, ExprId, Kind, Memo};
-use super::axes::Marks;
 use super::budget::{Budget, Within};
 use super::document::{Document, Node};
 use super::ids::Ids;
 use super::memo::{Place, Store};
 use super::number_text::number_text;
+use super::set_walk::Marks;
 use crate::conditions::number;
 use crate::names::NameId;
 use std::borrow::Cow;

@@ -44,6 +44,7 @@ mod node_test;
 mod number_text;
 mod parse;
 mod paths;
+mod set_walk;
 mod simplify;
 mod strings;
 mod tokens;

@@ -36,7 +36,8 @@ enum Wanted<'a> {
 pub(super) struct Test<'a> {
     principal: Principal,
     wanted: Wanted<'a>,
-    /// Comments and instructions are visited.
+    /// Comments and instructions are visited. Where they cannot pass they are not even stepped over:
+    /// an evaluation takes the same steps whether the tree has them or not.
     pub sees_markup: bool,
 }
 

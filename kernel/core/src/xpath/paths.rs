@@ -4,12 +4,13 @@
 //! nodes. Where only the truth of a node-set is asked for, its last step ends at the first node.
 
 use super::ast::{Axis, Expr, ExprId, List, NodeTest, Start, Step};
-use super::axes::{SetWalk, Walk};
+use super::axes::Walk;
 use super::budget::Within;
 use super::document::Node;
 use super::evaluate::{Context, Evaluator};
 use super::functions::Function;
 use super::node_test::Test;
+use super::set_walk::SetWalk;
 
 /// Nodes of a list whose memory is kept.
 const LIST_KEPT_MAX: usize = 1 << 14;
