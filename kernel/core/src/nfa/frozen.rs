@@ -44,7 +44,7 @@ pub struct EndRecord {
     pub range_count: u32,
 }
 
-/// Queries of which a further alternative is accepted at one state without conditions.
+/// Queries of which a further alternative ends at one place: at a state, or in a plan.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct RangeRecord {
@@ -60,14 +60,16 @@ pub struct RangeRecord {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct PlanRecord {
-    /// First query.
+    /// First of the queries whose first alternative is this plan.
     pub first_query: QueryNumber,
-    /// Number of queries.
+    /// Number of them.
     pub query_count: u32,
     /// The expression that has the last word, or [`NO_EXPRESSION`].
     pub expression: ExpressionId,
-    /// Which of their alternatives it is; the first one, 0, gives queries their numbers.
-    pub alternative: u32,
+    /// First entry in the table of further alternatives that are this plan.
+    pub first_range: u32,
+    /// Number of entries.
+    pub range_count: u32,
 }
 
 /// Views of the arrays of a snapshot.
@@ -79,7 +81,7 @@ pub struct FrozenNfa<'s> {
     pub states: &'s [StateRecord],
     /// What else ends at the states where something does.
     pub ends: &'s [EndRecord],
-    /// Further alternatives without conditions.
+    /// Further alternatives, by where they end.
     pub ranges: &'s [RangeRecord],
     /// Plans.
     pub plans: &'s [PlanRecord],
@@ -136,9 +138,24 @@ impl FrozenNfa<'_> {
         if record.query_count > 0 {
             ranges.push(record.first_query..record.first_query + record.query_count);
         }
-        for range in self.ranges_at(state) {
-            ranges.push(range.first_query..range.first_query + range.query_count);
+        add_further(self.ranges_at(state), ranges);
+    }
+
+    /// See [`super::Nfa::plan_numbers`].
+    #[inline]
+    pub fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
+        let record = &self.plans[plan as usize];
+        if record.query_count > 0 {
+            ranges.push(record.first_query..record.first_query + record.query_count);
         }
+        add_further(self.ranges_of(plan), ranges);
+    }
+
+    /// The further alternatives that are a plan.
+    #[inline]
+    pub fn ranges_of(&self, plan: PlanId) -> &[RangeRecord] {
+        let record = &self.plans[plan as usize];
+        &self.ranges[record.first_range as usize..][..record.range_count as usize]
     }
 
     /// The further alternatives that a state accepts without conditions.
@@ -201,10 +218,18 @@ impl FrozenNfa<'_> {
         let ranges_ok = self.ranges.iter().all(|r| within(r.first_query, r.query_count, queries));
         let plans_ok = self.plans.iter().all(|plan| {
             within(plan.first_query, plan.query_count, queries)
+                && within(plan.first_range, plan.range_count, self.ranges.len())
                 && (plan.expression == NO_EXPRESSION || (plan.expression as usize) < expressions)
         });
         let all_ok = states_ok && ends_ok && ranges_ok && plans_ok;
         (!all_ok).then_some("a record names what is not there")
+    }
+}
+
+#[inline]
+fn add_further(records: &[RangeRecord], ranges: &mut Vec<Range<QueryNumber>>) {
+    for range in records {
+        ranges.push(range.first_query..range.first_query + range.query_count);
     }
 }
 

@@ -60,9 +60,9 @@ pub enum Tag {
     StateRecords = 13,
     /// Four u32 per state where a plan or a further alternative ends.
     EndRecords = 14,
-    /// Three u32 per state and further alternative without conditions.
+    /// Three u32 per further alternative of queries that are alike, by where it ends.
     RangeRecords = 15,
-    /// Four u32 per plan.
+    /// Five u32 per plan.
     PlanRecords = 16,
     /// u64 per plan and one more.
     PlanOffsets = 17,

@@ -41,8 +41,11 @@ pub fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Vec<Ending> {
             let record = &arrays.plans[plan as usize];
             let expression = from.expression(plan).map(|id| expression_of[id as usize]);
             let known = nfa.intern_plan(here, base.plan_text(plan), expression);
-            let queries = (record.first_query, record.query_count);
-            ends.add(queries, record.alternative, Terminal::Plan(known));
+            ends.add((record.first_query, record.query_count), 0, Terminal::Plan(known));
+            for range in arrays.ranges_of(plan) {
+                let queries = (range.first_query, range.query_count);
+                ends.add(queries, range.alternative, Terminal::Plan(known));
+            }
         }
     }
     ends.finish(nfa)

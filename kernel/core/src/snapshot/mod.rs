@@ -256,8 +256,7 @@ impl Nfa for SnapshotNfa<'_> {
     }
 
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
-        let plan = self.arrays.plans[plan as usize];
-        ranges.push(plan.first_query..plan.first_query + plan.query_count);
+        self.arrays.plan_numbers(plan, ranges);
     }
 
     fn query_count(&self) -> usize {

@@ -2,8 +2,8 @@
 //!
 //! Queries are sorted by where their first alternative ends; equal ends are neighbours, so that a
 //! state or a plan gives one range of numbers. A further alternative of a query ends somewhere
-//! else, at a place whose own range does not hold the query: it gets a record of its own there, one
-//! for all queries that have the same ends throughout.
+//! else, at a place whose own range does not hold the query: that place gets a further range, one for
+//! all queries that have the same ends throughout.
 
 use super::build::LiveQuery;
 use super::symbol_ranks::Ranking;
@@ -66,36 +66,52 @@ impl Numbering {
         Numbering { states: order.states, expressions: order.expressions, ..numbering }
     }
 
-    /// Adds a record; those of one state come one after the other.
+    /// Adds queries to what ends at a place; those of one place come one after the other, those
+    /// whose first alternative it is before the others.
     fn add(&mut self, end: &End, order: &Order<'_>) {
         let End { terminal, alternative, first_query, query_count } = *end;
         let accepts = &mut self.accepts[order.rank_of_state(terminal) as usize];
-        match terminal {
-            Terminal::State(_) if alternative == 0 => {
-                (accepts.first_query, accepts.query_count) = (first_query, query_count);
-            }
+        let next_range = self.ranges.len() as u32;
+        let (first, first_range) = match terminal {
             Terminal::State(_) => {
-                if accepts.ends.range_count == 0 {
-                    accepts.ends.first_range = self.ranges.len() as u32;
-                }
-                accepts.ends.range_count += 1;
-                self.ranges.push(RangeRecord { first_query, query_count, alternative });
+                let ends = &mut accepts.ends;
+                (
+                    (&mut accepts.first_query, &mut accepts.query_count),
+                    (&mut ends.first_range, &mut ends.range_count),
+                )
             }
             Terminal::Plan(plan) => {
-                if accepts.ends.plan_count == 0 {
-                    accepts.ends.first_plan = self.plans.len() as PlanId;
+                if self.plans.last() != Some(&plan) {
+                    if accepts.ends.plan_count == 0 {
+                        accepts.ends.first_plan = self.plans.len() as PlanId;
+                    }
+                    accepts.ends.plan_count += 1;
+                    self.plans.push(plan);
+                    let expression = order.rank_of_expression(plan);
+                    self.plan_records.push(PlanRecord {
+                        expression,
+                        first_query: 0,
+                        query_count: 0,
+                        first_range: 0,
+                        range_count: 0,
+                    });
                 }
-                accepts.ends.plan_count += 1;
-                self.plans.push(plan);
-                let expression = order.rank_of_expression(plan);
-                self.plan_records.push(PlanRecord {
-                    first_query,
-                    query_count,
-                    expression,
-                    alternative,
-                });
+                let record = self.plan_records.last_mut().expect("just pushed");
+                (
+                    (&mut record.first_query, &mut record.query_count),
+                    (&mut record.first_range, &mut record.range_count),
+                )
             }
+        };
+        if alternative == 0 {
+            (*first.0, *first.1) = (first_query, query_count);
+            return;
         }
+        if *first_range.1 == 0 {
+            *first_range.0 = next_range;
+        }
+        *first_range.1 += 1;
+        self.ranges.push(RangeRecord { first_query, query_count, alternative });
     }
 }
 

@@ -5,6 +5,7 @@ use crate::world::{
     register, register_all,
 };
 use pathcast_core::index::{Index, NotRegistered};
+use pathcast_core::nfa::Nfa;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A query of the model: paths of which one must match, and a bound on the number of `b`.
@@ -145,6 +146,23 @@ fn equal_sets_of_queries_freeze_to_equal_bytes_whatever_their_history() {
         }
     }
     assert_eq!(winding.freeze().file().as_slice(), straight.file().as_slice());
+}
+
+#[test]
+fn an_alternative_that_many_queries_share_is_one_plan() {
+    let index = Index::default();
+    for at in 0..20 {
+        let first = format!("/a[@n='{at}']");
+        let paths = [&*first, "/b[@n='1']", "/c"];
+        assert_eq!(register_all(&index, &format!("q{at:02}"), &paths, None), Ok(()));
+    }
+    assert!(register(&index, "own", "/b[@n='1']"));
+    let snapshot = index.freeze();
+    assert_eq!(snapshot.nfa().plan_count(), 21, "one of each first, one that all share");
+    let batch = Batch(vec!["<b n='1'/>".into(), "<a n='7'/>".into(), "<c/>".into()]);
+    let found = answers(&pool(1 << 24, 1), &index, &batch);
+    assert_eq!(found.iter().map(BTreeSet::len).collect::<Vec<_>>(), [21, 1, 20]);
+    assert!(found[1].contains("q07") && !found[2].contains("own"));
 }
 
 #[test]
