@@ -126,10 +126,12 @@ def test_inline_agrees_with_selection_postponed(workload: str) -> None:
         for selection in Selection:
             index = ReferenceIndex({}, selection=selection)
             index.register(case.queries, {})
-            numbers, ids = index.match([parse(message, Limits()) for message in case.messages])
-            answers.append([[ids[number] for number in row] for row in numbers])
-        for message, inline, postponed in zip(case.messages, *answers, strict=True):
+            trees = [parse(message, Limits()) for message in case.messages]
+            satisfied, ids = index.match(trees, Limits().evaluation_steps_max)
+            answers.append([[ids[number] for number in each.numbers] for each in satisfied])
+        for message, inline, postponed, sorted_ in zip(case.messages, *answers, strict=True):
             assert_same_matches(inline, postponed, "Inline", "SP", case.texts, message)
+            assert_same_matches(sorted_, postponed, "sorted", "SP", case.texts, message)
 
 
 @workloads

@@ -118,8 +118,8 @@ def test_recursion_does_not_list_path_matches() -> None:
         {},
     )
     message = b"<a x=''>" * 60 + b"<b/>" + b"</a>" * 60
-    numbers, ids = index.match([parse(message, Limits())])
-    assert [ids[number] for number in numbers[0]] == ["some"]
+    (satisfied,), ids = index.match([parse(message, Limits())], steps_max=1)
+    assert [ids[number] for number in satisfied.numbers] == ["some"]
 
 
 def test_equal_queries_share_one_plan_and_state() -> None:
@@ -165,8 +165,8 @@ def test_removal_is_lazy_until_compact() -> None:
     index.register([Query("q1", "/a/b"), Query("q2", "/a/c"), Query("q3", "/a/b")], {})
     index.remove(["q1", "q2"])
     assert index.distinct_count == 2
-    numbers, ids = index.match([parse(b"<a><b/><c/></a>", Limits())])
-    assert [ids[number] for number in numbers[0]] == ["q3"]
+    (satisfied,), ids = index.match([parse(b"<a><b/><c/></a>", Limits())], steps_max=1)
+    assert [ids[number] for number in satisfied.numbers] == ["q3"]
     index.compact()
     assert index.distinct_count == 1
     assert index.yfilter.nfa.state_count == 3
