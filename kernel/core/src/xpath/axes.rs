@@ -154,31 +154,6 @@ impl Walk {
                 *at = document.end(position);
                 Some(Node::at(position))
             }
-            Rest::Before { at, ancestor } => {
-                *at = at.checked_sub(1)?;
-                while Some(*at) == *ancestor {
-                    *ancestor = document.parent(*at);
-                    *at = at.checked_sub(1)?;
-                }
-                Some(Node::at(*at))
-            }
-            Rest::ElementsBefore { at, ancestor } => {
-                *at = at.checked_sub(1)?;
-                while *at == *ancestor {
-                    *ancestor = document.tree.parent[*at as usize];
-                    *at = at.checked_sub(1)?;
-                }
-                Some(Node::at(document.element_position(*at)))
-            }
-            Rest::TextsBefore { at } => {
-                *at = at.checked_sub(1)?;
-                Some(Node::at(document.text_position(*at)))
-            }
-            Rest::SiblingsBefore { at, with_markup } => {
-                let position = (*at)?;
-                *at = document.sibling_before(position, *with_markup);
-                Some(Node::at(position))
-            }
             Rest::Up(at) => {
                 let position = (*at)?;
                 *at = document.parent(position);
@@ -189,6 +164,7 @@ impl Walk {
                 Some(Node::attribute(*position, attribute))
             }
             Rest::List(nodes) => nodes.next(),
+            backward => backward.next_backward(document),
         }
     }
 
@@ -240,6 +216,40 @@ impl Walk {
             }
         }
         Ok(None)
+    }
+}
+
+impl Rest {
+    /// The next node of an axis that leads backward among elements, texts and positions.
+    fn next_backward(&mut self, document: &Document<'_>) -> Option<Node> {
+        match self {
+            Rest::Before { at, ancestor } => {
+                *at = at.checked_sub(1)?;
+                while Some(*at) == *ancestor {
+                    *ancestor = document.parent(*at);
+                    *at = at.checked_sub(1)?;
+                }
+                Some(Node::at(*at))
+            }
+            Rest::ElementsBefore { at, ancestor } => {
+                *at = at.checked_sub(1)?;
+                while *at == *ancestor {
+                    *ancestor = document.tree.parent[*at as usize];
+                    *at = at.checked_sub(1)?;
+                }
+                Some(Node::at(document.element_position(*at)))
+            }
+            Rest::TextsBefore { at } => {
+                *at = at.checked_sub(1)?;
+                Some(Node::at(document.text_position(*at)))
+            }
+            Rest::SiblingsBefore { at, with_markup } => {
+                let position = (*at)?;
+                *at = document.sibling_before(position, *with_markup);
+                Some(Node::at(position))
+            }
+            _ => None,
+        }
     }
 }
 
