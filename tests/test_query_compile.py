@@ -69,7 +69,7 @@ def test_conditions_are_necessary(alphabet: Alphabet) -> None:
             check(random_expression(generator, alphabet), alphabet, trees)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_conditions_are_necessary_and_shrink(generator: random.Random) -> None:
     shape = MessageShape(has_markup=True)

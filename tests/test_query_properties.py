@@ -81,7 +81,7 @@ def selects(query: str, root: etree._Element) -> bool:
 
 
 @given(randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_notations_of_one_query_have_one_canonical_form(random: Random) -> None:
     path = Maker(random).query()
     first, second = Writer(random).write(path), Writer(random).write(path)
@@ -89,7 +89,7 @@ def test_notations_of_one_query_have_one_canonical_form(random: Random) -> None:
 
 
 @given(randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_branches_may_stand_anywhere(random: Random) -> None:
     path = Maker(random).query()
     moved = Gardener(random).moved(path)
@@ -109,7 +109,7 @@ def test_branches_do_move() -> None:
 
 
 @given(randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_brackets_never_nest_deeper_than_as_moved(random: Random) -> None:
     """The canonical form nests as little as any way to put the branches does."""
     path = Maker(random).query()
@@ -130,7 +130,7 @@ def brackets(text: str) -> int:
 
 
 @given(randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_canonical_text_reads_back(random: Random) -> None:
     normal = normalise(Writer(random).write(Maker(random).query()))
     canonical = canonical_text(normal)
@@ -139,7 +139,7 @@ def test_canonical_text_reads_back(random: Random) -> None:
 
 
 @given(randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_canonical_form_selects_the_same_messages(random: Random) -> None:
     path = Maker(random, budget=2).query()
     query = Writer(random, is_plain=True).write(path)
@@ -174,7 +174,7 @@ FRAGMENTS = (*SYMBOLS.split(), *OPERANDS.split(), *WORDS.split(), " ", "\n", "\u
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_pieces_of_queries_give_a_form_or_a_typed_error(text: str) -> None:
     check_garbage(text)
 
@@ -210,7 +210,7 @@ def check_garbage(text: str) -> None:
 
 
 @given(random=randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_kernel_takes_usual_notation_and_canonical_text(random: Random, kernel: ModuleType) -> None:
     query = Writer(random, is_usual=True).write(Maker(random).query())
     canonical = canonical_form(query)
@@ -219,7 +219,7 @@ def test_kernel_takes_usual_notation_and_canonical_text(random: Random, kernel: 
 
 
 @given(random=randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_kernel_moves_branches_alike(random: Random, kernel: ModuleType) -> None:
     path = Maker(random).query()
     moved = Writer(random, is_usual=True).write(Gardener(random).moved(path))
@@ -227,20 +227,20 @@ def test_kernel_moves_branches_alike(random: Random, kernel: ModuleType) -> None
 
 
 @given(random=randoms)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_kernel_never_gives_another_form(random: Random, kernel: ModuleType) -> None:
     query = Writer(random).write(Maker(random).query())
     assert kernel.canonical_form(query, {}) in (None, canonical_form(query))
 
 
 @given(text=st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_kernel_accepts_nothing_that_is_refused(kernel: ModuleType, text: str) -> None:
     check_kernel_on_garbage(kernel, text)
 
 
 @given(random=randoms, data=st.data())
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_kernel_accepts_no_damaged_query_that_is_refused(
     kernel: ModuleType, random: Random, data: st.DataObject
 ) -> None:

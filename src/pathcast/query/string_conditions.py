@@ -81,7 +81,10 @@ class StringConditions(Walker):
             base: The spine they extend; if it is among them, it is all there is to say.
             offset: Where in the query.
         """
-        found = list(dict.fromkeys(spines))
+        found = list(spines)
+        if len(found) < 2:
+            return found
+        found = list(dict.fromkeys(found))
         if base in found:
             return [base]
         if len(found) > ALTERNATIVES_MAX:
