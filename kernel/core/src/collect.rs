@@ -75,6 +75,12 @@ impl Collector {
         self.summary[at as usize >> 6] |= 1 << (at & 63);
     }
 
+    /// Whether a number is there.
+    #[inline]
+    pub fn contains(&self, number: QueryNumber) -> bool {
+        self.bits[number as usize / 64] >> (number % 64) & 1 == 1
+    }
+
     /// Adds a range, moved up by `offset`.
     pub fn add_range(&mut self, range: &Range<QueryNumber>, offset: QueryNumber) {
         let (mut number, end) = (range.start + offset, range.end + offset);

@@ -134,7 +134,7 @@ pub(crate) struct NestedPath {
 /// by side, not pointers to them.
 #[derive(Debug)]
 pub struct Plan {
-    pub(crate) needs: Needs,
+    pub(super) needs: Needs,
     pub(crate) words: Box<[u32]>,
 }
 

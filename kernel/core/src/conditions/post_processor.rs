@@ -16,9 +16,9 @@ use crate::tree::Message;
 /// are compared as numbers up to 40 bytes a run of digits.
 #[derive(Debug, Default)]
 pub struct PostProcessor {
-    pub(crate) presence: Presence,
+    pub(super) presence: Presence,
     pub(crate) index: MessageIndex,
-    pub(crate) sets: NestedSets,
+    pub(super) sets: NestedSets,
     pub(crate) numbers: StringValueNumbers,
     pub(crate) marks: Marks,
     /// Lists of elements, the innermost last.

@@ -10,8 +10,8 @@
 //!
 //! Source: paper 003, section 5: predicates sorted by selectivity, evaluated after the structure.
 
-use super::atoms::{Ask, AtomId, Atoms, KINDS, Kind, Order, SubjectId, kind_of};
-use super::program::{Need, Packed, Place};
+use super::atoms::{AtomId, KINDS, Kind, SubjectId};
+use super::program::Place;
 use crate::nfa::{PlanId, QueryNumber};
 use std::ops::Range;
 
@@ -19,9 +19,9 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Answer {
     /// A word of query numbers; or [`Answer::IS_PLAN`] and the number of conjuncts to be checked.
-    at: u32,
+    pub(super) at: u32,
     /// The queries of the word that hold; or where the program begins.
-    bits: u64,
+    pub(super) bits: u64,
 }
 
 /// An answer, taken apart.
@@ -50,7 +50,7 @@ impl Answer {
         Answer { at, bits }
     }
 
-    fn check(check: Check) -> Answer {
+    pub(super) fn check(check: Check) -> Answer {
         Answer { at: check.count | Answer::IS_PLAN, bits: u64::from(check.start) }
     }
 
@@ -72,23 +72,34 @@ impl Answer {
 
 /// An answer under its key; 16 bytes.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+pub(super) struct Slot {
     /// [`FREE`], or a key, with [`IS_RUN`] if the answer says where its answers lie.
-    key: u32,
-    at: u32,
-    bits: u64,
+    pub(super) key: u32,
+    pub(super) at: u32,
+    pub(super) bits: u64,
 }
 
-const FREE: u32 = u32::MAX;
-const IS_RUN: u32 = 1 << 31;
+pub(super) const FREE: u32 = u32::MAX;
+pub(super) const IS_RUN: u32 = 1 << 31;
+
+/// The nested paths of a place whose numbers share a word; 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct NestedWord {
+    /// Which word.
+    pub word: u32,
+    /// Where their answers begin; they end where those of the next word begin.
+    pub start: u32,
+    /// Which bits of it.
+    pub mask: u64,
+}
 
 /// A nested path and what follows from it; 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct NestedAnswer {
     /// Number of the nested path.
     pub nested: QueryNumber,
-    at: u32,
-    bits: u64,
+    pub(super) at: u32,
+    pub(super) bits: u64,
 }
 
 impl NestedAnswer {
@@ -121,11 +132,13 @@ pub struct PlaceEntry {
     pub number: u32,
     /// Kinds of values that lead to slots, a bit each.
     pub kinds: u8,
+    /// Whether values lead to anything.
+    pub has_values: bool,
     /// No plan found by values has to be checked.
     pub is_exact: bool,
     /// No plan found by nested paths has to be checked.
     pub is_nested_exact: bool,
-    /// Its part of [`BlockIndex::nested`].
+    /// Its part of [`BlockIndex::nested_words`].
     pub nested: Range<u32>,
     /// Its part of [`BlockIndex::thresholds`].
     pub thresholds: Range<u32>,
@@ -145,7 +158,7 @@ pub struct Thresholds {
     /// No plan of the list has to be checked.
     pub is_exact: bool,
     /// (threshold, whether it is enough to be equal), those satisfied first first.
-    limits: Box<[(f64, bool)]>,
+    pub(super) limits: Box<[(f64, bool)]>,
     /// What follows from each.
     pub answers: Box<[Answer]>,
 }
@@ -166,12 +179,14 @@ pub enum Answers<'i> {
 pub struct BlockIndex {
     /// Where access conditions are looked at.
     pub places: Box<[PlaceEntry]>,
-    slots: Box<[Slot]>,
-    shift: u32,
+    pub(super) slots: Box<[Slot]>,
+    pub(super) shift: u32,
     /// Answers of keys that have several.
-    runs: Box<[Answer]>,
+    pub(super) runs: Box<[Answer]>,
+    /// By place; one more than there are, to end the answers of the last one.
+    pub(super) nested_words: Box<[NestedWord]>,
     /// By place, then by nested path.
-    pub nested: Box<[NestedAnswer]>,
+    pub(super) nested: Box<[NestedAnswer]>,
     /// By place.
     pub thresholds: Box<[Thresholds]>,
     /// Atoms that are tried one by one, by place.
@@ -223,14 +238,34 @@ impl BlockIndex {
     }
 
     #[inline]
-    fn home(&self, key: u32) -> usize {
+    pub(super) fn home(&self, key: u32) -> usize {
         // There are two slots at least, so the shift is below 32.
         (key.wrapping_mul(0x9e37_79b9) >> self.shift) as usize
+    }
+
+    /// Calls `f` with the answers of every word of nested paths of a place of which some may hold, and with
+    /// that word. `word` tells what holds. Cost: the words; most of them have nothing in common with what holds.
+    #[inline]
+    pub fn nested_answers(
+        &self,
+        entry: &PlaceEntry,
+        mut word: impl FnMut(u32) -> u64,
+        mut f: impl FnMut(u64, &[NestedAnswer]),
+    ) {
+        for at in entry.nested.start as usize..entry.nested.end as usize {
+            let here = &self.nested_words[at];
+            let holds = word(here.word);
+            if holds & here.mask != 0 {
+                let end = self.nested_words[at + 1].start;
+                f(holds, &self.nested[here.start as usize..end as usize]);
+            }
+        }
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
         size_of::<BlockIndex>()
+            + size_of_val(&*self.nested_words)
             + size_of_val(&*self.places)
             + size_of_val(&*self.slots)
             + size_of_val(&*self.runs)
@@ -254,279 +289,6 @@ impl Thresholds {
         } else {
             self.limits.partition_point(|&(at, equal)| at > low || (equal && at == low))
         }
-    }
-}
-
-/// How an access condition is looked up.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-enum Access {
-    Found(AtomId),
-    Above(SubjectId, f64, bool),
-    Below(SubjectId, f64, bool),
-    Tried(AtomId),
-    Nested(QueryNumber),
-}
-
-/// One access condition on its way into an index.
-#[derive(Debug)]
-struct Entry {
-    place: Place,
-    access: Access,
-    answer: Answer,
-}
-
-/// What an automaton has numbered.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Entries of places.
-    pub places: u32,
-    /// Lists of thresholds.
-    pub thresholds: u32,
-}
-
-/// Gathers the plans of one block.
-#[derive(Debug, Default)]
-pub struct BlockIndexBuilder {
-    entries: Vec<Entry>,
-    unconditional: Vec<PlanId>,
-    complex: Vec<PlanId>,
-    nested_places: Vec<Place>,
-}
-
-impl BlockIndexBuilder {
-    /// Adds a plan that is no conjunction.
-    pub fn add_complex(&mut self, plan: PlanId) {
-        self.complex.push(plan);
-    }
-
-    /// Adds a plan that always holds.
-    pub fn add_unconditional(&mut self, plan: PlanId) {
-        self.unconditional.push(plan);
-    }
-
-    /// Adds a conjunction. `start` is where what is to be checked lies; `numbers` are the queries that it decides alone, moved by `offset`; empty
-    /// if what follows from it has to be looked at.
-    pub fn add(
-        &mut self,
-        access: Packed,
-        others: impl ExactSizeIterator<Item = Packed>,
-        start: u32,
-        numbers: &[Range<QueryNumber>],
-        offset: QueryNumber,
-        atoms: &Atoms,
-    ) {
-        let (place, need) = (access.place(), access.need());
-        let count = others.len() as u32;
-        for conjunct in others.chain([access]) {
-            if matches!(conjunct.need(), Need::Nested(_)) {
-                self.nested_places.push(conjunct.place());
-            }
-        }
-        let access = access_of(need, atoms);
-        let mut push = |answer| self.entries.push(Entry { place, access, answer });
-        if numbers.is_empty() {
-            return push(Answer::check(Check { start, count }));
-        }
-        for number in numbers.iter().cloned().flatten() {
-            let number = number + offset;
-            push(Answer::word(number / 64, 1 << (number % 64)));
-        }
-    }
-
-    /// The index. `counts` is what the automaton has numbered so far.
-    pub fn build(mut self, atoms: &Atoms, counts: &mut Counts) -> BlockIndex {
-        self.entries.sort_unstable_by(|a, b| {
-            a.place
-                .cmp(&b.place)
-                .then_with(|| compare_access(a.access, b.access))
-                .then_with(|| a.answer.cmp(&b.answer))
-        });
-        self.entries.dedup_by(|next, entry| {
-            let is_same_word = (next.place, next.access, next.answer.at)
-                == (entry.place, entry.access, entry.answer.at)
-                && next.answer.is_exact();
-            if is_same_word {
-                entry.answer.bits |= next.answer.bits;
-            }
-            is_same_word
-        });
-        let mut places: Vec<Place> = self.entries.iter().map(|entry| entry.place).collect();
-        places.dedup();
-        let mut parts = Parts { places: places.len() as u32, ..Parts::default() };
-        let entries: Vec<PlaceEntry> = self
-            .entries
-            .chunk_by(|a, b| a.place == b.place)
-            .enumerate()
-            .map(|(number, entries)| parts.add_place(number as u32, entries, atoms, counts))
-            .collect();
-        self.nested_places.sort_unstable();
-        self.nested_places.dedup();
-        let (slots, shift, runs) = parts.slots();
-        BlockIndex {
-            places: entries.into(),
-            slots,
-            shift,
-            runs,
-            nested: parts.nested.into(),
-            thresholds: parts.thresholds.into(),
-            tried: parts.tried.into(),
-            unconditional: self.unconditional.into(),
-            complex: self.complex.into(),
-            nested_places: self.nested_places.into(),
-        }
-    }
-}
-
-fn access_of(need: Need, atoms: &Atoms) -> Access {
-    let id = match need {
-        Need::Nested(number) => return Access::Nested(number),
-        Need::Found(_, id) => return Access::Found(id),
-        Need::Tried(id) => id,
-    };
-    let atom = atoms.get(id);
-    match atom.ask {
-        Ask::Ordered(Order::Above, limit) => Access::Above(atom.subject, limit, false),
-        Ask::Ordered(Order::AtLeast, limit) => Access::Above(atom.subject, limit, true),
-        Ask::Ordered(Order::Below, limit) => Access::Below(atom.subject, limit, false),
-        Ask::Ordered(Order::AtMost, limit) => Access::Below(atom.subject, limit, true),
-        _ => Access::Tried(id),
-    }
-}
-
-fn compare_access(a: Access, b: Access) -> std::cmp::Ordering {
-    // Satisfied first first: low limits for what lies above, high ones for what lies below; of
-    // equal ones those that take the limit itself.
-    match (a, b) {
-        (Access::Above(a, x, p), Access::Above(b, y, q)) => {
-            a.cmp(&b).then_with(|| x.total_cmp(&y)).then_with(|| q.cmp(&p))
-        }
-        (Access::Below(a, x, p), Access::Below(b, y, q)) => {
-            a.cmp(&b).then_with(|| y.total_cmp(&x)).then_with(|| q.cmp(&p))
-        }
-        // Of different kinds, or of kinds without limits: these compare without exception.
-        _ => a.partial_cmp(&b).expect("limits are compared above"),
-    }
-}
-
-/// The parts of an index while it is built.
-#[derive(Default)]
-struct Parts {
-    places: u32,
-    found: Vec<(u32, Answer)>,
-    nested: Vec<NestedAnswer>,
-    thresholds: Vec<Thresholds>,
-    tried: Vec<(AtomId, Answer)>,
-}
-
-impl Parts {
-    fn add_place(
-        &mut self,
-        number: u32,
-        entries: &[Entry],
-        atoms: &Atoms,
-        counts: &mut Counts,
-    ) -> PlaceEntry {
-        let (nested, tried) = (self.nested.len() as u32, self.tried.len() as u32);
-        let thresholds = self.thresholds.len() as u32;
-        let (mut kinds, mut is_exact, mut is_nested_exact) = (0, true, true);
-        for entry in entries {
-            let answer = entry.answer;
-            let is_checked = !answer.is_exact();
-            match entry.access {
-                Access::Found(atom) => {
-                    kinds |= 1 << kind_of(atoms.get(atom).subject) as u8;
-                    is_exact &= !is_checked;
-                    self.found.push((atom * self.places + number, answer));
-                }
-                Access::Tried(atom) => {
-                    is_exact &= !is_checked;
-                    self.tried.push((atom, answer));
-                }
-                Access::Nested(nested) => {
-                    is_nested_exact &= !is_checked;
-                    let Answer { at, bits } = answer;
-                    self.nested.push(NestedAnswer { nested, at, bits });
-                }
-                Access::Above(..) | Access::Below(..) => is_exact &= !is_checked,
-            }
-        }
-        self.add_thresholds(entries, counts);
-        counts.places += 1;
-        PlaceEntry {
-            place: entries[0].place,
-            number: counts.places - 1,
-            kinds,
-            is_exact,
-            is_nested_exact,
-            nested: nested..self.nested.len() as u32,
-            thresholds: thresholds..self.thresholds.len() as u32,
-            tried: tried..self.tried.len() as u32,
-        }
-    }
-
-    fn add_thresholds(&mut self, entries: &[Entry], counts: &mut Counts) {
-        let side_of = |entry: &Entry| match entry.access {
-            Access::Above(subject, ..) => Some((subject, true)),
-            Access::Below(subject, ..) => Some((subject, false)),
-            _ => None,
-        };
-        for same in entries.chunk_by(|a, b| side_of(a) == side_of(b)) {
-            let Some((subject, is_above)) = side_of(&same[0]) else { continue };
-            for is_exact in [true, false] {
-                let list = same.iter().filter(|entry| entry.answer.is_exact() == is_exact);
-                let (limits, answers): (Vec<(f64, bool)>, Vec<Answer>) = list
-                    .filter_map(|entry| match entry.access {
-                        Access::Above(_, limit, equal) | Access::Below(_, limit, equal) => {
-                            Some(((limit, equal), entry.answer))
-                        }
-                        _ => None,
-                    })
-                    .unzip();
-                if !limits.is_empty() {
-                    counts.thresholds += 1;
-                    self.thresholds.push(Thresholds {
-                        number: counts.thresholds - 1,
-                        subject,
-                        is_above,
-                        is_exact,
-                        limits: limits.into(),
-                        answers: answers.into(),
-                    });
-                }
-            }
-        }
-    }
-
-    /// The hash table: slots, shift of the hash, runs.
-    fn slots(&mut self) -> (Box<[Slot]>, u32, Box<[Answer]>) {
-        let mut runs = Vec::new();
-        self.found.sort_by_key(|&(key, _)| key);
-        let keys: Vec<Slot> = self
-            .found
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|same| match same {
-                &[(key, Answer { at, bits })] => Slot { key, at, bits },
-                _ => {
-                    let start = runs.len();
-                    runs.extend(same.iter().map(|&(_, answer)| answer));
-                    Slot { key: same[0].0 | IS_RUN, at: start as u32, bits: runs.len() as u64 }
-                }
-            })
-            .collect();
-        if keys.is_empty() {
-            return (Box::default(), 0, Box::default());
-        }
-        let size = (keys.len() * 3 / 2 + 1).next_power_of_two().max(2);
-        let shift = 32 - size.trailing_zeros();
-        let mut slots = vec![Slot { key: FREE, at: 0, bits: 0 }; size];
-        for slot in keys {
-            let mut at = ((slot.key & !IS_RUN).wrapping_mul(0x9e37_79b9) >> shift) as usize;
-            while slots[at].key != FREE {
-                at = (at + 1) & (size - 1);
-            }
-            slots[at] = slot;
-        }
-        (slots.into(), shift, runs.into())
     }
 }
 

@@ -1,7 +1,8 @@
 //! The block indexes of one automaton, compiled when a block is first reached.
 
 use super::atoms::{Ask, Atoms};
-use super::block_index::{BlockIndex, BlockIndexBuilder, Check, Counts};
+use super::block_builder::{BlockIndexBuilder, Counts};
+use super::block_index::{BlockIndex, Check};
 use super::nested_paths::NestedPaths;
 use super::program::{Conjunct, Need, Outcome, Packed, conjuncts_of};
 use crate::dfa::BlockId;
@@ -44,8 +45,9 @@ impl Decision {
     }
 }
 
-/// Checks of a plan that a better access condition must be able to save before it is looked for.
-const CHECKS_A_PLAN: u32 = 32;
+/// Checks for each compiled plan that must have been made before better access conditions are looked for,
+/// which takes all plans to be compiled again: that costs as much as about so many checks.
+const CHECKS_A_PLAN: u32 = 64;
 /// Messages after which counts say something.
 const MESSAGES_MIN: u32 = 32;
 
@@ -61,8 +63,10 @@ pub struct Level {
     code: Vec<u64>,
     counts: Counts,
     memory: usize,
-    /// Plans that had a choice of access conditions.
-    choices: u32,
+    /// Plans compiled into blocks, as often as they stand in one.
+    compiled: u32,
+    /// Whether some plan had a choice of access conditions.
+    has_choices: bool,
     /// Plans checked since they were chosen.
     checks: u32,
     /// Messages that had been seen then.
@@ -90,7 +94,7 @@ impl Level {
 
     /// The index of a block, which [`Level::ensure`] has seen.
     #[inline]
-    pub fn index(&self, block: BlockId) -> &BlockIndex {
+    pub fn of_block(&self, block: BlockId) -> &BlockIndex {
         self.indexes[block as usize].as_ref().expect("ensured before")
     }
 
@@ -127,7 +131,7 @@ impl Level {
     /// were chosen (the paper's sorting of predicates, as it adapts). What this costs is made up for by the
     /// checks that have been made since the last time.
     pub fn adapt(&mut self, messages: u32) {
-        let is_costly = self.choices > 0 && self.checks / CHECKS_A_PLAN > self.choices;
+        let is_costly = self.has_choices && self.checks / CHECKS_A_PLAN > self.compiled;
         if is_costly && messages / 4 > self.chosen_at.max(MESSAGES_MIN / 4) {
             *self = Level { counts: std::mem::take(&mut self.counts), ..Level::default() };
             self.chosen_at = messages;
@@ -166,6 +170,7 @@ impl Level {
         statistics: Statistics<'_>,
     ) -> BlockIndex {
         let mut builder = BlockIndexBuilder::default();
+        self.compiled = self.compiled.saturating_add(plans.len() as u32);
         for &plan in plans {
             let (outcome, start, count) =
                 self.program(nfa, plan, nested, atoms, offset, statistics);
@@ -223,7 +228,7 @@ impl Level {
                 let weights = self.conjuncts.iter().map(|c| weight(c.need, atoms, statistics));
                 let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
                 self.conjuncts.swap(0, least.map_or(0, |(at, _)| at));
-                self.choices += 1;
+                self.has_choices = true;
             }
             count = self.conjuncts.len() as u32;
             let decision = self.decision(nfa, plan, offset).word();
@@ -254,7 +259,7 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
     let rate = |hits: u32, messages: u32| (hits as f32 + 0.1) / messages as f32;
     match need {
         Need::Nested(number) => match statistics.nested_hits.get(number as usize) {
-            Some(&hits) if statistics.nested_messages >= 8 => {
+            Some(&hits) if statistics.nested_messages >= 4 => {
                 rate(hits, statistics.nested_messages)
             }
             _ => 0.7,

@@ -19,12 +19,16 @@
 
 #![forbid(unsafe_code)]
 
-pub mod anchoring;
-pub mod atoms;
-pub mod block_index;
-pub mod facts;
-pub mod level;
-pub mod nested_paths;
-pub mod program;
-pub mod run;
-pub mod truth;
+pub(crate) mod anchoring;
+mod atoms;
+mod block_builder;
+mod block_index;
+mod facts;
+mod level;
+pub(crate) mod nested_paths;
+mod nested_states;
+mod prober;
+mod program;
+pub(crate) mod run;
+mod sink;
+mod truth;

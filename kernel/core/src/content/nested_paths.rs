@@ -12,20 +12,27 @@ use crate::conditions::Plan;
 use crate::conditions::compile::path_key;
 use crate::nfa::growing::GrowingNfa;
 use crate::nfa::{Nfa, QueryNumber};
-use crate::query::ast::{Condition, Step};
+use crate::query::ast::{Axis, Condition, Step};
+use crate::query::{canonical_text, compile_canonical};
 use rustc_hash::FxHashMap;
 
 /// Nested paths, numbered in order of arrival.
 #[derive(Debug)]
 pub struct NestedPaths {
     nfa: GrowingNfa,
-    /// None for a path whose positions need the lists of siblings.
+    /// None for a path whose positions need the lists of siblings, or that begins at its anchor.
     numbers: FxHashMap<Box<str>, Option<QueryNumber>>,
+    /// Key, which begins with the last step, and canonical text of each path.
+    texts: Vec<(Box<str>, Box<str>)>,
 }
 
 impl Default for NestedPaths {
     fn default() -> Self {
-        NestedPaths { nfa: GrowingNfa::of_nested_paths(), numbers: FxHashMap::default() }
+        NestedPaths {
+            nfa: GrowingNfa::of_nested_paths(),
+            numbers: FxHashMap::default(),
+            texts: Vec::new(),
+        }
     }
 }
 
@@ -42,6 +49,19 @@ impl NestedPaths {
                 self.intern(nested);
             });
         }
+    }
+
+    /// The same nested paths, numbered by what they end with, so that those which hold together are
+    /// neighbours. Cost: as to add them.
+    pub fn sorted(self) -> NestedPaths {
+        let mut texts = self.texts;
+        texts.sort_unstable();
+        let mut sorted = NestedPaths::default();
+        for (_, text) in texts {
+            let steps = compile_canonical(&text);
+            sorted.intern(&steps.expect("written in canonical text"));
+        }
+        sorted
     }
 
     /// The automaton; its query numbers are those of the nested paths.
@@ -70,12 +90,16 @@ impl NestedPaths {
             return known;
         }
         let anchored = anchored(steps.to_vec());
-        let mut is_kept = true;
+        // `.//.[@x]` may hold at the anchor itself; the automaton is run from its children on.
+        let mut is_kept = steps.first().is_none_or(|step| step.axis != Axis::DescendantOrSelf);
         for inner in nested_of(&anchored) {
             is_kept &= self.intern(inner).is_some();
         }
         is_kept = is_kept && is_programmable(&Plan::compile(&anchored));
         let number = is_kept.then(|| self.nfa.insert(&[steps], None));
+        let mut text = String::new();
+        canonical_text(steps, &mut text);
+        self.texts.push((key.as_str().into(), text.into()));
         self.numbers.insert(key.into(), number);
         number
     }

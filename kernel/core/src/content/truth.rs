@@ -1,14 +1,19 @@
 //! Which nested paths hold at which elements of the message at hand.
 //!
-//! One row an anchor, as sparse words; the row of the anchor at hand can be loaded into a bitmap, where a
-//! word is found at once.
+//! One row an anchor: as a list of words, and, where all rows together are small enough, as a bitmap, in
+//! which a nested path is found at once.
 
 use crate::collect::Collector;
 use crate::nfa::QueryNumber;
+use std::ops::Range;
+
+/// Words that the bitmaps of a message may have; beyond that words are searched for.
+const BITMAP_WORDS_MAX: usize = 1 << 22;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     stamp: u32,
+    number: u32,
     start: u32,
     end: u32,
 }
@@ -17,21 +22,43 @@ struct Row {
 #[derive(Debug, Default)]
 pub struct Truth {
     stamp: u32,
+    /// Per element.
     rows: Vec<Row>,
     at: Vec<u32>,
     bits: Vec<u64>,
+    /// Words of a row of the bitmap; 0 if there is none.
+    width: usize,
+    /// Zeros but for the rows of the message at hand.
+    bitmap: Vec<u64>,
+    /// Rows of the message at hand, as parts of `at`.
+    parts: Vec<Range<u32>>,
 }
 
 impl Truth {
-    /// Forgets the message before.
-    pub fn begin(&mut self, elements: usize) {
+    /// Forgets the message before. `anchors` rows will be added, of `nested_paths` bits.
+    pub fn begin(&mut self, elements: usize, anchors: usize, nested_paths: usize) {
         if self.stamp == u32::MAX {
             self.rows.clear();
             self.stamp = 0;
         }
         self.stamp += 1;
+        if self.width > 0 {
+            for (number, part) in self.parts.iter().enumerate() {
+                let row = &mut self.bitmap[number * self.width..];
+                for &word in &self.at[part.start as usize..part.end as usize] {
+                    row[word as usize] = 0;
+                }
+            }
+        }
+        self.parts.clear();
         self.at.clear();
         self.bits.clear();
+        let width = nested_paths.div_ceil(64);
+        let is_small = width.saturating_mul(anchors) <= BITMAP_WORDS_MAX;
+        self.width = if is_small { width } else { 0 };
+        if self.bitmap.len() < self.width * anchors {
+            self.bitmap.resize(self.width * anchors, 0);
+        }
         if self.rows.len() < elements {
             self.rows.resize(elements, Row::default());
         }
@@ -42,16 +69,15 @@ impl Truth {
         let start = self.at.len() as u32;
         row.drain_into_words(&mut self.at, &mut self.bits);
         let end = self.at.len() as u32;
-        self.rows[anchor as usize] = Row { stamp: self.stamp, start, end };
-    }
-
-    fn row(&self, anchor: u32) -> (&[u32], &[u64]) {
-        let row = self.rows[anchor as usize];
-        if row.stamp != self.stamp {
-            return (&[], &[]);
+        let number = self.parts.len() as u32;
+        if self.width > 0 {
+            let row = &mut self.bitmap[number as usize * self.width..];
+            for at in start as usize..end as usize {
+                row[self.at[at] as usize] = self.bits[at];
+            }
         }
-        let range = row.start as usize..row.end as usize;
-        (&self.at[range.clone()], &self.bits[range])
+        self.parts.push(start..end);
+        self.rows[anchor as usize] = Row { stamp: self.stamp, number, start, end };
     }
 
     /// Whether no nested path is known to hold at an anchor.
@@ -61,14 +87,21 @@ impl Truth {
         row.stamp != self.stamp || row.start == row.end
     }
 
-    /// A word of a row. Cost: a binary search.
+    /// A word of a row.
     #[inline]
     pub fn word(&self, anchor: u32, word: u32) -> u64 {
-        let (at, bits) = self.row(anchor);
-        at.binary_search(&word).map_or(0, |found| bits[found])
+        let row = self.rows[anchor as usize];
+        if row.stamp != self.stamp {
+            return 0;
+        }
+        if self.width > 0 {
+            return self.bitmap[row.number as usize * self.width + word as usize];
+        }
+        let range = row.start as usize..row.end as usize;
+        self.at[range].binary_search(&word).map_or(0, |at| self.bits[row.start as usize + at])
     }
 
-    /// Whether a nested path holds at an anchor. Cost: a binary search.
+    /// Whether a nested path holds at an anchor.
     #[inline]
     pub fn contains(&self, anchor: u32, number: QueryNumber) -> bool {
         self.word(anchor, number / 64) >> (number % 64) & 1 == 1
@@ -77,37 +110,13 @@ impl Truth {
     /// Counts what holds at an anchor.
     pub fn count_row(&self, anchor: u32, nested_paths: usize, hits: &mut Vec<u32>) {
         hits.resize(nested_paths, 0);
-        let (at, bits) = self.row(anchor);
-        for (&word, &bits) in at.iter().zip(bits) {
-            let mut rest = bits;
+        let row = self.rows[anchor as usize];
+        for at in row.start as usize..row.end as usize {
+            let mut rest = self.bits[at];
             while rest != 0 {
-                hits[(word * 64 + rest.trailing_zeros()) as usize] += 1;
+                hits[(self.at[at] * 64 + rest.trailing_zeros()) as usize] += 1;
                 rest &= rest - 1;
             }
         }
-    }
-}
-
-/// One row as a bitmap; zeros while none is loaded.
-#[derive(Debug, Default)]
-pub struct Bitmap(Vec<u64>);
-
-impl Bitmap {
-    /// The bitmap of a row.
-    pub fn load(&mut self, truth: &Truth, anchor: u32, nested_paths: usize) -> &[u64] {
-        let words = nested_paths.div_ceil(64);
-        if self.0.len() < words {
-            self.0.resize(words, 0);
-        }
-        let (at, bits) = truth.row(anchor);
-        for (&at, &bits) in at.iter().zip(bits) {
-            self.0[at as usize] = bits;
-        }
-        &self.0
-    }
-
-    /// Empties it of a row.
-    pub fn unload(&mut self, truth: &Truth, anchor: u32) {
-        truth.row(anchor).0.iter().for_each(|&at| self.0[at as usize] = 0);
     }
 }

@@ -1,0 +1,334 @@
+//! Looking up what ends where, many look-ups at a time.
+
+use super::block_index::{
+    Answer, Answers, BlockIndex, Check, Follows, NestedAnswer, PlaceEntry, Probe, kinds_in,
+};
+use super::facts::Look;
+use super::level::{Decision, Level};
+use super::program::{Need, Packed, Place};
+use super::sink::Sink;
+use super::truth::Truth;
+use crate::dfa::BlockId;
+use crate::tree::MessageTree;
+
+/// A block of plans and an element at which their main paths end.
+#[derive(Debug, Clone, Copy)]
+pub struct End {
+    /// The block.
+    pub block: BlockId,
+    /// The element.
+    pub element: u32,
+}
+
+/// What outlives neither the message nor the anchor at hand, kept for its memory.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Counts messages and anchors.
+    pub(super) stamp: u32,
+    /// Per place of a block, for values and for nested paths: the element it was looked at last.
+    pub(super) last: Vec<(u32, u32)>,
+    /// Per list of thresholds: how many have been satisfied.
+    pub(super) done: Vec<(u32, u32)>,
+    /// Ancestors of the element at hand, itself included, by depth.
+    pub(super) chain: Vec<u32>,
+    /// Look-ups under way.
+    pub(super) probes: Vec<Pending<Probe>>,
+    /// Plans to be checked.
+    pub(super) checks: Vec<Pending<Check>>,
+}
+
+/// Something to be done for an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending<T> {
+    pub(super) block: BlockId,
+    pub(super) end: u32,
+    pub(super) what: T,
+}
+
+/// Look-ups that wait for memory together.
+pub(super) const BATCH: usize = 128;
+
+impl Scratch {
+    pub(super) fn begin(&mut self, level: &Level) {
+        if self.stamp == u32::MAX {
+            *self = Scratch::default();
+        }
+        self.stamp += 1;
+        self.chain.clear();
+        self.resize(level);
+    }
+
+    pub(super) fn follow(&mut self, tree: &MessageTree, element: u32) {
+        let depth = tree.depth[element as usize] as usize;
+        if self.chain.last() == Some(&element) && self.chain.len() == depth + 1 {
+            return;
+        }
+        self.chain.resize(depth + 1, 0);
+        let mut at = element;
+        for slot in self.chain.iter_mut().rev() {
+            *slot = at;
+            at = tree.parent[at as usize];
+        }
+    }
+
+    /// The element at a place; depths count from `base`.
+    #[inline]
+    pub(super) fn locate(&self, place: Place, base: usize) -> u32 {
+        let last = self.chain.len() - 1;
+        match place {
+            Place::Up(parents) => self.chain[last - parents as usize],
+            Place::Depth(depth) => self.chain[(base + depth as usize).min(last)],
+        }
+    }
+}
+
+impl Scratch {
+    /// Makes room for places that have been compiled meanwhile.
+    pub(super) fn resize(&mut self, level: &Level) {
+        let counts = level.counts();
+        self.last.resize(2 * counts.places as usize, (0, 0));
+        self.done.resize(counts.thresholds as usize, (0, 0));
+    }
+
+    /// Whether a place was looked at last for the same element; notes that it is now. `part` is 0 for
+    /// values, 1 for nested paths.
+    #[inline]
+    pub(super) fn is_seen(&mut self, entry: &PlaceEntry, part: usize, element: u32) -> bool {
+        let now = (self.stamp, element);
+        std::mem::replace(&mut self.last[2 * entry.number as usize + part], now) == now
+    }
+}
+
+/// Looks up what ends where. Look-ups by value and checks of plans are gathered and made many at a
+/// time, because each waits for memory; [`Prober::finish`] makes the last ones.
+pub(super) struct Prober<'a> {
+    pub(super) level: &'a Level,
+    pub(super) truth: &'a Truth,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) base: usize,
+    pub(super) checks: u32,
+}
+
+impl Prober<'_> {
+    /// Everything that one end leads to.
+    pub(super) fn look_up_end(&mut self, end: End, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        self.make_enough(look, sink);
+        self.scratch.follow(look.message.tree, end.element);
+        let index = self.level.of_block(end.block);
+        for &plan in &index.unconditional {
+            if !sink.is_known(plan) {
+                sink.plan(plan);
+            }
+        }
+        for (number, entry) in index.places.iter().enumerate() {
+            let place = self.scratch.locate(entry.place, self.base);
+            if !entry.has_values || (entry.is_exact && self.scratch.is_seen(entry, 0, place)) {
+                // Exact answers depend on the place alone, not on the end that has led to it.
+            } else {
+                self.look_up(end, index, number, place, look, sink);
+            }
+            if entry.nested.is_empty()
+                || self.truth.is_empty_at(place)
+                || (entry.is_nested_exact && self.scratch.is_seen(entry, 1, place))
+            {
+                continue;
+            }
+            self.look_up_nested(end, index, entry, place, sink);
+        }
+    }
+
+    /// What the values at a place lead to.
+    #[inline]
+    pub(super) fn look_up(
+        &mut self,
+        end: End,
+        index: &BlockIndex,
+        place: usize,
+        element: u32,
+        look: &mut Look<'_, '_>,
+        sink: &mut impl Sink,
+    ) {
+        let entry = &index.places[place];
+        for kind in kinds_in(entry.kinds) {
+            let satisfied = look.satisfied(element, kind);
+            let probes = look.atoms_at(satisfied).iter().map(|&atom| Pending {
+                block: end.block,
+                end: end.element,
+                what: index.probe(place, atom),
+            });
+            self.scratch.probes.extend(probes);
+        }
+        if !entry.thresholds.is_empty() || !entry.tried.is_empty() {
+            self.compare(end, index, entry, element, look, sink);
+        }
+    }
+
+    pub(super) fn compare(
+        &mut self,
+        end: End,
+        index: &BlockIndex,
+        entry: &PlaceEntry,
+        element: u32,
+        look: &mut Look<'_, '_>,
+        sink: &mut impl Sink,
+    ) {
+        let range = entry.thresholds.start as usize..entry.thresholds.end as usize;
+        for list in &index.thresholds[range] {
+            let Some((low, high)) = look.numbers(list.subject, element) else {
+                continue;
+            };
+            let satisfied = list.satisfied(low, high);
+            let mut from = 0;
+            if list.is_exact {
+                // What an element before has satisfied need not be said again.
+                let stamp = self.scratch.stamp;
+                let done = &mut self.scratch.done[list.number as usize];
+                if done.0 != stamp {
+                    *done = (stamp, 0);
+                }
+                from = done.1 as usize;
+                done.1 = done.1.max(satisfied as u32);
+            }
+            for &answer in list.answers.get(from..satisfied).unwrap_or_default() {
+                self.take(end, answer, sink);
+            }
+        }
+        for &(atom, answer) in &index.tried[entry.tried.start as usize..entry.tried.end as usize] {
+            if look.holds(atom, element) {
+                self.take(end, answer, sink);
+            }
+        }
+    }
+
+    /// The nested paths of a place at an anchor.
+    pub(super) fn look_up_nested(
+        &mut self,
+        end: End,
+        index: &BlockIndex,
+        entry: &PlaceEntry,
+        anchor: u32,
+        sink: &mut impl Sink,
+    ) {
+        if entry.nested.is_empty() || self.truth.is_empty_at(anchor) {
+            return;
+        }
+        let truth = self.truth;
+        index.nested_answers(
+            entry,
+            |word| truth.word(anchor, word),
+            |holds, answers| {
+                self.take_nested(end, entry.is_nested_exact, holds, answers, sink);
+            },
+        );
+    }
+
+    /// Of the answers of one word those that hold.
+    #[inline]
+    pub(super) fn take_nested(
+        &mut self,
+        end: End,
+        is_exact: bool,
+        holds: u64,
+        answers: &[NestedAnswer],
+        sink: &mut impl Sink,
+    ) {
+        for nested in answers {
+            let bit = holds >> (nested.nested % 64) & 1;
+            if is_exact {
+                // Some hold and some do not, at random: a branch would be mispredicted.
+                let (at, bits) = nested.word();
+                sink.word(at, bits & bit.wrapping_neg());
+            } else if bit == 1 {
+                self.take(end, nested.answer(), sink);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, end: End, answer: Answer, sink: &mut impl Sink) {
+        match answer.follows() {
+            Follows::Word(at, bits) => sink.word(at, bits),
+            Follows::Check(what) => {
+                let (block, end) = (end.block, end.element);
+                self.scratch.checks.push(Pending { block, end, what });
+            }
+        }
+    }
+
+    pub(super) fn make_probes(&mut self, sink: &mut impl Sink) {
+        let mut probes = std::mem::take(&mut self.scratch.probes);
+        let level = self.level;
+        let touched = |sum: u32, probe: &Pending<Probe>| {
+            sum.wrapping_add(level.of_block(probe.block).touch(probe.what))
+        };
+        std::hint::black_box(probes.iter().fold(0, touched));
+        for probe in &probes {
+            let end = End { block: probe.block, element: probe.end };
+            match level.of_block(probe.block).answers(probe.what) {
+                Answers::None => {}
+                Answers::One(answer) => self.take(end, answer, sink),
+                Answers::Run(answers) => {
+                    answers.iter().for_each(|&answer| self.take(end, answer, sink));
+                }
+            }
+        }
+        probes.clear();
+        self.scratch.probes = probes;
+    }
+
+    pub(super) fn make_checks(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        let mut checks = std::mem::take(&mut self.scratch.checks);
+        self.checks = self.checks.saturating_add(checks.len() as u32);
+        let level = self.level;
+        let touched = |sum: u64, check: &Pending<Check>| sum ^ level.touch(check.what);
+        std::hint::black_box(checks.iter().fold(0, touched));
+        for Pending { end, what, .. } in &checks {
+            let decision = level.decision_of(*what);
+            let is_known = match decision {
+                Decision::Queries(first, _) => sink.has_query(first),
+                Decision::Plan(plan) => sink.is_known(plan),
+            };
+            if is_known {
+                continue;
+            }
+            self.scratch.follow(look.message.tree, *end);
+            let holds = level.conjuncts(*what).iter().all(|&word| {
+                let conjunct = Packed::of_word(word);
+                let element = self.scratch.locate(conjunct.place(), self.base);
+                match conjunct.need() {
+                    Need::Found(kind, atom) => {
+                        let satisfied = look.satisfied(element, kind);
+                        look.atoms_at(satisfied).contains(&atom)
+                    }
+                    Need::Tried(atom) => look.holds(atom, element),
+                    Need::Nested(number) => self.truth.contains(element, number),
+                }
+            });
+            if holds {
+                match decision {
+                    Decision::Queries(first, count) => sink.queries(first, count),
+                    Decision::Plan(plan) => sink.plan(plan),
+                }
+            }
+        }
+        checks.clear();
+        self.scratch.checks = checks;
+    }
+
+    /// Makes what has been gathered if it is worth it.
+    #[inline]
+    pub(super) fn make_enough(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        if self.scratch.probes.len() >= BATCH {
+            self.make_probes(sink);
+        }
+        if self.scratch.checks.len() >= BATCH {
+            self.make_checks(look, sink);
+        }
+    }
+
+    /// Makes what has been gathered.
+    pub(super) fn finish(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+        self.make_probes(sink);
+        self.make_checks(look, sink);
+    }
+}
