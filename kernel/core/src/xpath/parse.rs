@@ -22,7 +22,17 @@ const BRACKETS_MAX: u32 = 128;
 /// Parses a text into an arena; gives the root.
 pub(super) fn parse(text: &str) -> Parsed<(Arena, ExprId)> {
     let tokens = Tokens::new(text);
-    let mut parser = Parser { tokens, arena: Arena::default(), parentheses: 0, brackets: 0 };
+    // Canonical text writes axes out: a sub-expression takes at least a dozen bytes.
+    let guess = text.len() / 12 + 4;
+    let arena = Arena {
+        exprs: Vec::with_capacity(guess),
+        facts: Vec::with_capacity(guess),
+        lists: Vec::with_capacity(guess),
+        steps: Vec::with_capacity(guess / 2 + 1),
+        text: String::with_capacity(text.len() / 2),
+        ..Arena::default()
+    };
+    let mut parser = Parser { tokens, arena, parentheses: 0, brackets: 0 };
     if text.len() > u32::MAX as usize / 2 {
         return Err(parser.tokens.error("the text is too long"));
     }

@@ -97,10 +97,16 @@ impl<'t> Tokens<'t> {
     pub fn ncname(&mut self) -> Option<&'t str> {
         self.peek();
         let rest = self.rest();
-        if !rest.starts_with(is_ncname_start) {
+        let bytes = rest.as_bytes();
+        let is_plain =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        let mut len = bytes.iter().position(|&byte| !is_plain(byte)).unwrap_or(bytes.len());
+        if bytes.get(len).is_some_and(|byte| !byte.is_ascii()) {
+            len = rest.find(|c| !is_ncname_char(c)).unwrap_or(rest.len());
+        }
+        if len == 0 || !rest.starts_with(is_ncname_start) {
             return None;
         }
-        let len = rest.find(|c| !is_ncname_char(c)).unwrap_or(rest.len());
         self.at += len;
         Some(&rest[..len])
     }
