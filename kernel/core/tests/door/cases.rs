@@ -90,6 +90,17 @@ fn every_case_gives_its_tree_or_its_error() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Fails when what is kept of a message decides whether it is let in.
+#[test]
+fn a_full_tree_is_the_same_tree_with_more() {
+    for case in table() {
+        let mut door = Door::new(case.limits());
+        door.keep_full_tree(true);
+        let found = outcome(&mut door, &case.bytes(), case.encoding.as_deref());
+        assert_eq!(found, case.expected(), "{}", case.name);
+    }
+}
+
 /// Fails when anything of one message is left in the door for the next.
 #[test]
 fn a_door_that_has_seen_all_cases_answers_as_a_new_one() {

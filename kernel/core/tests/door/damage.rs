@@ -59,7 +59,8 @@ fn every_cut_is_refused() {
 fn changed_bytes_give_a_verdict() {
     let mut noise = Noise(0x9E37_79B9_7F4A_7C15);
     let mut door = Door::new(Limits::default());
-    for _ in 0..20_000 {
+    for round in 0..20_000 {
+        door.keep_full_tree(round % 2 == 0);
         let mut bytes = MESSAGES[noise.below(MESSAGES.len())].as_bytes().to_vec();
         for _ in 0..1 + noise.below(4) {
             let at = noise.below(bytes.len());

@@ -2,7 +2,7 @@
 
 use pathcast_core::door::Parsed;
 use pathcast_core::names::NameId;
-use pathcast_core::tree::Span;
+use pathcast_core::tree::{NONE, Span};
 
 pub fn dump(parsed: &Parsed<'_>) -> String {
     let tree = parsed.message.tree;
@@ -105,4 +105,51 @@ pub fn check_columns(parsed: &Parsed<'_>) {
         assert!(std::str::from_utf8(parsed.message.bytes(*span)).is_ok());
     }
     assert!(tree.text_value.iter().all(|span| span.len() > 0), "no text node is empty");
+    if tree.is_full {
+        check_full_columns(parsed);
+    } else {
+        assert!(tree.markup_kind.is_empty() && tree.prefix.is_empty(), "nothing else is kept");
+        assert!(tree.attribute_prefix.is_empty() && tree.declaration_start.is_empty());
+    }
+}
+
+/// What the columns must hold to that are only kept when asked for.
+fn check_full_columns(parsed: &Parsed<'_>) {
+    let tree = parsed.message.tree;
+    let (elements, markups) = (tree.len(), tree.markup_kind.len());
+    for column in [&tree.markup_start, &tree.markup_end] {
+        assert_eq!(column.len(), elements);
+        assert!(column.iter().all(|&at| at as usize <= markups));
+    }
+    assert!(tree.markup_start.is_sorted() && tree.markup_texts_before.is_sorted());
+    assert_eq!(tree.markup_parent.len(), markups);
+    assert_eq!(tree.markup_texts_before.len(), markups);
+    assert_eq!(tree.markup_target.len(), markups);
+    assert_eq!(tree.markup_content.len(), markups);
+    assert_eq!(tree.prefix.len(), elements);
+    assert_eq!(tree.attribute_prefix.len(), tree.attribute_name.len());
+    assert_eq!(tree.declaration_start.len(), elements + 1);
+    assert!(tree.declaration_start.is_sorted());
+    assert_eq!(tree.declaration_start[elements] as usize, tree.declaration_uri.len());
+    assert_eq!(tree.declaration_prefix.len(), tree.declaration_uri.len());
+    assert!(tree.id_attribute.is_sorted_by(|a, b| a < b));
+    for (markup, &parent) in tree.markup_parent.iter().enumerate() {
+        let is_inside = |element: usize| {
+            (tree.markup_start[element]..tree.markup_end[element]).contains(&(markup as u32))
+        };
+        match parent {
+            NONE => assert!(!is_inside(0), "outside the root element"),
+            parent => assert!(is_inside(parent as usize)),
+        }
+    }
+    let spans = [&tree.markup_target, &tree.markup_content, &tree.prefix, &tree.attribute_prefix];
+    let declared = [&tree.declaration_prefix, &tree.declaration_uri];
+    for span in spans.into_iter().chain(declared).flatten() {
+        assert!(std::str::from_utf8(parsed.message.bytes(*span)).is_ok());
+    }
+    for (&prefix, &name) in tree.prefix.iter().zip(&tree.name) {
+        // A prefix without a namespace is refused; elements without one may have a default.
+        let is_bound = prefix.len() == 0 || !parsed.names.uri(name).is_empty();
+        assert!(is_bound, "{}", parsed.names.local(name));
+    }
 }
