@@ -55,13 +55,15 @@ impl BlockIndexBuilder {
         self.unconditional.push(plan);
     }
 
-    /// Adds a conjunction. `start` is where what is to be checked lies; `numbers` are the queries that it decides alone, moved by `offset`; empty
+    /// Adds a conjunction. `start` is where what is to be checked lies, `query` one
+    /// of the queries that it decides, if it decides all of them alone; `numbers` are the queries that it decides alone, moved by `offset`; empty
     /// if what follows from it has to be looked at.
     pub fn add(
         &mut self,
         access: Packed,
         others: impl ExactSizeIterator<Item = Packed>,
         start: u32,
+        query: QueryNumber,
         numbers: &[Range<QueryNumber>],
         offset: QueryNumber,
         atoms: &Atoms,
@@ -76,7 +78,7 @@ impl BlockIndexBuilder {
         let access = access_of(need, atoms);
         let mut push = |answer| self.entries.push(Entry { place, access, answer });
         if numbers.is_empty() {
-            return push(Answer::check(Check { start, count }));
+            return push(Answer::check(Check { start, count }, query));
         }
         for number in numbers.iter().cloned().flatten() {
             let number = number + offset;

@@ -20,7 +20,7 @@ use std::ops::Range;
 pub struct Answer {
     /// A word of query numbers; or [`Answer::IS_PLAN`] and the number of conjuncts to be checked.
     pub(super) at: u32,
-    /// The queries of the word that hold; or where the program begins.
+    /// The queries of the word that hold; or where the program begins, and a query.
     pub(super) bits: u64,
 }
 
@@ -29,8 +29,8 @@ pub struct Answer {
 pub enum Follows {
     /// A word of query numbers and its bits.
     Word(u32, u64),
-    /// A plan to be checked.
-    Check(Check),
+    /// A plan to be checked, and a query that holds if all that it decides are known to hold.
+    Check(Check, QueryNumber),
 }
 
 /// A plan that is to be checked: where its program lies, and how long it is.
@@ -50,8 +50,9 @@ impl Answer {
         Answer { at, bits }
     }
 
-    pub(super) fn check(check: Check) -> Answer {
-        Answer { at: check.count | Answer::IS_PLAN, bits: u64::from(check.start) }
+    pub(super) fn check(check: Check, query: QueryNumber) -> Answer {
+        let bits = u64::from(query) << 32 | u64::from(check.start);
+        Answer { at: check.count | Answer::IS_PLAN, bits }
     }
 
     /// Whether it needs no check.
@@ -66,7 +67,8 @@ impl Answer {
         if self.is_exact() {
             return Follows::Word(self.at, self.bits);
         }
-        Follows::Check(Check { start: self.bits as u32, count: self.at & !Answer::IS_PLAN })
+        let check = Check { start: self.bits as u32, count: self.at & !Answer::IS_PLAN };
+        Follows::Check(check, (self.bits >> 32) as QueryNumber)
     }
 }
 

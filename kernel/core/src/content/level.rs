@@ -25,6 +25,9 @@ pub enum Decision {
     Plan(PlanId),
 }
 
+/// Stands for no query where one could be named.
+pub const NO_QUERY: QueryNumber = QueryNumber::MAX;
+
 impl Decision {
     const IS_PLAN: u64 = 1 << 63;
 
@@ -193,7 +196,12 @@ impl Level {
             let (start, end) = (start as usize, (start + count) as usize);
             let access = Packed::of_word(self.code[start]);
             let others = self.code[start + 2..end + 1].iter().map(|&word| Packed::of_word(word));
-            builder.add(access, others, start as u32 + 1, &self.ranges, offset, atoms);
+            let query = match Decision::of_word(self.code[start + 1]) {
+                Decision::Queries(first, _) => first,
+                Decision::Plan(_) => NO_QUERY,
+            };
+            let start = start as u32 + 1;
+            builder.add(access, others, start, query, &self.ranges, offset, atoms);
         }
         builder.build(atoms, &mut self.counts)
     }

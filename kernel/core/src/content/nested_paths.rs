@@ -90,8 +90,9 @@ impl NestedPaths {
             return known;
         }
         let anchored = anchored(steps.to_vec());
-        // `.//.[@x]` may hold at the anchor itself; the automaton is run from its children on.
-        let mut is_kept = steps.first().is_none_or(|step| step.axis != Axis::DescendantOrSelf);
+        // `.//.` ends at the anchor too: what it asks for there would have to be known before it is.
+        let is_own = steps.first().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
+        let mut is_kept = !is_own || nested_of(&anchored).next().is_none();
         for inner in nested_of(&anchored) {
             is_kept &= self.intern(inner).is_some();
         }

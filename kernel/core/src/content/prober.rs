@@ -4,12 +4,12 @@ use super::block_index::{
     Answer, Answers, BlockIndex, Check, Follows, NestedAnswer, PlaceEntry, Probe, kinds_in,
 };
 use super::facts::Look;
-use super::level::{Decision, Level};
+use super::level::{Decision, Level, NO_QUERY};
 use super::program::{Need, Packed, Place};
 use super::sink::Sink;
 use super::truth::Truth;
 use crate::dfa::BlockId;
-use crate::tree::MessageTree;
+use crate::tree::{MessageTree, NONE};
 
 /// A block of plans and an element at which their main paths end.
 #[derive(Debug, Clone, Copy)]
@@ -201,7 +201,7 @@ impl Prober<'_> {
     }
 
     /// The nested paths of a place at an anchor.
-    pub(super) fn look_up_nested(
+    fn look_up_nested(
         &mut self,
         end: End,
         index: &BlockIndex,
@@ -209,17 +209,15 @@ impl Prober<'_> {
         anchor: u32,
         sink: &mut impl Sink,
     ) {
-        if entry.nested.is_empty() || self.truth.is_empty_at(anchor) {
-            return;
-        }
         let truth = self.truth;
-        index.nested_answers(
-            entry,
-            |word| truth.word(anchor, word),
-            |holds, answers| {
-                self.take_nested(end, entry.is_nested_exact, holds, answers, sink);
-            },
-        );
+        let is_exact = entry.is_nested_exact;
+        let take = |holds: u64, answers: &[NestedAnswer]| {
+            self.take_nested(end, is_exact, holds, answers, sink);
+        };
+        match truth.bitmap_of(anchor) {
+            Some(row) => index.nested_answers(entry, |word| row[word as usize], take),
+            None => index.nested_answers(entry, |word| truth.word(anchor, word), take),
+        }
     }
 
     /// Of the answers of one word those that hold.
@@ -248,9 +246,11 @@ impl Prober<'_> {
     pub(super) fn take(&mut self, end: End, answer: Answer, sink: &mut impl Sink) {
         match answer.follows() {
             Follows::Word(at, bits) => sink.word(at, bits),
-            Follows::Check(what) => {
-                let (block, end) = (end.block, end.element);
-                self.scratch.checks.push(Pending { block, end, what });
+            Follows::Check(what, query) => {
+                if query == NO_QUERY || !sink.has_query(query) {
+                    let (block, end) = (end.block, end.element);
+                    self.scratch.checks.push(Pending { block, end, what });
+                }
             }
         }
     }
@@ -282,6 +282,7 @@ impl Prober<'_> {
         let level = self.level;
         let touched = |sum: u64, check: &Pending<Check>| sum ^ level.touch(check.what);
         std::hint::black_box(checks.iter().fold(0, touched));
+        let mut last = NONE;
         for Pending { end, what, .. } in &checks {
             let decision = level.decision_of(*what);
             let is_known = match decision {
@@ -291,7 +292,10 @@ impl Prober<'_> {
             if is_known {
                 continue;
             }
-            self.scratch.follow(look.message.tree, *end);
+            if *end != last {
+                last = *end;
+                self.scratch.follow(look.message.tree, last);
+            }
             let holds = level.conjuncts(*what).iter().all(|&word| {
                 let conjunct = Packed::of_word(word);
                 let element = self.scratch.locate(conjunct.place(), self.base);

@@ -87,6 +87,14 @@ impl Truth {
         row.stamp != self.stamp || row.start == row.end
     }
 
+    /// The row of an anchor as a bitmap, where there are bitmaps.
+    #[inline]
+    pub fn bitmap_of(&self, anchor: u32) -> Option<&[u64]> {
+        let row = self.rows[anchor as usize];
+        let start = row.number as usize * self.width;
+        (self.width > 0 && row.stamp == self.stamp).then(|| &self.bitmap[start..start + self.width])
+    }
+
     /// A word of a row.
     #[inline]
     pub fn word(&self, anchor: u32, word: u32) -> u64 {
