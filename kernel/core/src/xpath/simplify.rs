@@ -8,10 +8,19 @@ use super::ast::{Axis, NodeTest, Start, Step};
 /// Rewrites the steps of a path.
 pub(super) fn simplify_steps(steps: &mut Vec<Step>, start: Start) {
     drop_self_steps(steps, start);
+    join_descendant_steps(steps);
+    pass_over_leaves(steps);
+}
+
+fn join_descendant_steps(steps: &mut Vec<Step>) {
     let mut at = 0;
     while at + 1 < steps.len() {
         let next = steps[at + 1];
         if !is_bare(&steps[at], Axis::DescendantOrSelf) {
+            if is_any_below_or_beside(&steps[at]) && leads_from_containers_only(next.axis) {
+                // Comments need not be in the tree for this; where they are, they cost nothing.
+                steps[at].test = NodeTest::Container;
+            }
             at += 1;
             continue;
         }
@@ -22,12 +31,21 @@ pub(super) fn simplify_steps(steps: &mut Vec<Step>, start: Start) {
                 // The step may now join the one before it.
                 at = at.saturating_sub(1);
             }
-            _ => {
-                if leads_from_containers_only(next.axis) {
-                    steps[at].test = NodeTest::Container;
-                }
-                at += 1;
-            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// `node()` before an axis that only the document node and elements have selects these alone. Texts
+/// and comments are then not visited, so that it makes no difference whether the tree has comments.
+fn pass_over_leaves(steps: &mut [Step]) {
+    for at in 1..steps.len() {
+        let before = steps[at - 1];
+        if before.test == NodeTest::Node
+            && !before.is_positional
+            && leads_from_containers_only(steps[at].axis)
+        {
+            steps[at - 1].test = NodeTest::Container;
         }
     }
 }
@@ -49,6 +67,21 @@ fn is_bare(step: &Step, axis: Axis) -> bool {
     step.axis == axis && step.test == NodeTest::Node && step.predicates.is_empty()
 }
 
+/// Whether a step takes any node on an axis that has comments and instructions, and counts none.
+fn is_any_below_or_beside(step: &Step) -> bool {
+    let has_markup = matches!(
+        step.axis,
+        Axis::Child
+            | Axis::Descendant
+            | Axis::DescendantOrSelf
+            | Axis::Following
+            | Axis::FollowingSibling
+            | Axis::Preceding
+            | Axis::PrecedingSibling
+    );
+    has_markup && step.test == NodeTest::Node && !step.is_positional
+}
+
 /// The axis that `descendant-or-self::node()` followed by this axis is.
 fn merged_axis(axis: Axis) -> Option<Axis> {
     match axis {
@@ -59,6 +92,6 @@ fn merged_axis(axis: Axis) -> Option<Axis> {
 }
 
 /// Whether only the document node and elements have nodes on this axis.
-pub(super) fn leads_from_containers_only(axis: Axis) -> bool {
+fn leads_from_containers_only(axis: Axis) -> bool {
     matches!(axis, Axis::Attribute | Axis::Child | Axis::Descendant | Axis::Namespace)
 }

@@ -84,10 +84,12 @@ fn finds() {
         entries::expression_text(text.as_bytes());
         entries::engine((text + "\n\n<a><a/></a>").as_bytes());
     }
-    let finds: [&[u8]; 4] = [
+    let finds: [&[u8]; 6] = [
         b"//a[@x]//@y\n\n<a><b><a x='' y=''/></b></a>",
         b"//a[.//@y][b]\n/a//b[text()]//text()\n\n<a><b><a y=''>1<b>2</b></a></b></a>",
         b"//b/preceding-sibling::a\n\n<r><a/><!--c--><?p?><b/></r>",
+        b"/descendant::node()//b\n\n<a><b/><?p?></a>",
+        b"/descendant::node()/*/*//d\n\n<!--1--><?p i?><a>\n <b> 5 </b></a><!--2-->",
         b"//namespace::p\n\n<r xmlns:p='u'><a xmlns=''/></r>",
     ];
     for input in finds {
