@@ -17,7 +17,7 @@ from pathcast.reference.oracle import Oracle
 from pathcast.testing import LxmlQuery, assert_same_matches, lxml_tree
 from pathcast.testing.content import FamilyShape, random_family, random_valued_message
 
-CASES = int(os.environ.get("PATHCAST_CONTENT", "12"))
+CASES = int(os.environ.get("PATHCAST_CONTENT", "8"))
 NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 100
 
 SHAPES = {

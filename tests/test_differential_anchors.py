@@ -109,7 +109,7 @@ def test_nested_paths_at_their_anchors(engine: EngineName) -> None:
 
     messages = [
         f"<r>{''.join(element(3) for _ in range(generator.randrange(1, 5)))}</r>".encode()
-        for _ in range(250 * max(1, CASES // 12))
+        for _ in range(250 * max(1, CASES // 8))
     ]
     content = Content(ANCHORS, messages)
     assert all(0 < len(rows) < len(messages) for rows in content.truth.values()), {

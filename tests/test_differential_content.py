@@ -4,7 +4,7 @@ If one of these fails, queries that share a structure and differ in constants di
 look-up finds the wrong constants, or answers depend on what was registered, removed or matched
 before. See test_differential_anchors.py for where conditions and nested paths stand.
 
-PATHCAST_CONTENT=<cases> makes every test of this module longer (default 12 cases; 500 take some
+PATHCAST_CONTENT=<cases> makes every test of this module longer (default 8 cases; 500 take some
 minutes); `make nightly` runs the random families at length, as PATHCAST_NIGHTLY says.
 """
 

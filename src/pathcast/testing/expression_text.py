@@ -100,7 +100,7 @@ class _Writer:
             case 3:
                 return "/" + self.steps(depth)
             case 4:
-                return random.choice((".", "..", "/", ".//.", "@*", "*", "node()"))
+                return random.choice((".", "..", "(/)", ".//.", "@*", "*", "node()"))
             case 5:
                 return random.choice(
                     ("id('i1')", "id('i2 i1')", "id(//@i)", "id(@x)", "id('i3')/..")
