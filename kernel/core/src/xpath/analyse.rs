@@ -11,7 +11,6 @@ use super::ast::{
     Arena, Axis, Comparison, Expr, ExprId, Facts, Kind, List, Memo, NodeTest, Start, Step, depends,
 };
 use super::functions::Function;
-use super::simplify::leads_from_containers_only;
 
 /// Adds a sub-expression whose parts are in the arena.
 pub(super) fn push(arena: &mut Arena, expr: Expr) -> ExprId {
@@ -171,8 +170,10 @@ pub(super) fn needs_full_tree(arena: &Arena) -> bool {
 }
 
 fn needs_markup(steps: &[Step]) -> bool {
-    steps.iter().enumerate().any(|(at, step)| {
-        let has_markup = matches!(
+    steps.iter().any(|step| match step.test {
+        _ if step.axis == Axis::Namespace => true,
+        NodeTest::Comment | NodeTest::Instruction(_) => true,
+        NodeTest::Node => matches!(
             step.axis,
             Axis::Child
                 | Axis::Descendant
@@ -181,15 +182,7 @@ fn needs_markup(steps: &[Step]) -> bool {
                 | Axis::FollowingSibling
                 | Axis::Preceding
                 | Axis::PrecedingSibling
-        );
-        // A comment that leads nowhere and is not counted is not missed.
-        let leads_nowhere = !step.is_positional
-            && steps.get(at + 1).is_some_and(|next| leads_from_containers_only(next.axis));
-        match step.test {
-            _ if step.axis == Axis::Namespace => true,
-            NodeTest::Comment | NodeTest::Instruction(_) => true,
-            NodeTest::Node => has_markup && !leads_nowhere,
-            _ => false,
-        }
+        ),
+        _ => false,
     })
 }

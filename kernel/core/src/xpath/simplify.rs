@@ -17,10 +17,6 @@ fn join_descendant_steps(steps: &mut Vec<Step>) {
     while at + 1 < steps.len() {
         let next = steps[at + 1];
         if !is_bare(&steps[at], Axis::DescendantOrSelf) {
-            if is_any_below_or_beside(&steps[at]) && leads_from_containers_only(next.axis) {
-                // Comments need not be in the tree for this; where they are, they cost nothing.
-                steps[at].test = NodeTest::Container;
-            }
             at += 1;
             continue;
         }
@@ -65,21 +61,6 @@ fn drop_self_steps(steps: &mut Vec<Step>, start: Start) {
 
 fn is_bare(step: &Step, axis: Axis) -> bool {
     step.axis == axis && step.test == NodeTest::Node && step.predicates.is_empty()
-}
-
-/// Whether a step takes any node on an axis that has comments and instructions, and counts none.
-fn is_any_below_or_beside(step: &Step) -> bool {
-    let has_markup = matches!(
-        step.axis,
-        Axis::Child
-            | Axis::Descendant
-            | Axis::DescendantOrSelf
-            | Axis::Following
-            | Axis::FollowingSibling
-            | Axis::Preceding
-            | Axis::PrecedingSibling
-    );
-    has_markup && step.test == NodeTest::Node && !step.is_positional
 }
 
 /// The axis that `descendant-or-self::node()` followed by this axis is.

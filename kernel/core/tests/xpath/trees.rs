@@ -59,6 +59,8 @@ fn expressions_say_what_they_need() {
         "//a//@b",
         "//a//text()",
         "/descendant-or-self::node()/child::a",
+        "/descendant::node()//b",
+        "//a/following::node()[@x]/b",
         "//a/parent::node()/ancestor::node()",
         "local-name(//a) = 'b' and namespace-uri(//a) = 'u'",
         "//a[. = 'x']/..",
