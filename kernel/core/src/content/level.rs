@@ -50,7 +50,7 @@ impl Decision {
 
 /// Checks for each compiled plan that must have been made before better access conditions are looked for,
 /// which takes all plans to be compiled again: that costs as much as about so many checks.
-const CHECKS_A_PLAN: u32 = 64;
+const CHECKS_A_PLAN: u32 = 16;
 /// Messages after which counts say something.
 const MESSAGES_MIN: u32 = 32;
 
@@ -87,6 +87,8 @@ pub struct Statistics<'s> {
     pub nested_messages: u32,
     /// Elements at which each nested path held in those.
     pub nested_hits: &'s [u32],
+    /// The same, guessed, for one message.
+    pub nested_guesses: &'s [f32],
 }
 
 impl Level {
@@ -135,7 +137,11 @@ impl Level {
     /// checks that have been made since the last time.
     pub fn adapt(&mut self, messages: u32) {
         let is_costly = self.has_choices && self.checks / CHECKS_A_PLAN > self.compiled;
-        if is_costly && messages / 4 > self.chosen_at.max(MESSAGES_MIN / 4) {
+        let is_worth_it = is_costly && messages / 4 > self.chosen_at;
+        // What the first messages have compiled was guessed; it is little, and the guess is bad if more has
+        // been checked than compiled.
+        let was_guessed = self.chosen_at == 0 && self.has_choices && self.checks > self.compiled;
+        if messages >= MESSAGES_MIN && (is_worth_it || was_guessed) {
             *self = Level { counts: std::mem::take(&mut self.counts), ..Level::default() };
             self.chosen_at = messages;
         }
@@ -270,7 +276,7 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
             Some(&hits) if statistics.nested_messages >= 4 => {
                 rate(hits, statistics.nested_messages)
             }
-            _ => 0.7,
+            _ => statistics.nested_guesses.get(number as usize).copied().unwrap_or(1.0),
         },
         Need::Found(_, id) | Need::Tried(id) => {
             let ask = &atoms.get(id).ask;

@@ -12,7 +12,7 @@ use crate::conditions::Plan;
 use crate::conditions::compile::path_key;
 use crate::nfa::growing::GrowingNfa;
 use crate::nfa::{Nfa, QueryNumber};
-use crate::query::ast::{Axis, Condition, Step};
+use crate::query::ast::{Axis, Condition, NameTest, Step};
 use crate::query::{canonical_text, compile_canonical};
 use rustc_hash::FxHashMap;
 
@@ -24,6 +24,8 @@ pub struct NestedPaths {
     numbers: FxHashMap<Box<str>, Option<QueryNumber>>,
     /// Key, which begins with the last step, and canonical text of each path.
     texts: Vec<(Box<str>, Box<str>)>,
+    /// Per number: at how many elements of a message it holds, guessed from what it says.
+    guesses: Vec<f32>,
 }
 
 impl Default for NestedPaths {
@@ -32,6 +34,7 @@ impl Default for NestedPaths {
             nfa: GrowingNfa::of_nested_paths(),
             numbers: FxHashMap::default(),
             texts: Vec::new(),
+            guesses: Vec::new(),
         }
     }
 }
@@ -79,6 +82,11 @@ impl NestedPaths {
         self.numbers.get(key).copied().flatten()
     }
 
+    /// Per number, at how many elements of a message it holds, guessed.
+    pub fn guesses(&self) -> &[f32] {
+        &self.guesses
+    }
+
     /// Bytes held, roughly.
     pub fn memory(&self) -> usize {
         self.nfa.memory() + self.numbers.keys().map(|key| key.len() + 32).sum::<usize>()
@@ -98,6 +106,9 @@ impl NestedPaths {
         }
         is_kept = is_kept && is_programmable(&Plan::compile(&anchored));
         let number = is_kept.then(|| self.nfa.insert(&[steps], None));
+        if number.is_some() {
+            self.guesses.push(guess(steps));
+        }
         let mut text = String::new();
         canonical_text(steps, &mut text);
         self.texts.push((key.as_str().into(), text.into()));
@@ -111,5 +122,15 @@ fn nested_of<'s, 'q>(steps: &'s [Step<'q>]) -> impl Iterator<Item = &'s [Step<'q
     conditions.filter_map(|condition| match condition {
         Condition::Nested(nested) => Some(&**nested),
         _ => None,
+    })
+}
+
+/// The more a path asks for, the less often it holds.
+fn guess(steps: &[Step<'_>]) -> f32 {
+    let conditions =
+        |step: &Step<'_>| step.stages.iter().map(|s| s.conditions.len()).sum::<usize>();
+    steps.iter().fold(2.0, |guess, step| {
+        let named = if step.test == NameTest::Any { 0.9 } else { 0.4 };
+        guess * named * 0.2_f32.powi(conditions(step) as i32)
     })
 }

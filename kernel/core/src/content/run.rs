@@ -134,6 +134,7 @@ impl Contents {
                     messages: self.messages,
                     nested_messages: self.nested_messages,
                     nested_hits: &self.nested_hits,
+                    nested_guesses: nested.map_or(&[][..], NestedPaths::guesses),
                 };
                 let plans = &dfa.block(end.block).plans;
                 let atoms = &mut self.atoms;
@@ -220,6 +221,7 @@ impl Contents {
                     messages: self.messages,
                     nested_messages: self.nested_messages,
                     nested_hits: &self.nested_hits,
+                    nested_guesses: nested.guesses(),
                 };
                 let plans = &self.nested_dfa.block(block).plans;
                 let atoms = &mut self.atoms;
