@@ -11,6 +11,7 @@ import pytest
 
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
+from pathcast.model import EngineName
 from pathcast.spark.subscriptions import Generation, SubscriptionBook, read_subscriptions
 
 HEADER = "subscriber\tquery_id\tquery\n"
@@ -97,6 +98,60 @@ def test_a_change_of_the_file_is_seen_and_the_old_generation_stays(tmp_path: Pat
     assert second.snapshot_version == first.snapshot_version
     assert second.digest != first.digest
     assert pairs(subscriptions.pinned(first.snapshot_version, first.digest)) == [("ann", "q1")]
+
+
+@pytest.mark.parametrize("engine", ["reference", "kernel"])
+def test_generations_of_a_changing_file_are_those_of_a_new_book(
+    tmp_path: Path, engine: EngineName
+) -> None:
+    """Queries that go, change, come back or are mended must leave nothing of what they were."""
+    if engine == "kernel":
+        pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
+    path = tmp_path / "s.tsv"
+    subscriptions = SubscriptionBook(path, tmp_path / "store", engine=engine)
+    message = b"<a><b/><c>1</c></a>"
+    states = [
+        ["ann\tq1\t//b", "bob\tq2\t//b[last()]", "bob\tq3\t//["],
+        ["ann\tq1\t//z", "bob\tq2\t//b[last()]", "bob\tq3\t//c | //z"],
+        ["bob\tq2\t//b[last()]"],
+        ["ann\tq1\t//b", "bob\tq2\tnot(//b)", "bob\tq3\t//c[. = 1 or @x]"],
+    ]
+    for number, lines in enumerate(states):
+        write(path, *lines)
+        os.utime(path, ns=(number + 1, number + 1))
+        changed = subscriptions.current()
+        fresh = SubscriptionBook(path, tmp_path / f"store{number}", engine=engine).current()
+        assert pairs(changed) == pairs(fresh)
+        assert [r.query_id for r in changed.rejected] == [r.query_id for r in fresh.rejected]
+        found = []
+        for generation in (changed, fresh):
+            opened = Snapshot.open(generation.snapshot, engine=engine)
+            assert len(opened) == generation.queries
+            (result,) = opened.matcher().match_batch([message])
+            found.append(list(result.query_ids))
+            for row in pq.read_table(generation.table).to_pylist():
+                assert opened.query_ids[row["query_number"]] == row["query_id"]
+        assert found[0] == found[1]
+
+
+def test_a_query_that_stays_is_not_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = pytest.importorskip("pathcast.kernel", reason="the native kernel is not installed")
+    compiled: list[str] = []
+    compile_query = kernel.compile_query
+
+    def counting(text: str, namespaces: dict[str, str]) -> object:
+        compiled.append(text)
+        return compile_query(text, namespaces)
+
+    monkeypatch.setattr(kernel, "compile_query", counting)
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
+    subscriptions = SubscriptionBook(path, tmp_path / "store", engine="kernel")
+    subscriptions.current()
+    write(path, "ann\tq1\t//b[last()]", "bob\tq2\t//a[last() > 1]", "bob\tq3\t//c[last()]")
+    assert subscriptions.current().queries == 3
+    assert compiled == ["//b[last()]", "//a[last()]", "//a[last() > 1]", "//c[last()]"]
 
 
 @pytest.mark.parametrize(

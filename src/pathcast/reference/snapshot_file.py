@@ -139,8 +139,12 @@ def version_of(queries: Sequence[Query]) -> str:
 
 
 def digest(sections: Mapping[int, bytes]) -> str:
-    """128 bits of SHA-256 over the sections of the queries, in the order of their tags."""
-    sha = hashlib.sha256()
+    """128 bits of SHA-256 over the format and the sections of the queries, in tag order.
+
+    The version of another format is another one, so that whoever names files by it finds none that
+    cannot be read.
+    """
+    sha = hashlib.sha256(struct.pack("<I", FORMAT))
     for tag in range(Section.ID_OFFSETS, Section.NAMESPACES + 1):
         sha.update(struct.pack("<Q", len(sections[tag])))
         sha.update(sections[tag])

@@ -106,6 +106,9 @@ class SubscriptionBook:
         self._namespaces = dict(namespaces or {})
         self._signature: tuple[int, int, int] | None = None
         self._current: Generation | None = None
+        self._index: QueryIndex | None = None
+        # Query id -> text, for what is registered in the index.
+        self._registered: dict[str, str] = {}
 
     def current(self) -> Generation:
         """The generation of the file as it is now.
@@ -114,7 +117,8 @@ class SubscriptionBook:
             ConfigError: The file cannot be read, or is no table of subscriptions.
 
         Cost:
-            A `stat` when nothing changed; else the queries are all registered anew.
+            A `stat` when nothing changed; else the file is read, the queries that came or changed
+            are registered, and the others merged with them.
         """
         signature = self._stat()
         if self._current is None or signature != self._signature:
@@ -145,14 +149,13 @@ class SubscriptionBook:
 
     def _build(self) -> Generation:
         rows, rejected = read_subscriptions(self._path)
-        index = QueryIndex(engine=self._engine, namespaces=self._namespaces)
         texts: dict[str, str] = {}
         for _, query_id, text in rows:
             texts.setdefault(query_id, text)
-        report = index.register([Query(query_id, text) for query_id, text in texts.items()])
+        index, refused = self._index_of(texts)
         accepted: set[tuple[str, str]] = set()
         for subscriber, query_id, text in rows:
-            error = report.rejected.get(query_id)
+            error = refused.get(query_id)
             if error is None and texts[query_id] != text:
                 error = DuplicateQueryError("query.duplicate", id=query_id)
             if error is None:
@@ -160,6 +163,29 @@ class SubscriptionBook:
             else:
                 rejected.append(_rejected(subscriber, query_id, text, error))
         return self._save(index.freeze(), sorted(accepted), rejected)
+
+    def _index_of(self, texts: Mapping[str, str]) -> tuple[QueryIndex, Mapping[str, PathcastError]]:
+        """An index of exactly these queries, and those that it refuses.
+
+        It is the one of the state before, with what has changed: a query that is split for the
+        exact evaluator takes up to a millisecond to compile, and most do not change.
+        """
+        index, registered = self._index, self._registered
+        if index is None:
+            index, registered = QueryIndex(engine=self._engine, namespaces=self._namespaces), {}
+        # Whoever is interrupted from here on leaves an index that nobody knows the state of.
+        self._index = None
+        gone = [query_id for query_id, text in registered.items() if texts.get(query_id) != text]
+        if gone:
+            index.remove(gone)
+            index.compact()
+        new = [Query(query_id, text) for query_id, text in texts.items() if query_id not in index]
+        refused = index.register(new).rejected
+        self._registered = {
+            query_id: text for query_id, text in texts.items() if query_id not in refused
+        }
+        self._index = index
+        return index, refused
 
     def _save(
         self,

@@ -6,7 +6,7 @@
 //! which they came: symbols are ranked by their notation, equal paths by plan, expression, further
 //! alternatives and id.
 
-use super::format::{FileBuilder, KIND_AUTOMATON, SnapshotFile, Tag};
+use super::format::{FORMAT, FileBuilder, KIND_AUTOMATON, SnapshotFile, Tag};
 use super::level_order::LevelOrder;
 use super::numbering::{Numbering, state_of};
 use super::symbol_ranks::Ranking;
@@ -182,9 +182,11 @@ impl Columns {
         self.namespaces.push(record.namespaces);
     }
 
-    /// A digest of the queries: equal sets of queries have equal versions.
+    /// A digest of the queries: equal sets of queries have equal versions. That of another format
+    /// is another one, so that whoever names files by it finds none that cannot be read.
     fn version(&self, namespaces: &[u8]) -> u64 {
         let mut digest = Xxh3::new();
+        digest.update(&FORMAT.to_le_bytes());
         for part in [
             bytemuck::cast_slice(&self.id_offsets),
             self.ids.as_bytes(),
