@@ -131,7 +131,10 @@ class _Writer:
             kind = "other"
         text = axis + test
         odds = 30 if depth > 1 else 15
-        while depth > 0 and random.randrange(100) < odds:
+        # Not more than a step may have, however the random numbers fall.
+        for _ in range(8 if depth > 0 else 0):
+            if random.randrange(100) >= odds:
+                break
             text += f"[{self.predicate(depth - 1)}]"
         return text, kind
 
