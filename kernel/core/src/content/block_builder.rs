@@ -70,7 +70,9 @@ impl BlockIndexBuilder {
     ) {
         let (place, need) = (access.place(), access.need());
         let count = others.len() as u32;
+        let mut hint = None;
         for conjunct in others.chain([access]) {
+            hint.get_or_insert(conjunct.hint());
             if matches!(conjunct.need(), Need::Nested(_)) {
                 self.nested_places.push(conjunct.place());
             }
@@ -78,7 +80,7 @@ impl BlockIndexBuilder {
         let access = access_of(need, atoms);
         let mut push = |answer| self.entries.push(Entry { place, access, answer });
         if numbers.is_empty() {
-            return push(Answer::check(Check { start, count }, query));
+            return push(Answer::check(Check { start, count, hint: hint.unwrap_or(0) }, query));
         }
         for number in numbers.iter().cloned().flatten() {
             let number = number + offset;

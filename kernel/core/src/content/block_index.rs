@@ -18,7 +18,8 @@ use std::ops::Range;
 /// What follows from an access condition: queries that hold, or a plan to be checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Answer {
-    /// A word of query numbers; or [`Answer::IS_PLAN`] and the number of conjuncts to be checked.
+    /// A word of query numbers; or [`Answer::IS_PLAN`], the hint of the first conjunct to be
+    /// checked and the number of them.
     pub(super) at: u32,
     /// The queries of the word that hold; or where the program begins, and a query.
     pub(super) bits: u64,
@@ -40,10 +41,14 @@ pub struct Check {
     pub start: u32,
     /// Number of conjuncts.
     pub count: u32,
+    /// [`Packed::hint`](super::program::Packed::hint) of the first of them.
+    pub hint: u32,
 }
 
 impl Answer {
     const IS_PLAN: u32 = 1 << 31;
+    /// Where the hint begins; the number of conjuncts is below.
+    const HINT: u32 = 16;
 
     /// Bits of a word.
     pub fn word(at: u32, bits: u64) -> Answer {
@@ -52,7 +57,7 @@ impl Answer {
 
     pub(super) fn check(check: Check, query: QueryNumber) -> Answer {
         let bits = u64::from(query) << 32 | u64::from(check.start);
-        Answer { at: check.count | Answer::IS_PLAN, bits }
+        Answer { at: check.count | check.hint << Answer::HINT | Answer::IS_PLAN, bits }
     }
 
     /// Whether it needs no check.
@@ -67,7 +72,9 @@ impl Answer {
         if self.is_exact() {
             return Follows::Word(self.at, self.bits);
         }
-        let check = Check { start: self.bits as u32, count: self.at & !Answer::IS_PLAN };
+        let rest = self.at & !Answer::IS_PLAN;
+        let (hint, count) = (rest >> Answer::HINT, rest & ((1 << Answer::HINT) - 1));
+        let check = Check { start: self.bits as u32, count, hint };
         Follows::Check(check, (self.bits >> 32) as QueryNumber)
     }
 }

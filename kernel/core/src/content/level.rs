@@ -1,6 +1,6 @@
 //! The block indexes of one automaton, compiled when a block is first reached.
 
-use super::atoms::{Ask, Atoms};
+use super::atoms::{Ask, Atoms, Kind};
 use super::block_builder::{BlockIndexBuilder, Counts};
 use super::block_index::{BlockIndex, Check};
 use super::nested_paths::NestedPaths;
@@ -53,6 +53,9 @@ impl Decision {
 const CHECKS_A_PLAN: u32 = 16;
 /// Messages after which counts say something.
 const MESSAGES_MIN: u32 = 32;
+
+/// Conjuncts that an answer can count.
+const CONJUNCTS_MAX: usize = 1 << 15;
 
 /// Atoms up to which keys of look-ups are numbers of 31 bits, with the places that are not far.
 const ATOMS_MAX: usize = 1 << 25;
@@ -231,7 +234,8 @@ impl Level {
         self.conjuncts.clear();
         let mut outcome =
             nfa.with_plan(plan, |plan| conjuncts_of(plan, nested, atoms, &mut self.conjuncts));
-        let is_far = self.conjuncts.iter().any(|conjunct| conjunct.place.is_far());
+        let is_far = self.conjuncts.iter().any(|conjunct| conjunct.place.is_far())
+            || self.conjuncts.len() > CONJUNCTS_MAX;
         if outcome == Outcome::Conjunction && (is_far || atoms.len() > ATOMS_MAX) {
             outcome = Outcome::Complex;
         }
@@ -242,6 +246,7 @@ impl Level {
                 let weights = self.conjuncts.iter().map(|c| weight(c.need, atoms, statistics));
                 let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
                 self.conjuncts.swap(0, least.map_or(0, |(at, _)| at));
+                self.bring_attribute_forward(atoms, statistics);
                 self.has_choices = true;
             }
             count = self.conjuncts.len() as u32;
@@ -253,6 +258,19 @@ impl Level {
         }
         self.programs[plan as usize] = Program::Known(outcome, start, count);
         (outcome, start, count)
+    }
+
+    /// Makes the rarest condition on an attribute the first that is checked, since a
+    /// [`Signature`](super::signature::Signature) can refuse it.
+    fn bring_attribute_forward(&mut self, atoms: &Atoms, statistics: Statistics<'_>) {
+        let others = self.conjuncts.iter().enumerate().skip(1);
+        let rarest = others
+            .filter(|(_, conjunct)| matches!(conjunct.need, Need::Found(Kind::Attribute, _)))
+            .map(|(at, conjunct)| (at, weight(conjunct.need, atoms, statistics)))
+            .min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((at, _)) = rarest {
+            self.conjuncts.swap(1, at);
+        }
     }
 
     fn decision<N: Nfa>(&mut self, nfa: &N, plan: PlanId, offset: QueryNumber) -> Decision {

@@ -30,5 +30,6 @@ mod nested_states;
 mod prober;
 mod program;
 pub(crate) mod run;
+mod signature;
 mod sink;
 mod truth;

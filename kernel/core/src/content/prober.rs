@@ -6,6 +6,7 @@ use super::block_index::{
 use super::facts::Look;
 use super::level::{Decision, Level, NO_QUERY};
 use super::program::{Need, Packed, Place};
+use super::signature::Signature;
 use super::sink::Sink;
 use super::truth::Truth;
 use crate::dfa::BlockId;
@@ -35,6 +36,7 @@ pub(super) struct Scratch {
     pub(super) probes: Vec<Pending<Probe>>,
     /// Plans to be checked.
     pub(super) checks: Vec<Pending<Check>>,
+    pub(super) signature: Signature,
 }
 
 /// Something to be done for an end.
@@ -55,6 +57,7 @@ impl Scratch {
         }
         self.stamp += 1;
         self.chain.clear();
+        self.signature.forget();
         self.resize(level);
     }
 
@@ -280,6 +283,15 @@ impl Prober<'_> {
         let mut checks = std::mem::take(&mut self.scratch.checks);
         self.checks = self.checks.saturating_add(checks.len() as u32);
         let level = self.level;
+        checks.retain(|check| {
+            if check.what.hint == 0 {
+                return true;
+            }
+            self.scratch.follow(look.message.tree, check.end);
+            let Scratch { signature, chain, .. } = &mut *self.scratch;
+            signature.follow(chain, self.base, look);
+            signature.may_hold(check.what.hint)
+        });
         let touched = |sum: u64, check: &Pending<Check>| sum ^ level.touch(check.what);
         std::hint::black_box(checks.iter().fold(0, touched));
         let mut last = NONE;

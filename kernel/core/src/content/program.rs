@@ -93,6 +93,17 @@ impl Packed {
         }
     }
 
+    /// A number from 1 to 4095 that is the same for equal conjuncts about attributes, for
+    /// [`Signature`](super::signature::Signature); 0 for other conjuncts.
+    #[inline]
+    pub fn hint(self) -> u32 {
+        if self.0 >> 8 & 0xff == Kind::Attribute as u64 {
+            ((self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as u32).max(1)
+        } else {
+            0
+        }
+    }
+
     /// As a word of a list.
     pub fn word(self) -> u64 {
         self.0
