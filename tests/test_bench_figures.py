@@ -123,14 +123,14 @@ def test_predicates_and_nested_paths(figures: Figures, tmp_path: Path) -> None:
 
 
 def test_the_other_axes(figures: Figures, tmp_path: Path) -> None:
-    result = figures("--figure", "16,17,18,T4")
+    result = figures("--figure", "16,17,T4")
     assert result.exit_code == 0, result.output
     _, _, values = only_run(tmp_path)
     places = {
         name: sorted({float(row["x"]) for row in values if row["figure"] == name})
-        for name in ("16", "17", "18", "T4")
+        for name in ("16", "17", "T4")
     }
-    assert places == {"16": [6, 7], "17": [0, 0.4], "18": [0, 0.4], "T4": [6, 10]}
+    assert places == {"16": [6, 7], "17": [0, 0.4], "T4": [6, 10]}
 
 
 def test_wrong_answer_voids_the_figure_and_no_other(

@@ -40,6 +40,8 @@ class Output:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        # Of the code that runs, whatever is committed meanwhile.
+        self._commit = commit()
         directory.mkdir(parents=True, exist_ok=True)
         write_values(directory / VALUES_FILE, ())
 
@@ -78,7 +80,7 @@ class Output:
             "started": started.astimezone(UTC).isoformat(timespec="seconds"),
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": [Path(part).name if Path(part).is_absolute() else part for part in command],
-            "commit": commit(),
+            "commit": self._commit,
             "set": set_name,
             "machine": before,
             "load_at_end": describe_machine()["load"],
