@@ -206,8 +206,9 @@ impl Level {
             let access = Packed::of_word(self.code[start]);
             let others = self.code[start + 2..end + 1].iter().map(|&word| Packed::of_word(word));
             let query = match Decision::of_word(self.code[start + 1]) {
-                Decision::Queries(first, _) => first,
-                Decision::Plan(_) => NO_QUERY,
+                Decision::Queries(first, 1) => first,
+                // Some of them may be known by other alternatives, and others not.
+                Decision::Queries(..) | Decision::Plan(_) => NO_QUERY,
             };
             let start = start as u32 + 1;
             builder.add(access, others, start, query, &self.ranges, offset, atoms);

@@ -12,6 +12,9 @@ use super::truth::Truth;
 use crate::dfa::BlockId;
 use crate::tree::{MessageTree, NONE};
 
+/// Of more queries than these that share a plan it is not asked whether each is known.
+const QUERIES_ASKED_MAX: u32 = 64;
+
 /// A block of plans and an element at which their main paths end.
 #[derive(Debug, Clone, Copy)]
 pub struct End {
@@ -298,7 +301,11 @@ impl Prober<'_> {
         for Pending { end, what, .. } in &checks {
             let decision = level.decision_of(*what);
             let is_known = match decision {
-                Decision::Queries(first, _) => sink.has_query(first),
+                // Each may be known by another alternative of its own.
+                Decision::Queries(first, count) => {
+                    count <= QUERIES_ASKED_MAX
+                        && (first..first + count).all(|it| sink.has_query(it))
+                }
                 Decision::Plan(plan) => sink.is_known(plan),
             };
             if is_known {
