@@ -150,6 +150,37 @@ def test_nested_paths_that_hold_apart(engine: EngineName) -> None:
         assert_same_matches(result.query_ids, wanted, engine, "the case", queries, message.encode())
 
 
+@engines
+def test_queries_that_share_one_of_their_alternatives(engine: EngineName) -> None:
+    """What one of them is known by must not be taken for what they share."""
+    shared = "a[position() <= 2][@x != 6]/@y"
+    queries = {
+        "first": f"//a/*[{shared} or contains(., 'u')]//*/@y",
+        "second": f"//a/*[{shared} or contains(., 'v')]//*/@y",
+        "third": f"//a/*[{shared} or b = 5]//*/@y",
+        "other": "//a/*[contains(., 'u')]//*/@y",
+    }
+    messages = {
+        "<c><c><a><a>u<b><a x='s' y='1'/></b></a></a></c></c>": {
+            "first",
+            "second",
+            "third",
+            "other",
+        },
+        "<c><a><b>u<a x='s' y='1'/></b></a></c>": {"first", "second", "third", "other"},
+        "<c><a><b>v<a x='6' y='1'/></b></a></c>": {"second"},
+        "<c><a><b><a x='6' y='1'/></b></a></c>": set(),
+        "<c><a><b>u<b>5</b><c y='1'/></b></a></c>": {"first", "third", "other"},
+    }
+    content = Content(queries.values(), [message.encode() for message in messages])
+    for number, wanted in enumerate(messages.values()):
+        truth = zip(queries, content.truth.values(), strict=True)
+        assert {name for name, rows in truth if number in rows} == wanted, number
+    index = content.index(engine)
+    content.check(index.matcher(threads=1))
+    content.check(index.freeze().matcher(threads=1))
+
+
 NAMESPACES = {"p": "urn:p", "q": "urn:q"}
 
 

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 
-from content_cases import CASES, NIGHTLY_CASES, Content, cases, paths, shapes
+from content_cases import CASES, NIGHTLY_CASES, Content, cases, families, paths, shapes
 from every_engine import engines
 from pathcast.engine import Snapshot
 from pathcast.model import EngineName
@@ -33,10 +33,11 @@ from pathcast.testing.content import NUMBERS, STRINGS, VALUES
 def test_families_of_queries(engine: EngineName, shape: str) -> None:
     matches = 0
     for seed in cases(engine):
-        content = Content.random(shape, seed)
+        content = Content.random(shape, seed, families(engine))
         content.check(content.index(engine).freeze().matcher(threads=1))
         matches += content.matches
-    assert matches > 60 * len(cases(engine)), "the families match too little to prove anything"
+    least = 5 if engine == "reference" else 30
+    assert matches > least * len(cases(engine)), "the families match too little to prove anything"
 
 
 @paths
@@ -58,7 +59,7 @@ def test_oracle_agrees_with_lxml(shape: str) -> None:
 @shapes
 def test_families_of_queries_at_length(engine: EngineName, shape: str) -> None:
     for seed in range(10_000, 10_000 + NIGHTLY_CASES // (10 if engine == "reference" else 1)):
-        content = Content.random(shape, seed)
+        content = Content.random(shape, seed, families(engine))
         content.check(content.index(engine).freeze().matcher(threads=1))
 
 
@@ -224,8 +225,8 @@ def test_prefixes_of_prefixes(engine: EngineName) -> None:
 @shapes
 def test_histories_of_families(engine: EngineName, shape: str) -> None:
     """Base and delta, removal, registration anew under the same id, compact: answers stay."""
-    for seed in cases(engine, 2):
-        content = Content.random(shape, 500 + seed, families=6)
+    for seed in cases(engine):
+        content = Content.random(shape, 500 + seed, families(engine))
         generator = random.Random(seed)
         ids = list(content.texts)
         generator.shuffle(ids)
@@ -261,8 +262,8 @@ def test_histories_of_families(engine: EngineName, shape: str) -> None:
 @shapes
 def test_batches_change_no_answer(engine: EngineName, shape: str) -> None:
     """Statistics of the stream may order the work; they may not show in an answer."""
-    for seed in cases(engine, 2):
-        content = Content.random(shape, 900 + seed, families=6)
+    for seed in cases(engine):
+        content = Content.random(shape, 900 + seed, families(engine))
         generator = random.Random(seed)
         matcher = content.index(engine).freeze().matcher(threads=generator.choice((1, 2)))
         numbers = list(range(len(content.messages)))
