@@ -18,10 +18,12 @@ if KERNEL_MISSING := missing_reason("kernel"):
 from pathcast.bench import checking, pipeline
 from pathcast.bench.checking import Truth, check_nfa, check_reference
 from pathcast.bench.definitions import (
+    AdversarialDefinition,
     Aim,
     ConditionsDefinition,
     DoorDefinition,
     FilterDefinition,
+    MixedDefinition,
     SparkDefinition,
     SparkSet,
     ThreadsDefinition,
@@ -147,15 +149,18 @@ def test_aims_belong_to_their_measure_case_and_number() -> None:
 
 
 def test_shipped_definitions_say_all_three_sets() -> None:
-    kinds: dict[str, type[FilterDefinition | DoorDefinition | ThreadsDefinition | SparkDefinition]]
+    kinds: dict[str, type[MixedDefinition | DoorDefinition | ThreadsDefinition | SparkDefinition]]
     kinds = {
         "filter": FilterDefinition,
         "conditions": ConditionsDefinition,
+        "mixed": MixedDefinition,
+        "adversarial": AdversarialDefinition,
         "door": DoorDefinition,
         "threads": ThreadsDefinition,
         "spark": SparkDefinition,
     }
-    assert {path.stem for path in DEFINITIONS.glob("*.toml")} == set(kinds)
+    # The figures have definitions of their own kind, and tests of their own.
+    assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, "figures"}
     for name, kind in kinds.items():
         definition = read_definition(DEFINITIONS, name, kind)
         assert set(definition.sets) == {"quick", "short", "full"}
@@ -178,10 +183,8 @@ def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_spark_stage_finds_what_the_kernel_finds(spark: SparkSession) -> None:
     definition = read_definition(DEFINITIONS, "spark", SparkDefinition)
-    linear = read_definition(DEFINITIONS, "filter", FilterDefinition)
     chosen = SparkSet(queries=100, messages=50, distinct=20, rounds=1)
-    source = open_source("news")
-    [result] = pipeline.run_spark(definition, chosen, linear, source, lambda _: None, spark)
+    [result] = pipeline.run_spark(definition, chosen, lambda _: None, spark)
     assert result.matches > 0
     assert result.distinct_messages == 20
     assert len(result.kernel_ns) == len(result.stage_ns) == 1

@@ -5,6 +5,7 @@ If these fail, the demonstration shows nothing (or everything), or a reader gets
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pathcast.errors import ConfigError
-from pathcast.query import canonical_form
+from pathcast.query import CostClass, compile_query
 from pathcast.workload import (
+    ADVERSARIES,
     DOMAINS,
+    Adversary,
     DemoParameters,
     DocumentParameters,
     GeneratedMessage,
@@ -32,7 +35,7 @@ from pathcast.workload import (
     write_message_parquet,
     write_subscriptions,
 )
-from pathcast.workload.subscriptions import SLOTS, TEMPLATES
+from pathcast.workload.templates import KINDS, SHARES, SLOTS, TEMPLATES
 
 etree = pytest.importorskip(
     "lxml.etree", reason="lxml is not installed: pip install 'pathcast[workload]'"
@@ -44,12 +47,44 @@ def test_subscriptions_are_accepted() -> None:
     texts = {row.query for row in rows}
     assert len(texts) > 4000
     for text in texts:
-        canonical_form(text)
         etree.XPath(text)
 
 
+def shape(text: str) -> str:
+    """A query or template without its values; the same for all queries of one template."""
+    filled = re.sub(r"\{\w+\}", "0", text)
+    return re.sub(r"'[^']*'|(?<![\w-])\d+(\.\d+)?", "?", filled)
+
+
+SHAPES = {
+    shape(template): kind
+    for domain in TEMPLATES.values()
+    for kind, templates in domain.items()
+    for template in templates
+}
+"""Shape of a template -> its kind."""
+
+
+def test_each_kind_costs_what_it_is_meant_to_and_has_its_share() -> None:
+    """If an exact query were indexed, or another one not, the mixture would not be one."""
+    rows = list(generate_subscriptions(SubscriptionParameters(queries=6_000, distinct_share=1)))
+    kinds = Counter(SHAPES[shape(row.query)] for row in rows)
+    assert kinds.keys() == set(KINDS) == set(SHARES)
+    for kind, share in SHARES.items():
+        assert 0.7 * share < kinds[kind] / len(rows) < 1.4 * share, kind
+    costs: dict[str, set[CostClass]] = {}
+    for text in {row.query for row in rows[::5]} | {
+        row.query for row in rows if SHAPES[shape(row.query)] == "exact"
+    }:
+        costs.setdefault(SHAPES[shape(text)], set()).add(compile_query(text).cost)
+    assert costs.pop("exact") == {CostClass.CANDIDATE_CHECKED}
+    assert set.union(*costs.values()) == {CostClass.INDEXED}
+
+
 def test_every_slot_is_used_and_filled() -> None:
-    templates = "".join(template for domain in TEMPLATES.values() for template in domain)
+    templates = "".join(
+        template for domain in TEMPLATES.values() for kind in domain.values() for template in kind
+    )
     assert TEMPLATES.keys() == DOMAINS.keys()
     assert [slot for slot in SLOTS if f"{{{slot}}}" not in templates] == []
     for row in generate_subscriptions(SubscriptionParameters(queries=2000)):
@@ -84,7 +119,7 @@ def test_domains_are_chosen() -> None:
 
 
 def test_share_of_matches() -> None:
-    # About 1 % of the queries match a message: enough to see something, not everything.
+    # Under 1 % of the queries match a message: enough to see something, and most hardly ever.
     messages = [
         message
         for message in demo_messages(DemoParameters(messages=90, broken_ratio=0))
@@ -99,7 +134,22 @@ def test_share_of_matches() -> None:
         matches[domain] += sum(count for select, count in compiled if select(tree))
     assert matches.keys() == DOMAINS.keys()
     for domain, count in matches.items():
-        assert 5 < count / 30 < 200, domain
+        assert 20 < count / 30 < 200, domain
+
+
+@pytest.mark.parametrize("family", ADVERSARIES.values(), ids=list(ADVERSARIES))
+def test_adversaries_are_what_they_say(family: Adversary) -> None:
+    """Distinct queries, the same first ones whatever the number, and messages that meet some."""
+    queries = list(family.queries(2_000))
+    assert len(set(queries)) == 2_000
+    assert list(family.queries(10)) == queries[:10]
+    messages = family.messages(8, seed=1)
+    assert family.messages(3, seed=1) == messages[:3]
+    assert family.messages(3, seed=2) != messages[:3]
+    trees = [etree.fromstring(message) for message in messages]
+    met = [any(etree.XPath(text)(tree) for tree in trees) for text in queries[:300]]
+    assert 0 < sum(met) < 300
+    assert len(list(family.queries(10**9))) == 100_000
 
 
 def test_demo_is_written(tmp_path: Path) -> None:

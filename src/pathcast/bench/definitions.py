@@ -79,7 +79,7 @@ class Expected(_Strict):
 
 
 class FilterSet(_Strict):
-    """What one set of `filter` or `conditions` runs.
+    """What one set of `filter`, `mixed`, `conditions` or `adversarial` runs.
 
     Attributes:
         queries: Q, each a case of its own.
@@ -108,16 +108,13 @@ class FilterSet(_Strict):
     check_sample: int = Field(ge=1)
 
 
-class FilterDefinition(_Strict):
-    """`benchmarks/filter.toml`.
+class MixedDefinition(_Strict):
+    """`benchmarks/mixed.toml`.
 
     Attributes:
         title: One line.
         bound: What the figures should come near, and why.
         seed: Of queries and messages.
-        depth_max: D of queries and messages, by workload; "" for the others.
-        wildcard: W.
-        descendant: DS.
         sets: What each set runs.
         aims: Bounds.
         expected: Known counts.
@@ -126,12 +123,29 @@ class FilterDefinition(_Strict):
     title: str
     bound: str
     seed: int
-    depth_max: dict[str, int]
-    wildcard: float
-    descendant: float
     sets: dict[SetName, FilterSet]
     aims: tuple[Aim, ...] = ()
     expected: tuple[Expected, ...] = ()
+
+
+class AdversarialDefinition(MixedDefinition):
+    """`benchmarks/adversarial.toml`: as `mixed`, and which families of queries run."""
+
+    families: tuple[str, ...]
+
+
+class FilterDefinition(MixedDefinition):
+    """`benchmarks/filter.toml`: attributes as in `MixedDefinition`, and how queries are drawn.
+
+    Attributes:
+        depth_max: D of queries and messages, by workload; "" for the others.
+        wildcard: W.
+        descendant: DS.
+    """
+
+    depth_max: dict[str, int]
+    wildcard: float
+    descendant: float
 
 
 class Condition(_Strict):
@@ -141,7 +155,7 @@ class Condition(_Strict):
         name: Of the case.
         predicates: P, value predicates in each query, all on attributes.
         nested_paths: NP, nested paths in each query.
-        queries: Set -> Q.
+        queries: Set -> Q; none in a set that is not named.
     """
 
     name: str
@@ -151,7 +165,7 @@ class Condition(_Strict):
 
 
 class ConditionsDefinition(FilterDefinition):
-    """`benchmarks/conditions.toml`: as `filter`, warm only, for several kinds of query."""
+    """`benchmarks/conditions.toml`: as `filter`, for several kinds of query, no unseen messages."""
 
     conditions: tuple[Condition, ...]
 

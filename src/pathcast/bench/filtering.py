@@ -1,4 +1,4 @@
-"""`filter`: many linear queries, and everything that happens to them.
+"""`filter`: many linear queries, and everything that happens to them; `mixed` asks the same.
 
 One case a number of queries: build, open, register later, and then messages in three states of the
 matcher's cache: cold (a matcher that has seen nothing), warm (it has seen these messages), unseen
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -25,12 +25,14 @@ from pathcast.bench.checking import (
     check_nfa,
     check_reference,
     counts,
+    lists,
     spread_sample,
     wrong_count,
 )
 from pathcast.bench.definitions import Expected, FilterDefinition, FilterSet
 from pathcast.bench.inputs import Source, inputs_digest, standing_queries
 from pathcast.bench.measures import Measure
+from pathcast.bench.memory import matcher_bytes
 from pathcast.bench.rounds import (
     Round,
     Rounds,
@@ -46,6 +48,9 @@ from pathcast.engine import QueryIndex, Snapshot
 from pathcast.model import Query
 
 ENGINE: Final = "kernel"
+
+Figure: TypeAlias = Callable[[str, str, Spread], Measure]
+"""Makes a measure of its name, its unit and its spread."""
 
 OPENINGS = 21
 """How often a snapshot is opened; the first opening is not counted."""
@@ -116,27 +121,26 @@ class FilterResult:
     cold: Rounds
     warm: Rounds
     unseen: tuple[UnseenRound, ...]
+    matcher_bytes: int | None = None
+    benchmark: str = "filter"
 
     def measures(self) -> Iterator[Measure]:
         """Its figures, in the order of a message's life."""
 
         def figure(name: str, unit: str, value: Spread) -> Measure:
-            return Measure("filter", self.case, name, unit, value, self.queries)
+            return Measure(self.benchmark, self.case, name, unit, value, self.queries)
 
-        build, later = self.build, self.later
-        yield figure("matches", "1/message", _single(self.matches_a_message))
-        yield figure("register", "s", Spread.of(build.register_ns).scaled(1e-9))
-        yield figure("freeze", "s", Spread.of(build.freeze_ns).scaled(1e-9))
-        yield figure("index size", "B/query", _single(build.delta_bytes / self.queries))
-        yield figure("snapshot size", "B/query", _single(build.file_bytes / self.queries))
-        yield figure("open", "ms", Spread.of(build.open_ns).scaled(1e-6))
+        later = self.later
+        yield figure("matches", "1/message", single(self.matches_a_message))
+        yield from build_measures(figure, self.build, self.queries)
+        if self.matcher_bytes is not None:
+            yield figure("memory", "MB", single(self.matcher_bytes / 1e6))
         in_a_row = Spread.of(later.in_a_row_ns).scaled(1e-3 / later.in_a_row)
         yield figure("register later", "us/query", in_a_row)
         yield figure("register between", "us/query", Spread.of(later.between_ns).scaled(1e-3))
         yield figure("next message", "us", Spread.of(later.message_ns).scaled(1e-3))
         yield figure("message before", "us", Spread.of(later.message_before_ns).scaled(1e-3))
-        yield figure("cold pass", "s", spread(self.cold, lambda one: one.total_ns / 1e9))
-        yield figure("cold by lxml", "x lxml", spread(self.cold, lambda one: one.ratio))
+        yield from cold_measures(figure, self.cold)
         yield from warm_measures(figure, self.warm)
         unseen = [joined(one.quarters) for one in self.unseen]
         seen = [joined(one.seen) for one in self.unseen]
@@ -164,9 +168,22 @@ class FilterResult:
             yield figure("cost of a miss", "us", Spread.of(costs).scaled(1e-3))
 
 
-def warm_measures(
-    figure: Callable[[str, str, Spread], Measure], rounds: Rounds
-) -> Iterator[Measure]:
+def build_measures(figure: Figure, build: Build, queries: int) -> Iterator[Measure]:
+    """The figures of building an index and opening its snapshot."""
+    yield figure("register", "s", Spread.of(build.register_ns).scaled(1e-9))
+    yield figure("freeze", "s", Spread.of(build.freeze_ns).scaled(1e-9))
+    yield figure("index size", "B/query", single(build.delta_bytes / queries))
+    yield figure("snapshot size", "B/query", single(build.file_bytes / queries))
+    yield figure("open", "ms", Spread.of(build.open_ns).scaled(1e-6))
+
+
+def cold_measures(figure: Figure, rounds: Rounds) -> Iterator[Measure]:
+    """The figures of first passes."""
+    yield figure("cold pass", "s", spread(rounds, lambda one: one.total_ns / 1e9))
+    yield figure("cold by lxml", "x lxml", spread(rounds, lambda one: one.ratio))
+
+
+def warm_measures(figure: Figure, rounds: Rounds) -> Iterator[Measure]:
     """The figures of warm rounds."""
     for part in ("parsing", "matching", "collecting", "rest", "total", "yardstick"):
         value = spread(rounds, lambda one, part=part: one.microseconds(part))  # type: ignore[misc]
@@ -215,6 +232,7 @@ class FilterCase:
         messages: Enough of them; the first ones warm up.
         chosen: How much is done.
         expected: Known counts.
+        benchmark: Name of the benchmark.
     """
 
     def __init__(
@@ -225,7 +243,9 @@ class FilterCase:
         messages: Sequence[bytes],
         chosen: FilterSet,
         expected: Sequence[Expected],
+        benchmark: str = "filter",
     ) -> None:
+        self._benchmark = benchmark
         self._case, self._queries, self._later = case, list(queries), list(later)
         self._chosen, self._expected = chosen, expected
         self._warm_up, self._unseen = split(messages, chosen)
@@ -264,6 +284,8 @@ class FilterCase:
                 unseen=tuple(
                     self._unseen_round(snapshot, truth) for _ in range(self._chosen.fresh_rounds)
                 ),
+                matcher_bytes=matcher_bytes(file, binary_array(self._messages)),
+                benchmark=self._benchmark,
             )
 
     def _cold_rounds(self, snapshot: Snapshot, truth: Truth) -> Rounds:
@@ -392,8 +414,8 @@ def check_case(
     plain = Snapshot.open(file, engine="nfa")
     few = binary_array(spread_messages(messages, chosen.check_messages))
     nfa_matches = check_nfa(case, snapshot, plain, few)
-    sample = spread_sample(queries, chosen.check_queries)
     some: pa.Array = binary_array(spread_messages(messages, chosen.check_sample))
+    sample = reference_sample(snapshot, queries, some, chosen.check_queries)
     reference_matches = check_reference(case, snapshot, sample, some)
     found = counts(snapshot.matcher(threads=THREADS).match_arrow(binary_array(messages)))
     truth = Truth(case, found)
@@ -414,11 +436,25 @@ def check_case(
     return checks, truth
 
 
+def reference_sample(
+    snapshot: Snapshot, queries: Sequence[Query], messages: pa.Array, count: int
+) -> list[Query]:
+    """Queries of all the list, and of those that match: where few do, the former say little."""
+    found = lists(snapshot.matcher(threads=THREADS).match_arrow(messages))
+    ids = snapshot.query_ids
+    matched = {ids[number] for numbers in found for number in numbers}
+    some = spread_sample([query for query in queries if query.id in matched], count // 2)
+    chosen = {query.id for query in some}
+    rest = [query for query in queries if query.id not in chosen]
+    return [*some, *spread_sample(rest, count - len(some))]
+
+
 def spread_messages(messages: Sequence[bytes], count: int) -> list[bytes]:
     """Every so-many-th message."""
     step = max(1, len(messages) // count)
     return list(messages[::step][:count])
 
 
-def _single(value: float) -> Spread:
+def single(value: float) -> Spread:
+    """The spread of what was measured once."""
     return Spread(value, value, value)

@@ -1,8 +1,9 @@
 """`spark`: the matching stage on local Spark, beside the bare kernel on one thread.
 
-Both read the same messages and enumerate query numbers; the stage adds Parquet, the JVM, the way to
-the Python workers and back. What can be had at most is the kernel's throughput times the number of
-workers, so the figure is the share of that which arrives.
+Subscriptions and messages are the realistic ones of `mixed`. Both read the same messages and
+enumerate query numbers; the stage adds Parquet, the JVM, the way to the Python workers and back.
+What can be had at most is the kernel's throughput times the number of workers, so the figure is the
+share of that which arrives.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pathcast.bench.checking import THREADS, counts, wrong_count
-from pathcast.bench.definitions import FilterDefinition, SparkDefinition, SparkSet
+from pathcast.bench.definitions import SparkDefinition, SparkSet
 from pathcast.bench.filtering import ENGINE
-from pathcast.bench.inputs import Source, standing_queries
+from pathcast.bench.inputs import standing_queries
 from pathcast.bench.measures import Measure
+from pathcast.bench.mixed import mixed_messages, mixed_subscriptions
 from pathcast.bench.timing import Spread, elapsed_ns, undisturbed
 from pathcast.engine import Matcher, QueryIndex, Snapshot
 from pathcast.errors import MissingDependencyError
@@ -76,8 +78,6 @@ class SparkResult:
 def run_spark(
     definition: SparkDefinition,
     chosen: SparkSet,
-    queries: FilterDefinition,
-    source: Source,
     say: Callable[[str], None],
     session: SparkSession | None = None,
 ) -> Iterator[SparkResult]:
@@ -86,8 +86,6 @@ def run_spark(
     Args:
         definition: What is measured.
         chosen: How much of it.
-        queries: How queries are drawn: as in `filter`.
-        source: Queries and messages.
         say: Takes progress.
         session: A session to use, and to leave running; one of `definition.master` if not given.
 
@@ -96,20 +94,15 @@ def run_spark(
         JavaMissingError: There is no Java that Spark can run on.
         MissingDependencyError: PySpark is not installed.
     """
-    case = f"{source.name} Q={chosen.queries:,}"
+    case = f"mixed Q={chosen.queries:,}"
     say(f"{case}, {chosen.messages:,} messages")
-    texts = source.queries(
-        chosen.queries,
-        seed=queries.seed,
-        wildcard=queries.wildcard,
-        descendant=queries.descendant,
-    )
+    texts = mixed_subscriptions(chosen.queries, seed=definition.seed)
     with TemporaryDirectory(prefix="pathcast-bench-") as directory:
         snapshot = Path(directory) / "queries.snapshot"
         index = QueryIndex(engine=ENGINE)
         index.register(standing_queries(texts))
         index.freeze().save(snapshot)
-        distinct = source.messages(chosen.distinct, seed=definition.seed)
+        distinct = mixed_messages(chosen.distinct, seed=definition.seed)
         parquet = Path(directory) / "messages.parquet"
         size = write_messages(parquet, distinct, chosen.messages)
         spark = session or _session(definition.master)

@@ -2,7 +2,7 @@
 
 Example:
     >>> BENCHMARKS
-    ('filter', 'door', 'threads', 'conditions', 'spark')
+    ('filter', 'door', 'threads', 'conditions', 'mixed', 'adversarial', 'spark')
 
 A wrong answer voids the benchmark that gave it and no other; the run as a whole has then failed. It
 prints nothing; `report` does.
@@ -15,12 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from pathcast.bench.conditions import ConditionsResult, run_conditions
+from pathcast.bench.adversarial import run_adversarial
+from pathcast.bench.cases import CaseResult
+from pathcast.bench.conditions import run_conditions
 from pathcast.bench.definitions import (
+    AdversarialDefinition,
     Aim,
     ConditionsDefinition,
     DoorDefinition,
     FilterDefinition,
+    FilterSet,
+    MixedDefinition,
     SetName,
     SparkDefinition,
     ThreadsDefinition,
@@ -30,16 +35,19 @@ from pathcast.bench.door import DoorResult, run_door
 from pathcast.bench.filtering import FilterResult, run_filter
 from pathcast.bench.inputs import Source
 from pathcast.bench.measures import Measure, with_aims
+from pathcast.bench.mixed import run_mixed
 from pathcast.bench.pipeline import SparkResult, run_spark
 from pathcast.bench.threads import ThreadsResult, run_threads
 from pathcast.errors import JavaMissingError, MissingDependencyError, WrongCountError
 
-BenchmarkName: TypeAlias = Literal["filter", "door", "threads", "conditions", "spark"]
+BenchmarkName: TypeAlias = Literal[
+    "filter", "door", "threads", "conditions", "mixed", "adversarial", "spark"
+]
 
 BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
 """In the order in which they run."""
 
-Result: TypeAlias = FilterResult | DoorResult | ThreadsResult | ConditionsResult | SparkResult
+Result: TypeAlias = FilterResult | DoorResult | ThreadsResult | CaseResult | SparkResult
 
 
 @dataclass
@@ -75,8 +83,8 @@ class Plan:
         set_name: Which set of each.
         names: Benchmarks, in order.
         is_named: Whether the caller named them: then one that cannot run is an error.
-        sizes: Numbers of queries of `filter`, instead of those of the set.
-        rounds: Rounds, instead of those of the set.
+        sizes: Numbers of queries of `filter`, `mixed` and `adversarial`, instead of the set's.
+        rounds: Rounds of the same, instead of the set's.
     """
 
     source: Source
@@ -123,13 +131,12 @@ def _started(
         say(f"{name}: {text}")
 
     linear = read_definition(directory, "filter", FilterDefinition)
-    definition: FilterDefinition | DoorDefinition | ThreadsDefinition | SparkDefinition
+    definition: MixedDefinition | DoorDefinition | ThreadsDefinition | SparkDefinition
     results: Iterable[Result]
     match name:
         case "filter":
             definition = linear
-            changed = _changed(linear, plan)
-            results = run_filter(definition, changed.sets[chosen], source, tell)
+            results = run_filter(linear, _changed(linear, plan), source, tell)
         case "door":
             definition = read_definition(directory, name, DoorDefinition)
             results = run_door(definition, definition.sets[chosen], source, tell)
@@ -139,22 +146,26 @@ def _started(
         case "conditions":
             definition = read_definition(directory, name, ConditionsDefinition)
             results = run_conditions(definition, chosen, source, tell)
+        case "mixed":
+            definition = read_definition(directory, name, MixedDefinition)
+            results = run_mixed(definition, _changed(definition, plan), tell)
+        case "adversarial":
+            definition = read_definition(directory, name, AdversarialDefinition)
+            results = run_adversarial(definition, _changed(definition, plan), tell)
         case "spark":
             definition = read_definition(directory, name, SparkDefinition)
-            results = run_spark(definition, definition.sets[chosen], linear, source, tell)
+            results = run_spark(definition, definition.sets[chosen], tell)
     return Outcome(name, definition.title, definition.bound.strip()), definition.aims, results
 
 
-def _changed(definition: FilterDefinition, plan: Plan) -> FilterDefinition:
-    """The definition with what the caller wants otherwise."""
-    chosen = definition.sets[plan.set_name]
+def _changed(definition: MixedDefinition, plan: Plan) -> FilterSet:
+    """The set that was chosen, with what the caller wants otherwise."""
     update: dict[str, object] = {}
     if plan.sizes is not None:
         update["queries"] = plan.sizes
     if plan.rounds is not None:
         update["rounds"] = plan.rounds
-    sets = {**definition.sets, plan.set_name: chosen.model_copy(update=update)}
-    return definition.model_copy(update={"sets": sets})
+    return definition.sets[plan.set_name].model_copy(update=update)
 
 
 def has_failed(outcomes: Iterable[Outcome]) -> bool:

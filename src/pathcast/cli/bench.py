@@ -25,8 +25,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[BENCHMARK]...",
-            help="filter, door, threads, conditions or spark. Default: all of them. Or figures, "
-            "alone: the figures and tables of the paper.",
+            help="filter, door, threads, conditions, mixed, adversarial or spark. Default: all of "
+            "them. Or figures, alone: the figures and tables of the paper.",
             show_default=False,
         ),
     ] = None,
@@ -66,12 +66,12 @@ def bench(
         str | None,
         typer.Option(
             metavar="Q,Q,...",
-            help="Numbers of queries of filter, such as 10k,500k,1m.",
+            help="Numbers of queries of filter, mixed and adversarial, such as 10k,500k,1m.",
             show_default=False,
         ),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Rounds of filter.", show_default=False)
+        int | None, typer.Option(min=1, help="Rounds of the same three.", show_default=False)
     ] = None,
     out: Annotated[
         Path | None,

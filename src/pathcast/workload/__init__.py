@@ -11,6 +11,7 @@ Reading a DTD needs lxml (extra `workload`). Nothing is matched here.
 Source: 003, 4.2.1.
 """
 
+from pathcast.workload.adversarial import ADVERSARIES, Adversary
 from pathcast.workload.demo import DemoInput, DemoParameters, demo_messages, write_demo
 from pathcast.workload.documents import (
     DocumentGenerator,
@@ -41,7 +42,9 @@ from pathcast.workload.subscriptions import (
 from pathcast.workload.values import IntegerValues, PlausibleValues, ValueSource
 
 __all__ = [
+    "ADVERSARIES",
     "DOMAINS",
+    "Adversary",
     "DemoInput",
     "DemoParameters",
     "DocumentGenerator",

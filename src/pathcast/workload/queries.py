@@ -42,6 +42,10 @@ ATTEMPTS_PER_QUERY_MAX = 100
 """Attempts for each query asked for, on the whole, after which a DTD counts as exhausted."""
 
 
+PREDICATES_MAX = 16
+"""Predicates that a step of a query may have (`pathcast.query`)."""
+
+
 class PathStep(NamedTuple):
     """A location step of a generated path.
 
@@ -292,10 +296,10 @@ class QueryGenerator:
         out: list[str] = []
         for place, step in enumerate(steps):
             out.append(_operator(step) + _test(step, names))
-            if predicates is not None:
-                out.extend(predicates[place])
+            brackets = list(predicates[place]) if predicates is not None else []
             if nested is not None:
-                out.extend(f"[{path}]" for path in nested[place])
+                brackets.extend(f"[{path}]" for path in nested[place])
+            out.extend(joined_predicates(brackets))
         return "".join(out)
 
     def _nested(self, steps: list[PathStep], walk: list[int]) -> list[list[str]] | None:
@@ -385,6 +389,25 @@ class QueryGenerator:
                 key="predicates",
                 reason="no element that a query reaches can have one of the kinds in the mix",
             )
+
+
+def joined_predicates(brackets: list[str]) -> list[str]:
+    """The same predicates; of too many for a step, repeated ones once and the last ones as `and`.
+
+    Args:
+        brackets: Each with its brackets. With a position among them they stay as they are.
+
+    Example:
+        >>> joined_predicates([f"[@a{number % 18}]" for number in range(20)])[-2:]
+        ['[@a14]', '[@a15 and @a16 and @a17]']
+    """
+    if len(brackets) <= PREDICATES_MAX or any(text[1:-1].isdecimal() for text in brackets):
+        return brackets
+    brackets = list(dict.fromkeys(brackets))
+    if len(brackets) <= PREDICATES_MAX:
+        return brackets
+    kept, rest = brackets[: PREDICATES_MAX - 1], brackets[PREDICATES_MAX - 1 :]
+    return [*kept, f"[{' and '.join(text[1:-1] for text in rest)}]"]
 
 
 def _operator(step: PathStep) -> str:

@@ -1,0 +1,83 @@
+"""What a matcher takes of memory, measured in a process of its own.
+
+The process opens a snapshot, matches messages, and says by how much its resident size has grown:
+the pages of the snapshot that were read, the compiled label paths, and what answering needs. In the
+process of a benchmark the allocator would hand out again what earlier work has given back.
+
+Example:
+    >>> resident_bytes() is None or resident_bytes() > 0
+    True
+
+It says nothing where there is no `/proc` (the figure is left out then).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pathcast.engine import Snapshot
+
+STATUS = Path("/proc/self/status")
+
+
+def resident_bytes() -> int | None:
+    """Memory of this process that is in use now; None where the system does not say."""
+    try:
+        lines = STATUS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:")), None)
+
+
+def matcher_bytes(snapshot: Path, messages: pa.Array) -> int | None:
+    """Growth of a new process that opens the snapshot and matches the messages on one thread.
+
+    Args:
+        snapshot: File of a snapshot; the messages are written beside it for a moment.
+        messages: What is matched, twice.
+
+    Returns:
+        Bytes; None where the system does not say.
+
+    Cost: The start of a Python process, and the passes.
+    """
+    if resident_bytes() is None:
+        return None
+    file = snapshot.with_suffix(".messages.parquet")
+    pq.write_table(pa.table({"message": messages}), file)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, str(snapshot), str(file)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        file.unlink()
+    return int(done.stdout)
+
+
+def _grow(snapshot: str, messages: str) -> int:
+    array = pq.read_table(messages).column("message").combine_chunks()
+    first, *_ = array.slice(0, 1).to_pylist()
+    # What every matcher needs once, however few its queries: code pages, pools, tables of names.
+    from pathcast.engine import QueryIndex
+    from pathcast.model import Query
+
+    index = QueryIndex(engine="kernel")
+    index.register([Query("nothing", "/no-message-has-this-root")])
+    index.matcher(threads=1).match_arrow(pa.array([first], pa.binary()))
+    before = resident_bytes() or 0
+    matcher = Snapshot.open(snapshot, engine="kernel").matcher(threads=1)
+    for _ in range(2):
+        matcher.match_arrow(array)
+    return (resident_bytes() or 0) - before
+
+
+if __name__ == "__main__":
+    print(_grow(*sys.argv[1:]))
