@@ -7,7 +7,7 @@ another one or for one at another anchor. PATHCAST_CONTENT=<cases> makes the tes
 from __future__ import annotations
 
 import random
-from itertools import product
+from itertools import combinations, product
 
 from content_cases import CASES, Content
 from every_engine import engines
@@ -176,9 +176,11 @@ def test_queries_that_share_one_of_their_alternatives(engine: EngineName) -> Non
     for number, wanted in enumerate(messages.values()):
         truth = zip(queries, content.truth.values(), strict=True)
         assert {name for name, rows in truth if number in rows} == wanted, number
-    index = content.index(engine)
-    content.check(index.matcher(threads=1))
-    content.check(index.freeze().matcher(threads=1))
+    for count in (1, 2, 3, 4):
+        for ids in combinations(content.texts, count):
+            index = content.index(engine, ids)
+            content.check(index.matcher(threads=1), ids)
+            content.check(index.freeze().matcher(threads=1), ids)
 
 
 NAMESPACES = {"p": "urn:p", "q": "urn:q"}
