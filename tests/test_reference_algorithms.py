@@ -127,6 +127,29 @@ def test_algorithm_agrees_with_the_oracle(algorithm: Algorithm, workload: str) -
         assert matches > 0
 
 
+@pytest.mark.parametrize("workload", ["linear", "long-linear", "recursive", "linear-names"])
+def test_yfilter_of_bare_paths_agrees_with_the_oracle(workload: str) -> None:
+    """3.2.4: without a single condition no path matches are kept, which is another execution."""
+    matches = 0
+    for seed in range(12):
+        generated = Generated(workload, seed)
+        yfilter = YFilter()
+        plans = {
+            text: QueryPlan(normal)
+            for text, normal in generated.normal.items()
+            if is_linear(normal)
+        }
+        for plan in plans.values():
+            yfilter.insert(plan)
+        for message, tree in generated.trees():
+            satisfied = yfilter.match(tree)
+            for text, plan in plans.items():
+                expected = is_satisfied(generated.normal[text], tree)
+                assert (plan in satisfied) == expected, (text, message)
+                matches += expected
+    assert matches > 50
+
+
 def test_enough_pairs_are_compared() -> None:
     """Hundreds of pairs for each algorithm, some of them matches."""
     generated = [Generated("linear", seed) for seed in range(12)]
