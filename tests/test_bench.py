@@ -126,6 +126,8 @@ def test_realistic_and_adversarial_subscriptions(bench: Bench, tmp_path: Path) -
     result = bench("mixed", "adversarial")
     assert result.exit_code == 0, result.output
     mixed, adversarial = only_record(tmp_path)["benchmarks"]
+    [plot] = (tmp_path / "out").glob("*.png")
+    assert plot.read_bytes().startswith(b"\x89PNG")
     [case] = mixed["results"]
     assert case["checks"]["reference_matches"] > 0
     assert {"memory", "cold by lxml", "warm by lxml", "unseen by lxml"} <= {

@@ -14,6 +14,9 @@ from pathcast.bench.timing import missing_library
 PARTS = ("parsing", "matching", "collecting", "rest")
 COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#bab0ac")
 
+STREAMS = {"filter": "distinct linear paths", "mixed": "realistic subscriptions"}
+"""Benchmarks whose cases have warm and unseen messages -> what their queries are."""
+
 
 def draw(record: dict[str, Any], path: Path) -> bool:
     """Writes the plot; the ending of the name chooses the format.
@@ -23,18 +26,14 @@ def draw(record: dict[str, Any], path: Path) -> bool:
         path: Such as `plot.png` or `plot.svg`.
 
     Returns:
-        Whether there was something to draw: cases of `filter`.
+        Whether there was something to draw: cases of `filter`, `mixed` or `adversarial`.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
-    cases = [
-        result
-        for benchmark in record["benchmarks"]
-        if benchmark["name"] == "filter"
-        for result in benchmark["results"]
-    ]
-    if not cases:
+    results = {one["name"]: one["results"] for one in record["benchmarks"] if one["results"]}
+    names = [name for name in (*STREAMS, "adversarial") if name in results]
+    if not names:
         return False
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -42,17 +41,21 @@ def draw(record: dict[str, Any], path: Path) -> bool:
     except ModuleNotFoundError as error:
         raise missing_library("matplotlib") from error
     # No pyplot: it would keep figures, and a backend, for the whole process.
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    figure = Figure(figsize=(10, 4.5 * len(names)), layout="constrained")
     FigureCanvasAgg(figure)
-    warm, unseen = figure.subplots(1, 2, width_ratios=(3, 2))
     figure.suptitle(f"{record['workload']['name']}, one thread; whiskers: all rounds")
-    _bars(warm, cases)
-    _lines(unseen, cases)
+    rows = figure.subplots(len(names), 2, width_ratios=(3, 2), squeeze=False)
+    for name, (left, right) in zip(names, rows, strict=True):
+        if name in STREAMS:
+            _bars(left, results[name], STREAMS[name])
+            _lines(right, results[name])
+        else:
+            _growth(left, right, results[name])
     figure.savefig(path, dpi=150)
     return True
 
 
-def _bars(axes: Any, cases: list[dict[str, Any]]) -> None:
+def _bars(axes: Any, cases: list[dict[str, Any]], queries: str) -> None:
     bottoms = [0.0] * len(cases)
     for part, colour in zip(PARTS, COLOURS, strict=True):
         heights = [median([_ratio(one, part) for one in case["warm"]]) for case in cases]
@@ -67,7 +70,7 @@ def _bars(axes: Any, cases: list[dict[str, Any]]) -> None:
     )
     axes.axhline(1.0, color="black", linewidth=1, label="lxml.etree.fromstring")
     axes.set_xticks(range(len(cases)), [f"{case['queries']:,}" for case in cases])
-    axes.set_xlabel("standing queries (distinct linear paths)")
+    axes.set_xlabel(f"standing queries ({queries})")
     axes.set_ylabel("time of a message, as a multiple of lxml's parse")
     axes.set_title("messages seen before", fontsize="medium")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False)
@@ -91,3 +94,34 @@ def _lines(axes: Any, cases: list[dict[str, Any]]) -> None:
     axes.set_xlabel("quarter of the stream after the warm-up")
     axes.set_title("messages not seen before", fontsize="medium")
     axes.legend(title="queries")
+
+
+def _growth(times: Any, memory: Any, cases: list[dict[str, Any]]) -> None:
+    """Families of queries: time and memory against their number, both axes logarithmic."""
+    families: dict[str, list[dict[str, Any]]] = {}
+    for case in cases:
+        families.setdefault(case["case"].partition(" ")[0], []).append(case)
+    for name, family in families.items():
+        sizes = [case["queries"] for case in family]
+        times.plot(
+            sizes,
+            [median([_ratio(one, "total") for one in case["warm"]]) for case in family],
+            "o-",
+            label=name,
+        )
+        known = [case for case in family if case["matcher_bytes"] is not None]
+        memory.plot(
+            [case["queries"] for case in known],
+            [max(case["matcher_bytes"], 1) / 1e6 for case in known],
+            "o-",
+        )
+    for axes in (times, memory):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("standing queries")
+    times.axhline(1.0, color="black", linewidth=1)
+    times.set_ylabel("time of a message, as a multiple of lxml's parse")
+    times.set_title("adversarial families, messages seen before", fontsize="medium")
+    times.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False)
+    memory.set_ylabel("MB")
+    memory.set_title("memory of a matcher", fontsize="medium")
