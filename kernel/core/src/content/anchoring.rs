@@ -38,11 +38,11 @@ pub fn anchored_len(steps: &[Step<'_>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{Namespaces, canonical_text, compile};
+    use crate::query::{canonical_text, compile_canonical};
 
     fn text_of(query: &str) -> String {
         let mut text = String::new();
-        canonical_text(&anchored(compile(query, Namespaces::NONE).unwrap()), &mut text);
+        canonical_text(&anchored(compile_canonical(query).unwrap()), &mut text);
         text
     }
 
@@ -53,9 +53,9 @@ mod tests {
             ("/a[@x]//b/c[@y]//d", "/a[@x]//b/c[@y][.//d]"),
             ("//a//b[@x]/c//d[@y]", "//a//b[@x][c//d[@y]]"),
             ("//a[@x]//b[@y]//c", "//a[@x][.//b[@y]//c]"),
-            ("//a[2]/@x", "//a[2][@x]"),
-            ("//a[2]//@x", "//a[2][.//.[@x]]"),
-            ("/a[2]//@x", "/a[2]//.[@x]"),
+            ("//a[position()=2][@x]", "//a[position()=2][@x]"),
+            ("//a[position()=2]//.[@x]", "//a[position()=2][.//.[@x]]"),
+            ("/a[position()=2]//.[@x]", "/a[position()=2]//.[@x]"),
         ] {
             assert_eq!(text_of(query), expected, "{query}");
         }

@@ -35,6 +35,19 @@ pub struct Counts {
     pub thresholds: u32,
 }
 
+/// A plan that is a conjunction.
+#[derive(Debug)]
+pub struct Conjunction<I> {
+    /// What it is looked up by.
+    pub access: Packed,
+    /// What is to be checked then.
+    pub others: I,
+    /// Where its program lies.
+    pub start: u32,
+    /// A query that holds if all that it decides hold, or [`NO_QUERY`](super::level::NO_QUERY).
+    pub query: QueryNumber,
+}
+
 /// Gathers the plans of one block.
 #[derive(Debug, Default)]
 pub struct BlockIndexBuilder {
@@ -55,19 +68,16 @@ impl BlockIndexBuilder {
         self.unconditional.push(plan);
     }
 
-    /// Adds a conjunction. `start` is where what is to be checked lies, `query` one
-    /// of the queries that it decides, if it decides all of them alone; `numbers` are the queries that it decides alone, moved by `offset`; empty
-    /// if what follows from it has to be looked at.
+    /// Adds a conjunction. `numbers` are the queries that it decides without a check, moved by `offset`;
+    /// empty if there is something to check.
     pub fn add(
         &mut self,
-        access: Packed,
-        others: impl ExactSizeIterator<Item = Packed>,
-        start: u32,
-        query: QueryNumber,
+        conjunction: Conjunction<impl ExactSizeIterator<Item = Packed>>,
         numbers: &[Range<QueryNumber>],
         offset: QueryNumber,
         atoms: &Atoms,
     ) {
+        let Conjunction { access, others, start, query } = conjunction;
         let (place, need) = (access.place(), access.need());
         let count = others.len() as u32;
         let mut hint = None;
@@ -304,5 +314,76 @@ impl Parts {
             slots[at] = slot;
         }
         (slots.into(), shift, runs.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::atoms::{Atom, VALUE};
+    use super::super::block_index::{Answers, Follows};
+    use super::super::level::NO_QUERY;
+    use super::super::program::Conjunct;
+    use super::*;
+
+    fn built(asks: &[Ask]) -> (BlockIndex, Atoms) {
+        let (mut atoms, mut builder) = (Atoms::default(), BlockIndexBuilder::default());
+        for (number, ask) in asks.iter().enumerate() {
+            let atom = atoms.intern(Atom { subject: VALUE, ask: ask.clone() });
+            let is_found = ask.is_found();
+            let need = if is_found { Need::Found(kind_of(VALUE), atom) } else { Need::Tried(atom) };
+            let access = Packed::new(Conjunct { place: Place::Up(1), need });
+            let number = number as u32;
+            let conjunction =
+                Conjunction { access, others: [].into_iter(), start: 0, query: NO_QUERY };
+            let numbers = number..number + 1;
+            builder.add(conjunction, std::slice::from_ref(&numbers), 0, &atoms);
+        }
+        (builder.build(&atoms, &mut Counts::default()), atoms)
+    }
+
+    #[test]
+    fn limits_are_satisfied_up_to_the_value_and_no_further() {
+        let limits = [3.0, 1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY, 2.0];
+        for order in [Order::Above, Order::AtLeast, Order::Below, Order::AtMost] {
+            let asks: Vec<Ask> = limits.iter().map(|&limit| Ask::Ordered(order, limit)).collect();
+            let (index, _) = built(&asks);
+            let list = &index.thresholds[0];
+            for value in [f64::NEG_INFINITY, 0.0, 1.0, 1.5, 2.0, 3.0, 4.0, f64::INFINITY] {
+                let mut held = 0;
+                for answer in &list.answers[..list.satisfied(value, value)] {
+                    match answer.follows() {
+                        Follows::Word(0, bits) => held |= bits,
+                        other => panic!("an exact answer, not {other:?}"),
+                    }
+                }
+                let expected = asks.iter().enumerate().filter(|(_, ask)| ask.holds_number(value));
+                assert_eq!(
+                    held,
+                    expected.fold(0, |bits, (at, _)| bits | 1 << at),
+                    "{order:?} {value}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_atom_finds_its_own_answer() {
+        let asks: Vec<Ask> =
+            (0..500).map(|n| Ask::Is(format!("v{n}").into_bytes().into())).collect();
+        let (index, atoms) = built(&asks);
+        for (number, ask) in asks.iter().enumerate() {
+            let atom = number as AtomId;
+            assert_eq!(atoms.get(atom).ask, *ask);
+            match index.answers(index.probe(0, atom)) {
+                Answers::One(answer) => match answer.follows() {
+                    Follows::Word(at, bits) => {
+                        assert_eq!((at as usize, bits), (number / 64, 1 << (number % 64)));
+                    }
+                    other => panic!("an exact answer, not {other:?}"),
+                },
+                other => panic!("one answer, not {other:?}"),
+            }
+        }
+        assert!(matches!(index.answers(index.probe(0, 500)), Answers::None));
     }
 }

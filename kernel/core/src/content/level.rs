@@ -1,7 +1,7 @@
 //! The block indexes of one automaton, compiled when a block is first reached.
 
 use super::atoms::{Ask, Atoms, Kind};
-use super::block_builder::{BlockIndexBuilder, Counts};
+use super::block_builder::{BlockIndexBuilder, Conjunction, Counts};
 use super::block_index::{BlockIndex, Check};
 use super::nested_paths::NestedPaths;
 use super::program::{Conjunct, Need, Outcome, Packed, conjuncts_of};
@@ -211,7 +211,8 @@ impl Level {
                 Decision::Queries(..) | Decision::Plan(_) => NO_QUERY,
             };
             let start = start as u32 + 1;
-            builder.add(access, others, start, query, &self.ranges, offset, atoms);
+            let conjunction = Conjunction { access, others, start, query };
+            builder.add(conjunction, &self.ranges, offset, atoms);
         }
         builder.build(atoms, &mut self.counts)
     }

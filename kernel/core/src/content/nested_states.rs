@@ -61,10 +61,13 @@ impl SeenStates {
     }
 }
 
+/// Words and their numbers.
+type SparseWords = Box<[(u32, u64)]>;
+
 /// What DFA states accept without conditions, each as one run of words.
 #[derive(Debug, Default)]
 pub(super) struct StateWords {
-    words: Vec<Option<Box<[(u32, u64)]>>>,
+    words: Vec<Option<SparseWords>>,
     collector: Collector,
     pub(super) memory: usize,
 }
@@ -97,8 +100,8 @@ impl StateWords {
         dfa.accepting(state).for_each(|(_, block)| self.collector.add_words(&block.words));
         let (mut at, mut bits) = (Vec::new(), Vec::new());
         self.collector.drain_into_words(&mut at, &mut bits);
-        let answers: Box<[(u32, u64)]> = at.into_iter().zip(bits).collect();
-        self.memory += size_of_val(&*answers) + size_of::<Option<Box<[(u32, u64)]>>>();
+        let answers: SparseWords = at.into_iter().zip(bits).collect();
+        self.memory += size_of_val(&*answers) + size_of::<Option<SparseWords>>();
         if self.words.len() <= state as usize {
             self.words.resize_with(state as usize + 1, || None);
         }

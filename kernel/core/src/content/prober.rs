@@ -105,6 +105,9 @@ impl Scratch {
     }
 }
 
+/// Checks of one end from which on its signature is worth its making.
+const SIGNATURE_MIN: usize = 12;
+
 /// Looks up what ends where. Look-ups by value and checks of plans are gathered and made many at a
 /// time, because each waits for memory; [`Prober::finish`] makes the last ones.
 pub(super) struct Prober<'a> {
@@ -282,19 +285,35 @@ impl Prober<'_> {
         self.scratch.probes = probes;
     }
 
+    /// Leaves out what the signature of its end refuses.
+    fn refuse_unseen(&mut self, checks: &mut Vec<Pending<Check>>, look: &mut Look<'_, '_>) {
+        let mut kept = 0;
+        let mut from = 0;
+        while from < checks.len() {
+            let end = checks[from].end;
+            let same = checks[from..].iter().take_while(|check| check.end == end).count();
+            let is_worth_it = same >= SIGNATURE_MIN;
+            if is_worth_it {
+                self.scratch.follow(look.message.tree, end);
+                let Scratch { signature, chain, .. } = &mut *self.scratch;
+                signature.follow(chain, self.base, look);
+            }
+            for at in from..from + same {
+                let check = checks[at];
+                checks[kept] = check;
+                let may_hold = !is_worth_it || self.scratch.signature.may_hold(check.what.hint);
+                kept += usize::from(may_hold);
+            }
+            from += same;
+        }
+        checks.truncate(kept);
+    }
+
     pub(super) fn make_checks(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
         let mut checks = std::mem::take(&mut self.scratch.checks);
         self.checks = self.checks.saturating_add(checks.len() as u32);
         let level = self.level;
-        checks.retain(|check| {
-            if check.what.hint == 0 {
-                return true;
-            }
-            self.scratch.follow(look.message.tree, check.end);
-            let Scratch { signature, chain, .. } = &mut *self.scratch;
-            signature.follow(chain, self.base, look);
-            signature.may_hold(check.what.hint)
-        });
+        self.refuse_unseen(&mut checks, look);
         let touched = |sum: u64, check: &Pending<Check>| sum ^ level.touch(check.what);
         std::hint::black_box(checks.iter().fold(0, touched));
         let mut last = NONE;

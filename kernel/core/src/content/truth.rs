@@ -128,3 +128,35 @@ impl Truth {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row_of(numbers: &[u32]) -> Collector {
+        let mut row = Collector::default();
+        row.reserve(1000);
+        numbers.iter().for_each(|&number| row.add_range(&(number..number + 1), 0));
+        row
+    }
+
+    #[test]
+    fn rows_answer_as_bitmaps_and_as_lists_and_outlive_no_message() {
+        // The second message has so many anchors that there is no bitmap.
+        for anchors in [2, BITMAP_WORDS_MAX] {
+            let mut truth = Truth::default();
+            truth.begin(10, 2, 1000);
+            truth.add_row(3, &mut row_of(&[5, 999]));
+            truth.begin(10, anchors, 1000);
+            truth.add_row(7, &mut row_of(&[0, 64, 999]));
+            truth.add_row(2, &mut row_of(&[]));
+            assert_eq!(truth.bitmap_of(7).is_some(), anchors == 2);
+            for number in [0, 1, 5, 63, 64, 998, 999] {
+                assert_eq!(truth.contains(7, number), [0, 64, 999].contains(&number), "{number}");
+                assert!(!truth.contains(3, number), "a row of the message before");
+                assert!(!truth.contains(2, number));
+            }
+            assert!(truth.is_empty_at(2) && truth.is_empty_at(3) && !truth.is_empty_at(7));
+        }
+    }
+}
