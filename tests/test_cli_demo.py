@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,8 @@ def test_the_demo_shows_the_whole_way_and_leaves_a_pipeline_that_goes_on(tmp_pat
     assert "\x1b" not in done.stdout
     for words in ("60 messages", "Inbox of s0", ": match", "What to try next"):
         assert words in done.stdout
+    shown = re.findall(r"because of (q\d+)", done.stdout)
+    assert 1 < len(shown) == len(set(shown)), "an inbox shows what different queries delivered"
     # The pipeline file that the demo names must do what the demo says: take up new messages.
     message = next((out / "messages").glob("news-*.xml"))
     shutil.copy(message, out / "messages" / "new.xml")
