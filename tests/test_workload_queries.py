@@ -329,3 +329,18 @@ def test_mix_is_checked() -> None:
         PredicateMix(text=-1)
     with pytest.raises(ConfigError, match="all weights"):
         PredicateMix(attribute_equal=0, text=0, position=0)
+
+
+def test_more_predicates_than_a_step_may_have() -> None:
+    """A step may have 16: with twenty on one step a query is still accepted and says them all."""
+    parameters = QueryParameters(
+        count=200, predicates=20, depth_max=1, mix=PredicateMix(text=0, position=0), distinct=False
+    )
+    attributes = " ".join(f"a{number} CDATA #IMPLIED" for number in range(40))
+    graph = parse_dtd(f"<!ELEMENT a EMPTY><!ATTLIST a {attributes}>")
+    texts = list(generate_queries(graph, parameters))
+    assert any(" and " in text for text in texts)
+    for text in texts:
+        canonical_form(text)
+        assert text.count("[") <= 16
+        assert 10 < len(set(re.findall(r"@a\d+", text))) <= 20
