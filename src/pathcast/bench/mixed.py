@@ -53,9 +53,9 @@ def run_mixed(
 
 
 def mixed_subscriptions(count: int, *, seed: int) -> list[str]:
-    """Texts of subscriptions, popular ones several times."""
-    rows = generate_subscriptions(SubscriptionParameters(queries=count, seed=seed))
-    return [row.query for row in rows]
+    """Texts of subscriptions; popular ones occur several times, and about half of all differ."""
+    parameters = SubscriptionParameters(queries=count, seed=seed, distinct_share=1.0)
+    return [row.query for row in generate_subscriptions(parameters)]
 
 
 def mixed_messages(count: int, *, seed: int) -> list[bytes]:
