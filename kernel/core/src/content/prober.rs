@@ -271,15 +271,21 @@ impl Prober<'_> {
             sum.wrapping_add(level.of_block(probe.block).touch(probe.what))
         };
         std::hint::black_box(probes.iter().fold(0, touched));
+        let mut runs: Vec<(End, &[Answer])> = Vec::new();
         for probe in &probes {
             let end = End { block: probe.block, element: probe.end };
             match level.of_block(probe.block).answers(probe.what) {
                 Answers::None => {}
                 Answers::One(answer) => self.take(end, answer, sink),
-                Answers::Run(answers) => {
-                    answers.iter().for_each(|&answer| self.take(end, answer, sink));
-                }
+                Answers::Run(answers) => runs.push((end, answers)),
             }
+        }
+        let first = |sum: u32, run: &(End, &[Answer])| {
+            sum ^ run.1.first().map_or(0, |answer| u32::from(answer.is_exact()))
+        };
+        std::hint::black_box(runs.iter().fold(0, first));
+        for (end, answers) in runs {
+            answers.iter().for_each(|&answer| self.take(end, answer, sink));
         }
         probes.clear();
         self.scratch.probes = probes;
