@@ -7,6 +7,7 @@
 //!
 //! Atoms are numbered as they come and never forgotten by a worker's cache before that is dropped.
 
+use super::contained::Contained;
 use crate::conditions::value::number;
 use crate::names::{NameTable, hash_name};
 use hashbrown::HashTable;
@@ -149,7 +150,7 @@ struct Found {
     prefixes: HashTable<AtomId>,
     /// Lengths of the prefixes, ascending.
     prefix_lens: Vec<usize>,
-    contained: Vec<AtomId>,
+    contained: Contained,
 }
 
 /// The atoms of one automaton.
@@ -275,7 +276,7 @@ impl Atoms {
                 self.memory += literal.len() + 8;
             }
             Ask::Contains(literal) => {
-                found.contained.push(id);
+                found.contained.add(id);
                 self.memory += literal.len() + 4;
             }
             Ask::Equals(constant) => {
@@ -309,9 +310,9 @@ impl Atoms {
     }
 
     /// Adds the atoms that a value satisfies, of those that are found by their value. Cost: a
-    /// look-up by string, one by number, one a length of prefix, a search a contained string.
-    pub fn satisfied(&self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
-        let found = &self.found[subject as usize];
+    /// look-up by string, one by number, one a length of prefix, a pass over the value for contained strings.
+    pub fn satisfied(&mut self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
+        let found = &mut self.found[subject as usize];
         out.extend(found.exists);
         if !found.strings.is_empty() && value.len() <= found.string_len_max {
             let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&id| {
@@ -320,7 +321,7 @@ impl Atoms {
             out.extend(known);
         }
         if !found.numbers.is_empty() {
-            self.satisfied_by_number(subject, number(value), out);
+            out.extend(equal_to(&found.numbers, number(value)));
         }
         for &length in found.prefix_lens.iter().take_while(|&&length| length <= value.len()) {
             let prefix = &value[..length];
@@ -329,15 +330,14 @@ impl Atoms {
             });
             out.extend(known);
         }
-        out.extend(found.contained.iter().filter(|&&id| self.atoms[id as usize].ask.holds(value)));
+        if !found.contained.is_empty() {
+            found.contained.find(value, &self.atoms, out);
+        }
     }
 
     /// Adds the atom that asks for exactly this number.
     pub fn satisfied_by_number(&self, subject: SubjectId, value: f64, out: &mut Vec<AtomId>) {
-        if !value.is_nan() {
-            let numbers = &self.found[subject as usize].numbers;
-            out.extend(numbers.get(&positive_zero(value).to_bits()));
-        }
+        out.extend(equal_to(&self.found[subject as usize].numbers, value));
     }
 
     /// Whether some atom of the subject asks for exactly a number.
@@ -359,6 +359,11 @@ impl Atoms {
             *hits = hits.saturating_add(1);
         }
     }
+}
+
+/// The atom that asks for exactly a number.
+fn equal_to(numbers: &FxHashMap<u64, AtomId>, value: f64) -> Option<AtomId> {
+    if value.is_nan() { None } else { numbers.get(&positive_zero(value).to_bits()).copied() }
 }
 
 /// 0 and -0 are equal and have different bits.

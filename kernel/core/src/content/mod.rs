@@ -23,6 +23,7 @@ pub(crate) mod anchoring;
 mod atoms;
 mod block_builder;
 mod block_index;
+mod contained;
 mod facts;
 mod level;
 pub(crate) mod nested_paths;
