@@ -21,6 +21,7 @@ pub mod names;
 pub mod nfa;
 pub mod plain;
 pub mod query;
+mod runner;
 pub mod snapshot;
 pub mod symbols;
 pub mod tree;
