@@ -123,11 +123,7 @@ impl Runner {
         let misses = self.dfa.run(nfa, run.names, tree, &mut self.reached, run.cache_bytes_max);
         let Some(misses) = misses else {
             run.stats.cache_misses += self.dfa.len() as u64 - known;
-            run.stats.cache_resets += 1;
-            if self.elements_since_reset < ELEMENTS_PER_STATE_MIN * self.dfa.len() as u64 {
-                self.plain_messages_left = PLAIN_MESSAGES;
-            }
-            self.forget();
+            self.forget(run.stats);
             return false;
         };
         run.stats.cache_misses += misses;
@@ -136,15 +132,18 @@ impl Runner {
         if nfa.plan_count() > 0 {
             self.postprocess(nfa, run);
             if self.dfa.memory() + self.contents.memory() > run.cache_bytes_max {
-                run.stats.cache_resets += 1;
-                self.forget();
+                self.forget(run.stats);
             }
         }
         true
     }
 
-    /// Drops the caches.
-    fn forget(&mut self) {
+    /// Drops the caches, and does without them for a while if they have not been worth their making.
+    fn forget(&mut self, stats: &mut Stats) {
+        stats.cache_resets += 1;
+        if self.elements_since_reset < ELEMENTS_PER_STATE_MIN * self.dfa.len() as u64 {
+            self.plain_messages_left = PLAIN_MESSAGES;
+        }
         self.dfa.reset(self.offset);
         self.contents = Contents::default();
         self.elements_since_reset = 0;
