@@ -28,30 +28,30 @@ pub struct End {
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     /// Counts messages and anchors.
-    pub(super) stamp: u32,
+    stamp: u32,
     /// Per place of a block, for values and for nested paths: the element it was looked at last.
-    pub(super) last: Vec<(u32, u32)>,
+    last: Vec<(u32, u32)>,
     /// Per list of thresholds: how many have been satisfied.
-    pub(super) done: Vec<(u32, u32)>,
+    done: Vec<(u32, u32)>,
     /// Ancestors of the element at hand, itself included, by depth.
-    pub(super) chain: Vec<u32>,
+    chain: Vec<u32>,
     /// Look-ups under way.
-    pub(super) probes: Vec<Pending<Probe>>,
+    probes: Vec<Pending<Probe>>,
     /// Plans to be checked.
-    pub(super) checks: Vec<Pending<Check>>,
-    pub(super) signature: Signature,
+    checks: Vec<Pending<Check>>,
+    signature: Signature,
 }
 
 /// Something to be done for an end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pending<T> {
-    pub(super) block: BlockId,
-    pub(super) end: u32,
-    pub(super) what: T,
+struct Pending<T> {
+    block: BlockId,
+    end: u32,
+    what: T,
 }
 
 /// Look-ups that wait for memory together.
-pub(super) const BATCH: usize = 128;
+const BATCH: usize = 128;
 
 impl Scratch {
     pub(super) fn begin(&mut self, level: &Level) {
@@ -90,7 +90,7 @@ impl Scratch {
 
 impl Scratch {
     /// Makes room for places that have been compiled meanwhile.
-    pub(super) fn resize(&mut self, level: &Level) {
+    fn resize(&mut self, level: &Level) {
         let counts = level.counts();
         self.last.resize(2 * counts.places as usize, (0, 0));
         self.done.resize(counts.thresholds as usize, (0, 0));
@@ -99,7 +99,7 @@ impl Scratch {
     /// Whether a place was looked at last for the same element; notes that it is now. `part` is 0 for
     /// values, 1 for nested paths.
     #[inline]
-    pub(super) fn is_seen(&mut self, entry: &PlaceEntry, part: usize, element: u32) -> bool {
+    fn is_seen(&mut self, entry: &PlaceEntry, part: usize, element: u32) -> bool {
         let now = (self.stamp, element);
         std::mem::replace(&mut self.last[2 * entry.number as usize + part], now) == now
     }
@@ -148,7 +148,7 @@ impl Prober<'_> {
 
     /// What the values at a place lead to.
     #[inline]
-    pub(super) fn look_up(
+    fn look_up(
         &mut self,
         end: End,
         index: &BlockIndex,
@@ -172,7 +172,7 @@ impl Prober<'_> {
         }
     }
 
-    pub(super) fn compare(
+    fn compare(
         &mut self,
         end: End,
         index: &BlockIndex,
@@ -231,7 +231,7 @@ impl Prober<'_> {
 
     /// Of the answers of one word those that hold.
     #[inline]
-    pub(super) fn take_nested(
+    fn take_nested(
         &mut self,
         end: End,
         is_exact: bool,
@@ -252,7 +252,7 @@ impl Prober<'_> {
     }
 
     #[inline]
-    pub(super) fn take(&mut self, end: End, answer: Answer, sink: &mut impl Sink) {
+    fn take(&mut self, end: End, answer: Answer, sink: &mut impl Sink) {
         match answer.follows() {
             Follows::Word(at, bits) => sink.word(at, bits),
             Follows::Check(what, query) => {
@@ -264,7 +264,7 @@ impl Prober<'_> {
         }
     }
 
-    pub(super) fn make_probes(&mut self, sink: &mut impl Sink) {
+    fn make_probes(&mut self, sink: &mut impl Sink) {
         let mut probes = std::mem::take(&mut self.scratch.probes);
         let level = self.level;
         let touched = |sum: u32, probe: &Pending<Probe>| {
@@ -315,7 +315,7 @@ impl Prober<'_> {
         checks.truncate(kept);
     }
 
-    pub(super) fn make_checks(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+    fn make_checks(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
         let mut checks = std::mem::take(&mut self.scratch.checks);
         self.checks = self.checks.saturating_add(checks.len() as u32);
         let level = self.level;
@@ -365,7 +365,7 @@ impl Prober<'_> {
 
     /// Makes what has been gathered if it is worth it.
     #[inline]
-    pub(super) fn make_enough(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
+    fn make_enough(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
         if self.scratch.probes.len() >= BATCH {
             self.make_probes(sink);
         }

@@ -172,7 +172,7 @@ impl Contents {
         }
         self.nested_dfa.prepare(nested.nfa(), setting.names);
         self.row.reserve(nested.len());
-        self.nested_scratch.chain.clear();
+        self.nested_scratch.begin(&self.nested);
         self.anchors.clear();
         self.fresh.clear();
         self.nested_ends.clear();
