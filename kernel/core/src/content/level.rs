@@ -9,11 +9,12 @@ use crate::dfa::BlockId;
 use crate::nfa::{Nfa, PlanId, QueryNumber};
 use std::ops::Range;
 
-/// What is known of a plan: what it comes to, where its program lies and how many conjuncts it has.
+/// What is known of a plan: what it comes to, where its program lies, how many conjuncts it has, and which
+/// choice of access conditions it is of.
 #[derive(Clone, Copy, Debug)]
 enum Program {
     Unknown,
-    Known(Outcome, u32, u32),
+    Known(Outcome, u32, u32, u32),
 }
 
 /// What a plan decides when all of its conjuncts hold.
@@ -75,6 +76,8 @@ pub struct Level {
     has_choices: bool,
     /// Plans checked since they were chosen.
     checks: u32,
+    /// Counts the choices of access conditions.
+    choice: u32,
     /// Messages that had been seen then.
     chosen_at: u32,
     ranges: Vec<Range<QueryNumber>>,
@@ -145,7 +148,10 @@ impl Level {
         // been checked than compiled.
         let was_guessed = self.chosen_at == 0 && self.has_choices && self.checks > self.compiled;
         if messages >= MESSAGES_MIN && (is_worth_it || was_guessed) {
-            *self = Level { counts: std::mem::take(&mut self.counts), ..Level::default() };
+            self.memory -=
+                self.indexes.drain(..).flatten().map(|index| index.memory()).sum::<usize>();
+            (self.compiled, self.checks) = (0, 0);
+            self.choice += 1;
             self.chosen_at = messages;
         }
     }
@@ -230,7 +236,11 @@ impl Level {
             self.programs.resize(nfa.plan_count(), Program::Unknown);
             self.memory += self.programs.len() * size_of::<Program>();
         }
-        if let Program::Known(outcome, start, count) = self.programs[plan as usize] {
+        if let Program::Known(outcome, start, count, choice) = self.programs[plan as usize] {
+            if choice != self.choice && count > 1 {
+                self.choose_again(start as usize, count as usize, atoms, statistics);
+                self.programs[plan as usize] = Program::Known(outcome, start, count, self.choice);
+            }
             return (outcome, start, count);
         }
         self.conjuncts.clear();
@@ -245,10 +255,7 @@ impl Level {
         let mut count = 0;
         if outcome == Outcome::Conjunction && !self.conjuncts.is_empty() {
             if self.conjuncts.len() > 1 {
-                let weights = self.conjuncts.iter().map(|c| weight(c.need, atoms, statistics));
-                let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
-                self.conjuncts.swap(0, least.map_or(0, |(at, _)| at));
-                self.bring_attribute_forward(atoms, statistics);
+                self.choose(atoms, statistics);
                 self.has_choices = true;
             }
             count = self.conjuncts.len() as u32;
@@ -258,8 +265,40 @@ impl Level {
             self.code.push(decision);
             self.code.extend(words);
         }
-        self.programs[plan as usize] = Program::Known(outcome, start, count);
+        self.programs[plan as usize] = Program::Known(outcome, start, count, self.choice);
         (outcome, start, count)
+    }
+
+    /// Brings the conjuncts of a program into the order of what is known now. No index is of the old one.
+    fn choose_again(
+        &mut self,
+        start: usize,
+        count: usize,
+        atoms: &Atoms,
+        statistics: Statistics<'_>,
+    ) {
+        let conjunct_of = |word: &u64| {
+            let packed = Packed::of_word(*word);
+            Conjunct { place: packed.place(), need: packed.need() }
+        };
+        self.conjuncts.clear();
+        self.conjuncts.push(conjunct_of(&self.code[start]));
+        self.conjuncts.extend(self.code[start + 2..=start + count].iter().map(conjunct_of));
+        self.choose(atoms, statistics);
+        let mut words = self.conjuncts.iter().map(|&conjunct| Packed::new(conjunct).word());
+        self.code[start] = words.next().expect("one was pushed");
+        self.code[start + 2..=start + count]
+            .iter_mut()
+            .zip(words)
+            .for_each(|(to, word)| *to = word);
+    }
+
+    /// Makes the rarest conjunct the access condition.
+    fn choose(&mut self, atoms: &Atoms, statistics: Statistics<'_>) {
+        let weights = self.conjuncts.iter().map(|c| weight(c.need, atoms, statistics));
+        let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+        self.conjuncts.swap(0, least.map_or(0, |(at, _)| at));
+        self.bring_attribute_forward(atoms, statistics);
     }
 
     /// Makes the rarest condition on an attribute the first that is checked, since a
