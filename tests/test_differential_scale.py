@@ -61,7 +61,7 @@ class Scale:
 @pytest.fixture(scope="module")
 def scale() -> Scale:
     made = Scale()
-    assert sum(map(len, made.expected)) > 2_000
+    assert sum(map(len, made.expected)) > 1_000
     return made
 
 
