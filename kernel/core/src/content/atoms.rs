@@ -361,6 +361,19 @@ impl Atoms {
     }
 }
 
+/// Sorts the end of a list, from `start` on, and keeps each atom once.
+pub fn keep_distinct(list: &mut Vec<AtomId>, start: usize) {
+    list[start..].sort_unstable();
+    let mut kept = start;
+    for at in start..list.len() {
+        if at == start || list[at] != list[kept - 1] {
+            list[kept] = list[at];
+            kept += 1;
+        }
+    }
+    list.truncate(kept);
+}
+
 /// The atom that asks for exactly a number.
 fn equal_to(numbers: &FxHashMap<u64, AtomId>, value: f64) -> Option<AtomId> {
     if value.is_nan() { None } else { numbers.get(&positive_zero(value).to_bits()).copied() }

@@ -1,6 +1,6 @@
 //! Which of many strings a value contains, found in one pass over the value.
 
-use super::atoms::{Ask, Atom, AtomId};
+use super::atoms::{Ask, Atom, AtomId, keep_distinct};
 use aho_corasick::AhoCorasick;
 
 /// Strings up to which searching for each is quicker than an automaton.
@@ -63,15 +63,7 @@ impl Contained {
         }
         let is_contained = |id: &&AtomId| atoms[**id as usize].ask.holds(value);
         out.extend(self.atoms[unknown..].iter().filter(is_contained));
-        out[start..].sort_unstable();
-        let mut kept = start;
-        for at in start..out.len() {
-            if at == start || out[at] != out[kept - 1] {
-                out[kept] = out[at];
-                kept += 1;
-            }
-        }
-        out.truncate(kept);
+        keep_distinct(out, start);
     }
 }
 

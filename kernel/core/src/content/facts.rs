@@ -3,7 +3,7 @@
 
 use super::atoms::{
     Ask, AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
-    VALUE, kind_of,
+    VALUE, keep_distinct, kind_of,
 };
 use crate::conditions::PostProcessor;
 use crate::conditions::value::number;
@@ -93,15 +93,7 @@ impl Look<'_, '_> {
                 each_text(self.message, element, |span| {
                     self.atoms.satisfied(TEXT, self.message.bytes(span), &mut list);
                 });
-                list[start..].sort_unstable();
-                let mut kept = start;
-                for at in start..list.len() {
-                    if at == start || list[at] != list[kept - 1] {
-                        list[kept] = list[at];
-                        kept += 1;
-                    }
-                }
-                list.truncate(kept);
+                keep_distinct(&mut list, start);
             }
             Kind::Value => self.find_satisfied_by_value(element, &mut list),
             Kind::Ordinal => {
