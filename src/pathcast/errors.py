@@ -142,6 +142,26 @@ class EvaluationBudgetError(LimitExceededError):
     family = "EvaluationBudgetError"
 
 
+class ResultLimitError(LimitExceededError):
+    """A subscription's results for a message are too long. `params`: limit, maximum, id.
+
+    It is the verdict on that pair of subscription and message alone: none of its results is
+    delivered, and the other subscriptions get theirs.
+    """
+
+    family = "ResultLimitError"
+
+
+class ConstructionError(PathcastError, ValueError):
+    """A subscription would build an element that XML does not allow. `params`: id, name.
+
+    It is the verdict on that pair of subscription and message alone. The code is the W3C's
+    (XQuery 1.0, appendix F).
+    """
+
+    family = "ConstructionError"
+
+
 class DtdRefusedError(MessageError):
     """The message has a document type declaration and the policy is `dtd="refuse"`."""
 
@@ -261,6 +281,39 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "query.unknown": CatalogueEntry("UnknownQueryError", "no query has the id {id}"),
     "query.duplicate": CatalogueEntry(
         "DuplicateQueryError", "the id {id} is taken; remove it first or choose another"
+    ),
+    # Subscriptions: refused at registration.
+    "subscription.constant": CatalogueEntry(
+        "UnsupportedQueryError",
+        "nothing of the message is asked for: the result would be the same for every message; "
+        "put an expression over the message in braces into the constructor",
+    ),
+    "subscription.fragment": CatalogueEntry(
+        "UnsupportedQueryError",
+        'deliver="fragment" delivers nodes, and this expression gives a {found}; '
+        'use deliver="message" or deliver="ids", or ask for nodes',
+    ),
+    "subscription.deliver": CatalogueEntry(
+        "UnsupportedQueryError", '{found!r} is not one of "fragment", "message" and "ids"'
+    ),
+    # Verdicts on a subscription and a message. Codes of the W3C.
+    "XQTY0024": CatalogueEntry(
+        "ConstructionError",
+        "XQTY0024: in the constructor of {name}, an attribute comes after other content",
+    ),
+    "XQDY0025": CatalogueEntry(
+        "ConstructionError",
+        "XQDY0025: the constructor of {name} makes two attributes of the same name",
+    ),
+    "limit.result_bytes": CatalogueEntry(
+        "ResultLimitError",
+        "{limit}: the results of the subscription are longer than {maximum} bytes; "
+        "raise it with Limits({limit}=...)",
+    ),
+    "limit.result_ratio": CatalogueEntry(
+        "ResultLimitError",
+        "{limit}: the results of the subscription are longer than {maximum} times the message; "
+        "raise it with Limits({limit}=...)",
     ),
     # Limits of a message. Each says limit, value, maximum and how to raise it.
     **{
@@ -397,6 +450,8 @@ FAMILIES: dict[str, type[PathcastError]] = {
         EncodingError,
         LimitExceededError,
         EvaluationBudgetError,
+        ResultLimitError,
+        ConstructionError,
         DtdRefusedError,
         UnreadableMessageError,
         UnknownQueryError,

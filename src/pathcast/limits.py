@@ -19,10 +19,13 @@ from pathcast.errors import ConfigError
 KIB = 1024
 MIB = 1024 * KIB
 
+RESULT_BYTES_FREE = 4 * KIB
+"""Results of this many bytes pass `Limits.result_ratio_max`, however short the message."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds on one message: the door's, and the evaluator's for one query on it.
+    """Bounds on one message: the door's, the evaluator's for one query on it, and its results'.
 
     Attributes:
         message_bytes_max: Bytes as they arrive; also bounds the decoded text. 8 MiB holds any
@@ -39,6 +42,10 @@ class Limits:
             A step is a node that an axis visits, a predicate tried, a function called, or 64
             characters that a string function handles: counted, so that it never depends on the
             clock. A query that needs more gets a verdict of its own; the message is not refused.
+        result_bytes_max: Bytes of all results together that one subscription may get from one
+            message. A subscription that would get more gets a verdict of its own and no result.
+        result_ratio_max: The same, as a multiple of the bytes of the message; results of up to
+            4 KiB always pass it.
         dtd: "internal" reads the internal subset (never an external one), "refuse" refuses a
             message with a document type declaration.
     """
@@ -52,6 +59,8 @@ class Limits:
     entity_expansion_bytes_max: int = 8 * MIB
     names_max: int = 10_000
     evaluation_steps_max: int = 1_000_000
+    result_bytes_max: int = MIB
+    result_ratio_max: int = 20
     dtd: Literal["internal", "refuse"] = "internal"
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from pathcast.errors import PathcastError
 from pathcast.limits import MIB, Limits
@@ -34,6 +34,76 @@ class Query(NamedTuple):
     id: str
     text: str
     namespaces: Mapping[str, str] | None = None
+
+
+DeliverMode: TypeAlias = Literal["fragment", "message", "ids"]
+"""What a subscriber gets of a message that its subscription is satisfied by: the results of the
+query, the message as it arrived, or the bare notice."""
+
+DELIVER_MODES: tuple[DeliverMode, ...] = get_args(DeliverMode)
+
+
+class Subscription(NamedTuple):
+    """A standing query whose results go to somebody.
+
+    Attributes:
+        id: Chosen by the caller, unique in a broker.
+        subscriber: Whom the results go to; may have many subscriptions.
+        query: An XQuery FLWR expression with constructors, or an XPath 1.0 expression.
+        deliver: "fragment": every item of the query's value is one delivery (a bare XPath: every
+            node it selects). "message": the message as it arrived, one delivery. "ids": one
+            delivery without a payload.
+        namespaces: Prefix -> namespace URI for this query; the key "" is the default element
+            namespace. Falls back to the namespaces of the broker.
+
+    Example:
+        >>> Subscription("s1", "desk", "for $b in //book return <title>{$b/title}</title>").deliver
+        'fragment'
+    """
+
+    id: str
+    subscriber: str
+    query: str
+    deliver: DeliverMode = "fragment"
+    namespaces: Mapping[str, str] | None = None
+
+
+class Gate(NamedTuple):
+    """What a subscription was compiled to, so that it need not be compiled again.
+
+    Attributes:
+        kind: Which language the text was read as.
+        alternatives: Canonical location paths; if the subscription is satisfied, one of them holds.
+        expression: For "xpath", what has to be true besides; None where the paths say all of it.
+    """
+
+    kind: Literal["xpath", "xquery"]
+    alternatives: tuple[str, ...]
+    expression: str | None = None
+
+
+class Delivery(NamedTuple):
+    """One result of one subscription for one message.
+
+    Attributes:
+        delivery_id: Digest of the four things that identify it: subscription, version, message and
+            result number. Whoever gets a delivery twice knows it by this.
+        message_id: The publisher's, or a digest of the message.
+        subscription_id: Which subscription.
+        subscriber: Whom it goes to.
+        snapshot_version: Version of the subscriptions that answered.
+        result_number: Place among the results of this subscription for this message, from 0.
+        fragment: UTF-8 bytes of the result; the bytes of the message for deliver="message"; None
+            for deliver="ids".
+    """
+
+    delivery_id: str
+    message_id: str
+    subscription_id: str
+    subscriber: str
+    snapshot_version: str
+    result_number: int
+    fragment: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +135,14 @@ class BatchStats:
         cache_resets: Times the cache was dropped because its memory bound was reached.
         nfa_messages: Messages run on the plain NFA, by choice or because the cache thrashed.
         evaluations: Exact evaluations of an expression on a message that passed its conditions.
-        verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max`.
+        verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max`, or could
+            not get their results for another reason.
+        deliveries: Results that were delivered, those without a fragment included.
+        result_bytes: Bytes of the fragments of all deliveries, a shared one counted every time.
         parsing_ns: Time in the door, summed over threads.
         matching_ns: Time in path matching and post-processing, summed over threads.
         collecting_ns: Time in collecting query numbers, summed over threads.
+        customising_ns: Time in building results for subscriptions, summed over threads.
     """
 
     messages: int = 0
@@ -82,9 +156,12 @@ class BatchStats:
     nfa_messages: int = 0
     evaluations: int = 0
     verdicts: int = 0
+    deliveries: int = 0
+    result_bytes: int = 0
     parsing_ns: int = 0
     matching_ns: int = 0
     collecting_ns: int = 0
+    customising_ns: int = 0
 
     def __add__(self, other: BatchStats) -> BatchStats:
         mine, theirs = self.to_dict(), other.to_dict()
@@ -157,3 +234,29 @@ class BatchAnswer:
     over_budget: OverBudget
     stats: BatchStats
     query_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryAnswer:
+    """What a dissemination engine answers to one batch.
+
+    Attributes:
+        rows: One row a delivery, columns `uint32`: `message` (place in the batch), `subscription`
+            (number), `result` (from 0), `fragment` (place in `fragments`; null for deliver="ids").
+            Ascending by message, then subscription, then result.
+        fragments: `large_binary` array without nulls: the results, each distinct one once within
+            a message. For deliver="message" the message is one of them.
+        refusals: Position in the batch and error, ascending by position.
+        verdicts: Position in the batch, number of the subscription and error, ascending; such a
+            pair has no row.
+        stats: Counters of the batch.
+        subscription_ids: Number of a subscription -> its id. Does not change after it was handed
+            out.
+    """
+
+    rows: pa.RecordBatch
+    fragments: pa.Array
+    refusals: Sequence[tuple[int, PathcastError]]
+    verdicts: Sequence[tuple[int, int, PathcastError]]
+    stats: BatchStats
+    subscription_ids: Sequence[str]

@@ -1,0 +1,108 @@
+"""What a dissemination engine has to offer, as protocols.
+
+`pathcast.reference.dissemination` and `pathcast.kernel` each have a function `new_dissemination` of
+the shape `DisseminationFactory`; the facades of this room speak to nothing else.
+
+This module decides nothing and computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pathcast.limits import Limits
+from pathcast.model import DeliveryAnswer, Gate, RegisterReport, Subscription
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class DisseminationBackend(Protocol):
+    """Subscriptions that come and go while messages flow through them.
+
+    `process` may be called from several threads at once; no other call overlaps with it or with
+    another change: `pathcast.customize.broker` sees to that.
+    """
+
+    def subscribe(
+        self,
+        subscriptions: Sequence[Subscription],
+        namespaces: Mapping[str, str],
+        gates: Sequence[Gate | None] | None = None,
+    ) -> RegisterReport:
+        """Adds subscriptions. They count from the next batch on.
+
+        Args:
+            subscriptions: A bad one is reported and leaves no trace. When an id occurs twice, the
+                first is taken and the error belongs to the second.
+            namespaces: Bindings for prefixes that a subscription does not bind itself.
+            gates: What `gates` of an engine gave for the same subscriptions in an earlier process,
+                so that nothing needs to be compiled; None, all or one, where it is not known. An
+                engine may do without.
+        """
+
+    def unsubscribe(self, ids: Sequence[str]) -> None:
+        """Takes subscriptions out. All of them or, if an id is unknown, none.
+
+        Raises:
+            UnknownQueryError: No subscription has one of the ids.
+        """
+
+    def subscription(self, subscription_id: str) -> Subscription:
+        """The subscription as it was made, with all namespaces it may use (None for none).
+
+        Raises:
+            UnknownQueryError: No subscription has this id.
+        """
+
+    def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
+        """What subscriptions were compiled to, for a snapshot file.
+
+        None for one that the engine reads quickly from its text alone.
+
+        Raises:
+            UnknownQueryError: No subscription has one of the ids.
+        """
+
+    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+        """The results of every message of a `binary` or `large_binary` array, slices included.
+
+        Args:
+            messages: The messages as they arrived; a null has no deliveries and no error.
+            encoding: Encoding of all messages where the caller knows it better than their
+                declarations; "UTF-8" for what was text before.
+        """
+
+    def explain(self, subscription_id: str) -> Mapping[str, object]:
+        """The plan of a subscription and what it shares, as data that JSON can hold.
+
+        Keys that every engine gives: "kind" ("xpath" or "xquery"), "plan" (lines of text, the
+        operators from the leaves up), "gate" (list of paths), "expression" (text or None),
+        "shared" (operator or path -> number of the other subscriptions that share it).
+
+        Raises:
+            UnknownQueryError: No subscription has this id.
+        """
+
+    def __len__(self) -> int:
+        """Number of subscriptions."""
+
+    def __contains__(self, subscription_id: object) -> bool:
+        """Whether a subscription has this id."""
+
+
+class DisseminationFactory(Protocol):
+    """The function `new_dissemination` of an engine's module."""
+
+    def __call__(
+        self, *, limits: Limits, threads: int, cache_bytes_max: int
+    ) -> DisseminationBackend:
+        """A dissemination engine without subscriptions.
+
+        Args:
+            limits: What one message may cost, and what its results may.
+            threads: Threads of one `process` call. The reference uses the caller's only.
+            cache_bytes_max: Bytes that compiled label paths may take. The reference has no use
+                for it.
+        """
