@@ -1,0 +1,27 @@
+"""FLWR subscriptions: XQuery text -> syntax tree, static rules, gate, the paper's class.
+
+docs/subscriptions.md says what is accepted and what it means. This package parses and judges; it
+evaluates nothing (`pathcast.reference.xquery` and the kernel do).
+"""
+
+from __future__ import annotations
+
+from pathcast.query.xquery.frame import content_expressions
+from pathcast.query.xquery.paper import (
+    PaperCondition,
+    PaperQuery,
+    PaperReturn,
+    PaperStep,
+    Target,
+)
+from pathcast.query.xquery.syntax import Program
+
+__all__ = [
+    "PaperCondition",
+    "PaperQuery",
+    "PaperReturn",
+    "PaperStep",
+    "Program",
+    "Target",
+    "content_expressions",
+]
