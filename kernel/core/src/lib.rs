@@ -4,7 +4,8 @@
 //! (text to normal form), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways of running
 //! it), [`conditions`] (predicates and nested paths), [`xpath`] (all of XPath 1.0, on its own),
 //! [`collect`] (query numbers), [`index`] and [`snapshot`] (queries that change, queries that do
-//! not), [`matcher`] and [`batch`] (the whole way of a message, of many).
+//! not), [`matcher`] and [`batch`] (the whole way of a message, of many), [`xquery`] (programs that
+//! shape what is delivered).
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
@@ -26,3 +27,4 @@ pub mod snapshot;
 pub mod symbols;
 pub mod tree;
 pub mod xpath;
+pub mod xquery;

@@ -7,20 +7,24 @@
 use super::functions::Function;
 
 /// Number of a sub-expression.
-pub(super) type ExprId = u32;
+pub type ExprId = u32;
 
 /// A run of [`Arena::lists`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct List {
+pub struct List {
+    /// First of the run.
     pub start: u32,
+    /// One past the last.
     pub end: u32,
 }
 
 impl List {
+    /// Number of entries.
     pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 
+    /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -28,19 +32,27 @@ impl List {
 
 /// A run of [`Arena::text`], in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TextRange {
+pub struct TextRange {
+    /// First byte.
     pub start: u32,
+    /// One past the last.
     pub end: u32,
 }
 
 /// Comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub enum Comparison {
+    /// `=`
     Eq,
+    /// `!=`
     Ne,
+    /// `<`
     Lt,
+    /// `<=`
     Le,
+    /// `>`
     Gt,
+    /// `>=`
     Ge,
 }
 
@@ -71,29 +83,47 @@ impl Comparison {
 
 /// Operator on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arithmetic {
+pub enum Arithmetic {
+    /// `+`
     Add,
+    /// `-`
     Subtract,
+    /// `*`
     Multiply,
+    /// `div`
     Divide,
+    /// `mod`
     Modulo,
 }
 
 /// The thirteen axes (XPath 1.0, 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Axis {
+pub enum Axis {
+    /// `ancestor`
     Ancestor,
+    /// `ancestor-or-self`
     AncestorOrSelf,
+    /// `attribute`
     Attribute,
+    /// `child`
     Child,
+    /// `descendant`
     Descendant,
+    /// `descendant-or-self`
     DescendantOrSelf,
+    /// `following`
     Following,
+    /// `following-sibling`
     FollowingSibling,
+    /// `namespace`
     Namespace,
+    /// `parent`
     Parent,
+    /// `preceding`
     Preceding,
+    /// `preceding-sibling`
     PrecedingSibling,
+    /// `self`
     Itself,
 }
 
@@ -126,15 +156,28 @@ impl Axis {
 
 /// What a node must be (XPath 1.0, 2.3). The principal node type depends on the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NodeTest {
+pub enum NodeTest {
     /// `*`: any node of the principal type.
     Any,
-    /// `name`, `Q{uri}name`; `hash` is the [`crate::names::hash_name`] of it.
-    Name { uri: TextRange, local: TextRange, hash: u64 },
+    /// `name`, `Q{uri}name`.
+    Name {
+        /// Namespace URI; empty for none.
+        uri: TextRange,
+        /// Local name.
+        local: TextRange,
+        /// The [`crate::names::hash_name`] of both.
+        hash: u64,
+    },
     /// `Q{uri}*`
-    AnyIn { uri: TextRange },
+    AnyIn {
+        /// Namespace URI.
+        uri: TextRange,
+    },
     /// `*:name`
-    AnyNamespace { local: TextRange },
+    AnyNamespace {
+        /// Local name.
+        local: TextRange,
+    },
     /// `node()`
     Node,
     /// The document node or an element: what `node()` comes to where only nodes with children or
@@ -142,6 +185,10 @@ pub(super) enum NodeTest {
     Container,
     /// `text()`
     Text,
+    /// `element()` of XQuery: an element, whatever the axis leads to.
+    Element,
+    /// `attribute()` of XQuery.
+    Attribute,
     /// `comment()`
     Comment,
     /// `processing-instruction()`, `processing-instruction('target')`
@@ -157,11 +204,14 @@ impl NodeTest {
 
 /// A location step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub struct Step {
+    /// Axis.
     pub axis: Axis,
+    /// Node test.
     pub test: NodeTest,
     /// Number of the test among those of the expression: its place in the table of known names.
     pub test_number: u32,
+    /// Predicates, by number of sub-expression.
     pub predicates: List,
     /// Some predicate asks for position or size, which count per context node.
     pub is_positional: bool,
@@ -171,7 +221,7 @@ pub(super) struct Step {
 
 /// Where a path begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Start {
+pub(crate) enum Start {
     Context,
     Root,
     /// `(expression)[predicates]`; positions count in document order.
@@ -183,7 +233,7 @@ pub(super) enum Start {
 
 /// A sub-expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Expr {
+pub(crate) enum Expr {
     Number(f64),
     Literal(TextRange),
     Or(List),
@@ -202,7 +252,7 @@ pub(super) enum Expr {
 
 /// Type of a sub-expression; known before evaluation, as there are no variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Boolean,
     Number,
     String,
@@ -210,7 +260,7 @@ pub(super) enum Kind {
 }
 
 /// Which parts of the context a sub-expression depends on.
-pub(super) mod depends {
+pub(crate) mod depends {
     pub const NODE: u8 = 1;
     pub const POSITION: u8 = 2;
     pub const SIZE: u8 = 4;
@@ -219,7 +269,7 @@ pub(super) mod depends {
 
 /// Whether the value of a sub-expression is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Memo {
+pub(crate) enum Memo {
     /// It is evaluated at most once for any context, or as cheaply as it is looked up.
     No,
     /// It does not depend on the context: kept once, in this slot.
@@ -230,7 +280,7 @@ pub(super) enum Memo {
 
 /// What is known about a sub-expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     pub kind: Kind,
     pub depends: u8,
     pub memo: Memo,
@@ -238,7 +288,7 @@ pub(super) struct Facts {
 
 /// One expression.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arena {
+pub(crate) struct Arena {
     pub exprs: Vec<Expr>,
     /// One entry per entry of `exprs`.
     pub facts: Vec<Facts>,

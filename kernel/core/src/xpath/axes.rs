@@ -7,7 +7,7 @@ use super::node_test::{Range, Test};
 
 /// An axis from one context node: the nodes still to be visited, in axis order.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     /// The context node itself, on axes that begin with it.
     first: Option<Node>,
     rest: Rest,
@@ -261,7 +261,7 @@ fn take_one(at: &mut u32, end: u32) -> Option<u32> {
 }
 
 /// First position that the following axis of a node has.
-pub(super) fn after(document: &Document<'_>, node: Node) -> u32 {
+pub(crate) fn after(document: &Document<'_>, node: Node) -> u32 {
     // What is inside an element comes after its attributes, and is inside none of them.
     if node.is_main() { document.end(node.position()) } else { node.position() + 1 }
 }

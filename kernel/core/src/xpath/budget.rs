@@ -18,14 +18,14 @@ impl fmt::Display for OverBudget {
 impl std::error::Error for OverBudget {}
 
 /// Result of a part of an evaluation.
-pub(super) type Within<T> = Result<T, OverBudget>;
+pub(crate) type Within<T> = Result<T, OverBudget>;
 
 /// Bytes of text that cost one step.
 const BYTES_PER_STEP: usize = 64;
 
 /// Steps given and taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     steps_max: u64,
     left: u64,
 }

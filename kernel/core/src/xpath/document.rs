@@ -13,7 +13,7 @@ use std::collections::HashSet;
 /// A node: position, then number among the namespace and attribute nodes of the element (0: the
 /// node at the position itself). Ordered as the document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Node(u64);
+pub(crate) struct Node(u64);
 
 /// Second half of an attribute: this and its number in the message.
 const ATTRIBUTE: u32 = 1 << 31;
@@ -53,7 +53,7 @@ impl Node {
 
 /// What is at a position; elements, texts and markup by their number in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Main {
+pub(crate) enum Main {
     Document,
     Element(u32),
     Text(u32),
@@ -62,7 +62,7 @@ pub(super) enum Main {
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(crate) enum Sort {
     Main(Main),
     Attribute(u32),
     /// A namespace node and the declaration it comes from.
@@ -72,7 +72,7 @@ pub(super) enum Sort {
 
 /// Positions of one message; keeps its memory.
 #[derive(Debug, Default)]
-pub(super) struct Positions {
+pub(crate) struct Positions {
     /// What is at each position: kind in the upper two bits, number in the others.
     entries: Vec<u32>,
     elements: Vec<u32>,
@@ -185,7 +185,7 @@ impl Positions {
 
 /// A message with its positions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Document<'a> {
+pub(crate) struct Document<'a> {
     pub message: Message<'a>,
     pub tree: &'a MessageTree,
     pub names: &'a NameTable,
@@ -405,4 +405,4 @@ impl<'a> Document<'a> {
 }
 
 /// Namespace of the prefix `xml`.
-pub(super) const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+pub(crate) const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";

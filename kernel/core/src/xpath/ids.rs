@@ -6,7 +6,7 @@ use crate::tree::Span;
 
 /// Ids in the order of their bytes; keeps its memory.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     is_known: bool,
     entries: Vec<(Span, u32)>,
 }

@@ -30,31 +30,32 @@
 #![forbid(unsafe_code)]
 
 mod analyse;
-mod ast;
-mod axes;
-mod budget;
+pub(crate) mod ast;
+pub(crate) mod axes;
+pub(crate) mod budget;
 mod call;
 mod compare;
-mod document;
+pub(crate) mod document;
 mod evaluate;
 mod functions;
-mod ids;
+pub(crate) mod ids;
 mod memo;
-mod node_test;
-mod number_text;
+pub(crate) mod node_test;
+pub(crate) mod number_text;
 mod parse;
 mod paths;
-mod set_walk;
-mod simplify;
-mod strings;
+pub(crate) mod set_walk;
+pub(crate) mod simplify;
+pub(crate) mod strings;
 mod tokens;
 
+pub use ast::{Axis, Comparison, ExprId, List, NodeTest, Step, TextRange};
 pub use budget::OverBudget;
 pub use tokens::ParseError;
 
 use crate::names::NameTable;
 use crate::tree::{MarkupKind, Message};
-use ast::{Arena, ExprId, Kind, NodeTest};
+use ast::{Arena, Kind};
 use budget::{Budget, Within};
 use document::{Document, Main, Node, Positions, Sort};
 use evaluate::{Context, Evaluator, State};

@@ -1,6 +1,6 @@
 //! Node tests against the names of a message (XPath 1.0, 2.3).
 
-use super::ast::{Arena, Axis, NodeTest, Step};
+use super::ast::{Axis, NodeTest, Step, TextRange};
 use super::document::{Document, Main, Node, Sort};
 use crate::names::NameId;
 use crate::tree::MarkupKind;
@@ -27,13 +27,15 @@ enum Wanted<'a> {
     Node,
     Container,
     Text,
+    Element,
+    Attribute,
     Comment,
     Instruction(Option<&'a str>),
 }
 
 /// The test of one step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Test<'a> {
+pub(crate) struct Test<'a> {
     principal: Principal,
     wanted: Wanted<'a>,
     /// Comments and instructions are visited. Where they cannot pass they are not even stepped over:
@@ -43,7 +45,7 @@ pub(super) struct Test<'a> {
 
 /// Nodes that can pass, where that allows a shorter way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Range {
+pub(crate) enum Range {
     Elements,
     Texts,
     All,
@@ -51,7 +53,10 @@ pub(super) enum Range {
 
 impl<'a> Test<'a> {
     /// The test of a step, given the number of its name in the message's table.
-    pub fn new(arena: &'a Arena, step: &Step, known: Option<NameId>) -> Self {
+    ///
+    /// `texts` is what the ranges of the test point into.
+    pub fn new(texts: &'a str, step: &Step, known: Option<NameId>) -> Self {
+        let text = |range: TextRange| &texts[range.start as usize..range.end as usize];
         let principal = match step.axis {
             Axis::Attribute => Principal::Attribute,
             Axis::Namespace => Principal::Namespace,
@@ -61,18 +66,18 @@ impl<'a> Test<'a> {
             NodeTest::Any => Wanted::Any,
             NodeTest::Name { uri, local, .. } if principal == Principal::Namespace => {
                 let is_possible = uri.start == uri.end;
-                if is_possible { Wanted::Prefix(arena.text(local)) } else { Wanted::Nothing }
+                if is_possible { Wanted::Prefix(text(local)) } else { Wanted::Nothing }
             }
             NodeTest::Name { .. } => Wanted::Name(known),
-            NodeTest::AnyIn { uri } => Wanted::AnyIn(arena.text(uri)),
-            NodeTest::AnyNamespace { local } => Wanted::AnyNamespace(arena.text(local)),
+            NodeTest::AnyIn { uri } => Wanted::AnyIn(text(uri)),
+            NodeTest::AnyNamespace { local } => Wanted::AnyNamespace(text(local)),
             NodeTest::Node => Wanted::Node,
             NodeTest::Container => Wanted::Container,
             NodeTest::Text => Wanted::Text,
+            NodeTest::Element => Wanted::Element,
+            NodeTest::Attribute => Wanted::Attribute,
             NodeTest::Comment => Wanted::Comment,
-            NodeTest::Instruction(target) => {
-                Wanted::Instruction(target.map(|target| arena.text(target)))
-            }
+            NodeTest::Instruction(target) => Wanted::Instruction(target.map(text)),
         };
         Test { principal, wanted, sees_markup: step.test.sees_markup() }
     }
@@ -84,6 +89,7 @@ impl<'a> Test<'a> {
             | Wanted::Name(_)
             | Wanted::AnyIn(_)
             | Wanted::AnyNamespace(_)
+            | Wanted::Element
             | Wanted::Container => Range::Elements,
             Wanted::Text => Range::Texts,
             _ => Range::All,
@@ -96,7 +102,7 @@ impl<'a> Test<'a> {
         match self.wanted {
             Wanted::Name(known) => Some(document.tree.name[element as usize]) == known,
             Wanted::Any => self.principal == Principal::Element,
-            Wanted::Node | Wanted::Container => true,
+            Wanted::Node | Wanted::Container | Wanted::Element => true,
             _ => self.takes_name(document, document.tree.name[element as usize]),
         }
     }
@@ -106,7 +112,7 @@ impl<'a> Test<'a> {
     pub fn takes_attribute(&self, document: &Document<'_>, attribute: u32) -> bool {
         match self.wanted {
             Wanted::Name(known) => Some(document.tree.attribute_name[attribute as usize]) == known,
-            Wanted::Any | Wanted::Node => true,
+            Wanted::Any | Wanted::Node | Wanted::Attribute => true,
             _ => self.takes_name(document, document.tree.attribute_name[attribute as usize]),
         }
     }
@@ -131,6 +137,7 @@ impl<'a> Test<'a> {
             (Sort::Main(Main::Document), _) => self.wanted == Wanted::Container,
             (Sort::Main(Main::Text(_)), _) => self.wanted == Wanted::Text,
             (Sort::Main(Main::Markup(markup)), _) => self.takes_markup(document, markup),
+            (Sort::Attribute(_), _) if self.wanted == Wanted::Attribute => true,
             (Sort::Attribute(attribute), Principal::Attribute) => {
                 self.takes_attribute(document, attribute)
             }

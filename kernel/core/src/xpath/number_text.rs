@@ -1,7 +1,7 @@
 //! Numbers as strings, and rounding (XPath 1.0, 4.2 and 4.4).
 
 /// `string(number)`: the shortest decimal that reads back as the number, never with an exponent.
-pub(super) fn number_text(value: f64) -> String {
+pub(crate) fn number_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
@@ -13,7 +13,7 @@ pub(super) fn number_text(value: f64) -> String {
 }
 
 /// `round()`: the nearest whole number, of two the greater; zero keeps the sign of the argument.
-pub(super) fn round(value: f64) -> f64 {
+pub(crate) fn round(value: f64) -> f64 {
     let below = value.floor();
     // Where the difference is rounded itself, the number is too close to a whole one to matter.
     let rounded = if value - below >= 0.5 { below + 1.0 } else { below };

@@ -93,7 +93,7 @@ impl<'a> Evaluator<'a> {
 
     fn test(&self, step: &Step) -> Test<'a> {
         let known = self.state.known.get(step.test_number as usize).copied().flatten();
-        Test::new(self.arena, step, known)
+        Test::new(&self.arena.text, step, known)
     }
 
     /// One step from all nodes of a set.

@@ -11,7 +11,7 @@ const IDLE_MAX: usize = 1 << 13;
 
 /// Which positions have been visited; keeps its memory.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     marks: Vec<u32>,
     round: u32,
 }
@@ -41,7 +41,7 @@ impl Marks {
 
 /// An axis from a set: every node once, in no particular order.
 #[derive(Debug)]
-pub(super) struct SetWalk<'s> {
+pub(crate) struct SetWalk<'s> {
     contexts: std::slice::Iter<'s, Node>,
     axis: Axis,
     walk: Walk,

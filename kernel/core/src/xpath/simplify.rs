@@ -6,7 +6,7 @@
 use super::ast::{Axis, NodeTest, Start, Step};
 
 /// Rewrites the steps of a path.
-pub(super) fn simplify_steps(steps: &mut Vec<Step>, start: Start) {
+pub(crate) fn simplify_steps(steps: &mut Vec<Step>, start: Start) {
     drop_self_steps(steps, start);
     join_descendant_steps(steps);
     pass_over_leaves(steps);

@@ -6,7 +6,7 @@ use memchr::memmem;
 use std::borrow::Cow;
 
 /// Number of characters. The text is valid UTF-8.
-pub(super) fn char_count(text: &[u8]) -> usize {
+pub(crate) fn char_count(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| is_first(byte)).count()
 }
 
@@ -28,7 +28,7 @@ fn part(text: Text<'_>, start: usize, end: usize) -> Text<'_> {
 }
 
 /// `substring-before()`.
-pub(super) fn before<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
+pub(crate) fn before<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
     match memmem::find(&text, mark) {
         Some(at) => part(text, 0, at),
         None => Cow::Borrowed(b""),
@@ -36,7 +36,7 @@ pub(super) fn before<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
 }
 
 /// `substring-after()`.
-pub(super) fn after<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
+pub(crate) fn after<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
     match memmem::find(&text, mark) {
         Some(at) => {
             let end = text.len();
@@ -48,7 +48,7 @@ pub(super) fn after<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
 
 /// `substring()`: the characters whose position p, from 1, is `p >= round(start)` and
 /// `p < round(start) + round(length)`. Comparisons with NaN are false.
-pub(super) fn substring<'a>(text: Text<'a>, start: f64, length: Option<f64>) -> Text<'a> {
+pub(crate) fn substring<'a>(text: Text<'a>, start: f64, length: Option<f64>) -> Text<'a> {
     let first = round(start);
     let end = length.map_or(f64::INFINITY, |length| first + round(length));
     let takes = |position: usize| position as f64 >= first && (position as f64) < end;
@@ -76,7 +76,7 @@ pub(super) fn substring<'a>(text: Text<'a>, start: f64, length: Option<f64>) -> 
 }
 
 /// `normalize-space()`.
-pub(super) fn normalized(text: Text<'_>) -> Text<'_> {
+pub(crate) fn normalized(text: Text<'_>) -> Text<'_> {
     if is_normal(&text) {
         return text;
     }
@@ -98,12 +98,12 @@ fn is_normal(text: &[u8]) -> bool {
 }
 
 /// XML white space.
-pub(super) fn is_blank(byte: u8) -> bool {
+pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// `translate()`. Cost: the text, and once the other two; characters beyond ASCII are looked up.
-pub(super) fn translated(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+pub(crate) fn translated(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let table = Table::new(from, to);
     let mut out = Vec::with_capacity(text.len());
     for character in characters(text) {

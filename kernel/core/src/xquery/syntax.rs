@@ -1,0 +1,361 @@
+//! The syntax tree of a program: what the parser builds, the evaluator walks and the shared plans
+//! are recognised in.
+//!
+//! As that of [`crate::xpath`] it is an arena: every expression has a number, lists are ranges of
+//! vectors. Names are resolved to (namespace URI, local name), variables to slots, abbreviations to
+//! steps. It says nothing about values; those are in `value`.
+
+use super::functions::Function;
+use crate::xpath::{List, Step, TextRange};
+
+pub use crate::xpath::{Axis, Comparison as Operator, ExprId, NodeTest};
+
+/// A program: the body of a subscription, ready to be run.
+///
+/// ```
+/// use pathcast_core::xquery::{Expr, Program};
+///
+/// let text = "<r>{for $b in //book where $b/price < 10 return $b/title}</r>";
+/// let program = Program::parse(text, &[])?;
+/// assert!(matches!(program.expr(program.body()), Expr::Element(_)));
+/// # Ok::<(), pathcast_core::xquery::Declined>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub(super) exprs: Vec<Expr>,
+    pub(super) lists: Vec<ExprId>,
+    pub(super) steps: Vec<Step>,
+    pub(super) clauses: Vec<Clause>,
+    pub(super) keys: Vec<OrderKey>,
+    pub(super) elements: Vec<Element>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) declarations: Vec<Declaration>,
+    pub(super) parts: Vec<Part>,
+    /// Names, literals and text of constructors.
+    pub(super) text: String,
+    pub(super) body: ExprId,
+    /// Number of variables.
+    pub(super) slots: u32,
+    /// Number of node tests.
+    pub(super) tests: u32,
+    pub(super) needs_full_tree: bool,
+}
+
+/// An expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expr {
+    /// `e, e`; empty for `()`.
+    Sequence(List),
+    /// `for ... where ... order by ... return`
+    Flwor {
+        /// Run of [`Program::clauses`].
+        clauses: List,
+        /// `where`
+        condition: Option<ExprId>,
+        /// Run of [`Program::keys`].
+        order: List,
+        /// `return`
+        body: ExprId,
+    },
+    /// `some`, `every`
+    Quantified {
+        /// `every`
+        is_every: bool,
+        /// Run of [`Program::clauses`], all of them `For`.
+        bindings: List,
+        /// `satisfies`
+        condition: ExprId,
+    },
+    /// `if (condition) then ... else ...`
+    If {
+        /// Condition.
+        condition: ExprId,
+        /// `then`
+        then: ExprId,
+        /// `else`
+        otherwise: ExprId,
+    },
+    /// `or`; at least two operands, none of them `or` itself.
+    Or(List),
+    /// `and`; at least two operands, none of them `and` itself.
+    And(List),
+    /// `=`, `eq`, ...
+    Comparison {
+        /// Operator.
+        operator: Operator,
+        /// `eq` and not `=`.
+        is_value: bool,
+        /// Left operand.
+        left: ExprId,
+        /// Right operand.
+        right: ExprId,
+    },
+    /// `+`, `div`, ...
+    Arithmetic {
+        /// Operator.
+        operator: Arithmetic,
+        /// Left operand.
+        left: ExprId,
+        /// Right operand.
+        right: ExprId,
+    },
+    /// `-e`
+    Negation(ExprId),
+    /// `e | e`
+    Union(List),
+    /// A location path; the message itself is the path from the root without steps.
+    Path {
+        /// Where it begins.
+        start: Start,
+        /// Run of [`Program::steps`].
+        steps: List,
+    },
+    /// `(e)[predicate]`
+    Filter {
+        /// What is filtered.
+        primary: ExprId,
+        /// Predicates.
+        predicates: List,
+        /// Some predicate may ask for position or size, or be a number.
+        is_positional: bool,
+    },
+    /// `$v`, by slot.
+    Variable(u32),
+    /// A literal string.
+    String(TextRange),
+    /// A literal number.
+    Number(Number),
+    /// A function call.
+    Call(Function, List),
+    /// `.`
+    ContextItem,
+    /// A direct element constructor, by number.
+    Element(u32),
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The document node.
+    Root,
+    /// The context item.
+    Context,
+    /// The nodes of an expression.
+    Expr(ExprId),
+}
+
+/// Operator on two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `div`
+    Divide,
+    /// `idiv`
+    DivideWhole,
+    /// `mod`
+    Modulo,
+}
+
+/// A number with its kind. All have the precision of a double.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    /// Kind: how it is printed and what it turns others into.
+    pub kind: NumberKind,
+    /// Value.
+    pub value: f64,
+}
+
+/// Kind of a number; of two, the greater is that of their sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NumberKind {
+    /// `xs:integer`
+    Integer,
+    /// `xs:decimal`
+    Decimal,
+    /// `xs:double`
+    Double,
+}
+
+/// A clause that binds a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// `for $variable at $position in source`
+    For {
+        /// Slot of the variable.
+        variable: u32,
+        /// Slot of the position.
+        position: Option<u32>,
+        /// What is gone through.
+        source: ExprId,
+    },
+    /// `let $variable := value`
+    Let {
+        /// Slot of the variable.
+        variable: u32,
+        /// Its value.
+        value: ExprId,
+    },
+}
+
+/// A key of `order by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderKey {
+    /// The key.
+    pub key: ExprId,
+    /// `descending`
+    is_descending: bool,
+    /// `empty least`
+    is_empty_least: bool,
+}
+
+impl OrderKey {
+    pub(super) fn new(key: ExprId, is_descending: bool, is_empty_least: bool) -> Self {
+        OrderKey { key, is_descending, is_empty_least }
+    }
+
+    /// `descending`
+    pub fn is_descending(&self) -> bool {
+        self.is_descending
+    }
+
+    /// Whether the empty sequence and NaN come before everything else, and not after: what `empty
+    /// least` says, and what holds if nothing is said.
+    pub fn is_empty_least(&self) -> bool {
+        self.is_empty_least
+    }
+}
+
+/// A name as written and resolved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// Prefix; empty if it has none.
+    pub prefix: TextRange,
+    /// Namespace URI; empty for none.
+    pub uri: TextRange,
+    /// Local name.
+    pub local: TextRange,
+}
+
+/// A direct element constructor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Element {
+    /// Name.
+    pub name: Name,
+    /// Run of [`Program::attributes`].
+    pub attributes: List,
+    /// Its own namespace declarations, a run of [`Program::declarations`].
+    pub namespaces: List,
+    /// Run of [`Program::parts`]. Boundary space is gone, neighbouring texts are one.
+    pub content: List,
+}
+
+/// A namespace declaration attribute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Declaration {
+    /// Prefix; empty for the default namespace.
+    pub prefix: TextRange,
+    /// Namespace URI; empty for `xmlns=""`.
+    pub uri: TextRange,
+}
+
+/// An attribute of a constructor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attribute {
+    /// Name.
+    pub name: Name,
+    /// Value: run of [`Program::parts`], texts and enclosed expressions.
+    pub parts: List,
+}
+
+/// Part of a constructor's content or of an attribute's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Text, references expanded.
+    Text(TextRange),
+    /// A nested constructor, by number.
+    Element(u32),
+    /// `{e}`
+    Enclosed(ExprId),
+}
+
+impl Program {
+    /// The body.
+    pub fn body(&self) -> ExprId {
+        self.body
+    }
+
+    /// An expression.
+    pub fn expr(&self, id: ExprId) -> Expr {
+        self.exprs[id as usize]
+    }
+
+    /// A list of expressions.
+    pub fn list(&self, list: List) -> &[ExprId] {
+        &self.lists[run(list)]
+    }
+
+    /// The steps of a path.
+    pub fn steps(&self, list: List) -> &[Step] {
+        &self.steps[run(list)]
+    }
+
+    /// The clauses of a FLWOR or quantified expression.
+    pub fn clauses(&self, list: List) -> &[Clause] {
+        &self.clauses[run(list)]
+    }
+
+    /// The keys of `order by`.
+    pub fn keys(&self, list: List) -> &[OrderKey] {
+        &self.keys[run(list)]
+    }
+
+    /// A constructor.
+    pub fn element(&self, number: u32) -> &Element {
+        &self.elements[number as usize]
+    }
+
+    /// The attributes of a constructor.
+    pub fn attributes(&self, list: List) -> &[Attribute] {
+        &self.attributes[run(list)]
+    }
+
+    /// The namespace declarations of a constructor.
+    pub fn declarations(&self, list: List) -> &[Declaration] {
+        &self.declarations[run(list)]
+    }
+
+    /// The content of a constructor or the value of an attribute.
+    pub fn parts(&self, list: List) -> &[Part] {
+        &self.parts[run(list)]
+    }
+
+    /// A name, literal or text.
+    pub fn text(&self, range: TextRange) -> &str {
+        &self.text[range.start as usize..range.end as usize]
+    }
+
+    /// Number of variables; slots are below it.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Number of node tests; [`Step::test_number`] is below it.
+    pub fn tests(&self) -> u32 {
+        self.tests
+    }
+
+    /// Whether the message must have been parsed with [`crate::door::Door::keep_full_tree`]. A
+    /// message that has `xmlns` or a document type declaration needs it whatever the program.
+    pub fn needs_full_tree(&self) -> bool {
+        self.needs_full_tree
+    }
+}
+
+fn run(list: List) -> std::ops::Range<usize> {
+    list.start as usize..list.end as usize
+}
