@@ -75,17 +75,17 @@ class DocumentParameters:
     root: str | None = None
 
     def __post_init__(self) -> None:
-        _check_whole(self, "count", 0, 100_000_000)
-        _check_whole(self, "seed", None, None)
-        _check_whole(self, "depth_max", 1, 64)
-        _check_whole(self, "repeats_max", 1, 100)
-        _check_whole(self, "values_max", 1, 1_000_000)
-        _check_whole(self, "elements_max", 1, 1_000_000)
+        check_whole(self, "count", 0, 100_000_000)
+        check_whole(self, "seed", None, None)
+        check_whole(self, "depth_max", 1, 64)
+        check_whole(self, "repeats_max", 1, 100)
+        check_whole(self, "values_max", 1, 1_000_000)
+        check_whole(self, "elements_max", 1, 1_000_000)
         for name in ("optional_odds", "fixed_odds", "text_odds", "broken_ratio"):
-            _check_share(self, name)
+            check_share(self, name)
         for name in ("implied_odds", "default_odds"):
             if getattr(self, name) is not None:
-                _check_share(self, name)
+                check_share(self, name)
         _check_values(self.values)
         if self.broken_ratio and not self.faults:
             raise ConfigError(
@@ -172,19 +172,19 @@ class QueryParameters:
     root: str | None = None
 
     def __post_init__(self) -> None:
-        _check_whole(self, "count", 0, 100_000_000)
-        _check_whole(self, "seed", None, None)
-        _check_whole(self, "depth_max", 1, 64)
+        check_whole(self, "count", 0, 100_000_000)
+        check_whole(self, "seed", None, None)
+        check_whole(self, "depth_max", 1, 64)
         if self.levels_max is not None:
-            _check_whole(self, "levels_max", 1, 128)
-        _check_whole(self, "predicates", 0, 100)
-        _check_whole(self, "nested_paths", 0, 20)
-        _check_whole(self, "values_max", 1, 1_000_000)
-        _check_whole(self, "repeats_max", 1, 100)
+            check_whole(self, "levels_max", 1, 128)
+        check_whole(self, "predicates", 0, 100)
+        check_whole(self, "nested_paths", 0, 20)
+        check_whole(self, "values_max", 1, 1_000_000)
+        check_whole(self, "repeats_max", 1, 100)
         if self.statistics_seed is not None:
-            _check_whole(self, "statistics_seed", None, None)
+            check_whole(self, "statistics_seed", None, None)
         for name in ("wildcard", "descendant", "stop_odds", "skip_odds"):
-            _check_share(self, name)
+            check_share(self, name)
         if not _is_number(self.name_skew) or not 0 <= self.name_skew <= 10:
             raise ConfigError(
                 "config.invalid",
@@ -198,7 +198,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _check_whole(parameters: object, name: str, low: int | None, high: int | None) -> None:
+def check_whole(parameters: object, name: str, low: int | None, high: int | None) -> None:
+    """Refuses a parameter that is no whole number within bounds, where there are some.
+
+    Raises:
+        ConfigError: It is something else.
+    """
     value = getattr(parameters, name)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if low is None or high is None:
@@ -212,7 +217,12 @@ def _check_whole(parameters: object, name: str, low: int | None, high: int | Non
         )
 
 
-def _check_share(parameters: object, name: str) -> None:
+def check_share(parameters: object, name: str) -> None:
+    """Refuses a parameter that is no number from 0 to 1.
+
+    Raises:
+        ConfigError: It is something else.
+    """
     value = getattr(parameters, name)
     if not _is_number(value) or not 0 <= value <= 1:
         raise ConfigError(
