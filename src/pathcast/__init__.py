@@ -13,6 +13,13 @@ Without `engine=` the native kernel answers, or the engine that `PATHCAST_ENGINE
 
 from __future__ import annotations
 
+from pathcast.customize import (
+    Broker,
+    Deliveries,
+    DeliveryBatch,
+    SubscriptionPlan,
+    SubscriptionSnapshot,
+)
 from pathcast.engine import (
     ArrowBatch,
     BatchResult,
@@ -24,15 +31,19 @@ from pathcast.engine import (
 )
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import BatchStats, EngineName, Query, RegisterReport
+from pathcast.model import BatchStats, Delivery, EngineName, Query, RegisterReport, Subscription
 from pathcast.query import CompiledQuery, CostClass
 
 __all__ = [
     "ArrowBatch",
     "BatchResult",
     "BatchStats",
+    "Broker",
     "CompiledQuery",
     "CostClass",
+    "Deliveries",
+    "Delivery",
+    "DeliveryBatch",
     "EngineName",
     "Explanation",
     "Limits",
@@ -43,4 +54,7 @@ __all__ = [
     "QueryIndex",
     "RegisterReport",
     "Snapshot",
+    "Subscription",
+    "SubscriptionPlan",
+    "SubscriptionSnapshot",
 ]

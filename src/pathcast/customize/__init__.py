@@ -1,11 +1,47 @@
 """Customised delivery: subscriptions in, messages as their subscribers asked for them out.
 
-What answers behind it is a dissemination engine (`pathcast.customize.backend`): the native kernel
-or the reference.
+Read in this order: `broker` (the face), `deliveries` (what comes out), `identity` (which delivery
+is which), `snapshot` and `snapshot_file` (subscriptions that do not change), `plan` (why).
+
+What answers behind it is a dissemination engine (`backend`, `engines`): the native kernel or the
+reference.
+
+Example:
+    >>> from pathcast import Broker, Subscription
+    >>> broker = Broker(engine="reference")
+    >>> report = broker.subscribe(Subscription("s1", "ann", "//b/@c", deliver="ids"))
+    >>> [delivery.subscriber for delivery in broker.publish(b"<a><b c='1'/></a>")]
+    ['ann']
 """
 
 from __future__ import annotations
 
 from pathcast.customize.backend import DisseminationBackend, DisseminationFactory
+from pathcast.customize.broker import Broker, DeliveryMatcher
+from pathcast.customize.deliveries import (
+    DELIVERIES_SCHEMA,
+    ERRORS_SCHEMA,
+    VERDICTS_SCHEMA,
+    Deliveries,
+    DeliveryBatch,
+)
+from pathcast.customize.identity import delivery_id, delivery_ids, message_id
+from pathcast.customize.plan import SubscriptionPlan
+from pathcast.customize.snapshot import SubscriptionSnapshot
 
-__all__ = ["DisseminationBackend", "DisseminationFactory"]
+__all__ = [
+    "DELIVERIES_SCHEMA",
+    "ERRORS_SCHEMA",
+    "VERDICTS_SCHEMA",
+    "Broker",
+    "Deliveries",
+    "DeliveryBatch",
+    "DeliveryMatcher",
+    "DisseminationBackend",
+    "DisseminationFactory",
+    "SubscriptionPlan",
+    "SubscriptionSnapshot",
+    "delivery_id",
+    "delivery_ids",
+    "message_id",
+]

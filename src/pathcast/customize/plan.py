@@ -1,0 +1,106 @@
+"""What became of a subscription: its plan, and what of it is shared with others.
+
+Example:
+    >>> from pathcast import Broker, Subscription
+    >>> broker = Broker(engine="reference")
+    >>> report = broker.subscribe(Subscription("s1", "ann", "//book[price < 30]"))
+    >>> broker.explain("s1").gate
+    ('//book/price[.<30]',)
+
+An engine says it; this module gives it its shape.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pathcast.model import Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionPlan:
+    """How a subscription is answered.
+
+    Attributes:
+        subscription: The subscription, with all namespaces it may use.
+        kind: Language that its text was read as, "xpath" or "xquery".
+        plan: The operators, from the leaves up, a line each.
+        gate: Paths of which one has to hold for anything to be delivered.
+        expression: What has to be true besides; None where the paths say all of it.
+        shared: Operator or path -> number of the other subscriptions that share it.
+    """
+
+    subscription: Subscription
+    kind: str
+    plan: tuple[str, ...]
+    gate: tuple[str, ...]
+    expression: str | None
+    shared: Mapping[str, int]
+
+    @classmethod
+    def of(cls, subscription: Subscription, told: Mapping[str, object]) -> SubscriptionPlan:
+        """What an engine has told, in this shape."""
+        return cls(
+            subscription,
+            str(told["kind"]),
+            tuple(cast(Sequence[str], told["plan"])),
+            tuple(cast(Sequence[str], told["gate"])),
+            cast("str | None", told["expression"]),
+            dict(cast(Mapping[str, int], told["shared"])),
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        asked = self.subscription._asdict()
+        asked["namespaces"] = dict(asked["namespaces"] or {})
+        return {
+            **asked,
+            "kind": self.kind,
+            "plan": list(self.plan),
+            "gate": list(self.gate),
+            "expression": self.expression,
+            "shared": dict(self.shared),
+        }
+
+    def to_json(self) -> str:
+        """All of it on one line."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """All of it for people.
+
+        Example:
+            >>> asked = Subscription("s1", "ann", "//a")
+            >>> plan = SubscriptionPlan(asked, "xpath", ("select //a",), ("//a",), None, {})
+            >>> print(plan.to_text())
+            s1 for ann: XPath, delivers fragments
+              //a
+            plan
+              select //a
+            gate: a message without any of these is passed by
+              //a
+            shared: nothing
+        """
+        language = "XQuery" if self.kind == "xquery" else "XPath"
+        payload = {"fragment": "fragments", "message": "the message", "ids": "a bare notice"}
+        asked = self.subscription
+        lines = [
+            f"{asked.id} for {asked.subscriber}: {language}, delivers {payload[asked.deliver]}",
+            textwrap.indent(textwrap.dedent(asked.query).strip(), "  "),
+        ]
+        if self.plan:
+            lines += ["plan", *(f"  {line}" for line in self.plan)]
+        lines += ["gate: a message without any of these is passed by"]
+        lines += [f"  {path}" for path in self.gate]
+        if self.expression is not None:
+            lines += ["expression: evaluated where one is found", f"  {self.expression}"]
+        if not any(self.shared.values()):
+            return "\n".join([*lines, "shared: nothing"])
+        lines += ["shared: with how many others"]
+        width = max(len(f"{count:,}") for count in self.shared.values())
+        lines += [f"  {count:>{width},}  {what}" for what, count in self.shared.items()]
+        return "\n".join(lines)

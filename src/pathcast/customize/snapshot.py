@@ -1,0 +1,174 @@
+"""The snapshot of a broker: subscriptions that do not change, with a version, as a file.
+
+Example:
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pathcast import Broker, Subscription
+    >>> broker = Broker(engine="reference")
+    >>> report = broker.subscribe(Subscription("s1", "ann", "for $b in //b return <c>{$b/@d}</c>"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "subscriptions.snapshot"
+    ...     broker.freeze().save(path)
+    ...     opened = SubscriptionSnapshot.open(path, engine="reference")
+    >>> opened.version == broker.version, len(opened)
+    (True, 1)
+    >>> batch = opened.matcher().process_batch([b"<a><b d='1'/></a>"])
+    >>> batch.deliveries(0)[0].fragment
+    b'<c d="1"/>'
+
+It is safe to use from many threads and, once saved, from many processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pathcast.customize.snapshot_file import (
+    SnapshotContent,
+    read_snapshot,
+    subscriptions_of,
+    table_of,
+    write_snapshot,
+)
+from pathcast.engine.selection import engine_name
+from pathcast.errors import PathcastError, SnapshotFormatError
+from pathcast.limits import Limits
+from pathcast.model import CACHE_BYTES_MAX, EngineName, Gate, Subscription
+
+if TYPE_CHECKING:
+    from pathcast.customize.broker import DeliveryMatcher
+
+
+class SubscriptionSnapshot:
+    """Subscriptions that do not change. Made by `Broker.freeze` or `SubscriptionSnapshot.open`.
+
+    Attributes:
+        engine: The engine that answers unless another one is asked for.
+        limits: What one message may cost unless told otherwise.
+    """
+
+    def __init__(
+        self,
+        content: SnapshotContent,
+        engine: EngineName,
+        limits: Limits,
+        path: Path | None = None,
+    ) -> None:
+        self._content = content
+        self._path = path
+        self.engine = engine
+        self.limits = limits
+
+    @classmethod
+    def of(
+        cls,
+        subscriptions: Sequence[Subscription],
+        gates: Sequence[Gate | None],
+        version: str,
+        engine: EngineName,
+        limits: Limits,
+    ) -> SubscriptionSnapshot:
+        """A snapshot of subscriptions in the order of their ids.
+
+        Args:
+            subscriptions: Each with all namespaces it may use.
+            gates: What they were compiled to; None where the engine needs none.
+            version: Digest of the subscriptions.
+            engine: As in the attributes.
+            limits: As in the attributes.
+        """
+        return cls(SnapshotContent(table_of(subscriptions, gates), version), engine, limits)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, engine: str | None = None
+    ) -> SubscriptionSnapshot:
+        """Opens a snapshot file, written by any engine.
+
+        Args:
+            path: The file.
+            engine: The engine that shall answer, as for `Broker`.
+
+        Raises:
+            SnapshotFormatError: The file is foreign, of another version or damaged.
+            OSError: The file cannot be read.
+
+        Cost: a pass over the file. Subscriptions are made ready by `matcher`, without compiling
+        what was compiled before it was saved.
+        """
+        file = Path(path)
+        return cls(read_snapshot(file), engine_name(engine), Limits(), file)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the snapshot file; a file of that name is replaced at once or not at all.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        write_snapshot(Path(path), self._content)
+
+    @property
+    def version(self) -> str:
+        """Hexadecimal digest of the content; the same for the same subscriptions."""
+        return self._content.version
+
+    @property
+    def table(self) -> pa.Table:
+        """The subscriptions as rows, ordered by id."""
+        return self._content.table
+
+    @property
+    def subscriptions(self) -> Sequence[Subscription]:
+        """The subscriptions, ordered by id, each with all namespaces it may use."""
+        return [subscription for subscription, _ in subscriptions_of(self._content.table)]
+
+    def items(self) -> Iterator[tuple[Subscription, Gate | None]]:
+        """Each subscription with what it was compiled to; None where an engine needs nothing."""
+        return subscriptions_of(self._content.table)
+
+    def matcher(
+        self,
+        *,
+        threads: int | None = None,
+        limits: Limits | None = None,
+        cache_bytes_max: int = CACHE_BYTES_MAX,
+    ) -> DeliveryMatcher:
+        """What takes batches of messages for these subscriptions.
+
+        Args:
+            threads: Threads of one batch; None for all processors.
+            limits: What one message may cost; None for those of the broker it was frozen from, or
+                the defaults if it was opened.
+            cache_bytes_max: Bytes that compiled label paths may take.
+
+        Raises:
+            ConfigError: A value cannot be used.
+            SnapshotFormatError: It holds a subscription that this Pathcast refuses.
+        """
+        # A broker makes snapshots and a snapshot makes a broker: one of the two imports late.
+        from pathcast.customize.broker import Broker
+
+        broker = Broker.restored(
+            self, limits=limits, threads=threads, cache_bytes_max=cache_bytes_max
+        )
+        return broker.matcher()
+
+    def refused(self, rejected: Mapping[str, PathcastError]) -> SnapshotFormatError:
+        """The error of a snapshot whose subscriptions are not all taken."""
+        name, error = next(iter(rejected.items()))
+        return SnapshotFormatError(
+            "snapshot.damaged",
+            path=str(self._path or "the snapshot"),
+            reason=f"its subscription {name} is refused ({error})",
+        )
+
+    def __len__(self) -> int:
+        return int(self._content.table.num_rows)
+
+    def __repr__(self) -> str:
+        return f"SubscriptionSnapshot({len(self)} subscriptions, version={self.version!r})"

@@ -1,0 +1,68 @@
+"""Who may do what at the same time: batches together, a change alone.
+
+A broker changes while messages flow. Every delivery of a batch names the version of the
+subscriptions that made it, so a batch must see one state from its beginning to its end; and
+whoever has unsubscribed must get nothing afterwards. Hence a change waits for the batches that
+run, and batches that come after it wait for the change.
+
+Example:
+    >>> turns = Turns()
+    >>> with turns.shared(), turns.shared():
+    ...     pass
+    >>> with turns.alone():
+    ...     pass
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Turns:
+    """A lock that many may hold together, or one alone.
+
+    One who wants it alone goes before those who come later, so that a stream of batches cannot keep
+    a change waiting for ever. It is not reentrant.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._sharing = 0
+        self._waiting = 0
+        self._is_alone = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Runs together with others that share."""
+        with self._condition:
+            while self._is_alone or self._waiting:
+                self._condition.wait()
+            self._sharing += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._sharing -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Runs when nobody else does."""
+        with self._condition:
+            self._waiting += 1
+            try:
+                while self._is_alone or self._sharing:
+                    self._condition.wait()
+                self._is_alone = True
+            finally:
+                self._waiting -= 1
+                # If the wait was interrupted, those behind must not wait for this one.
+                self._condition.notify_all()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._is_alone = False
+                self._condition.notify_all()
