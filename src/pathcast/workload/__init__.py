@@ -43,6 +43,7 @@ from pathcast.workload.parameters import (
 )
 from pathcast.workload.queries import QueryGenerator, generate_queries
 from pathcast.workload.repeats import RepeatParameters, Repeats, generate_repeating
+from pathcast.workload.shaped import ShapedParameters, generate_shaped
 from pathcast.workload.subscriptions import (
     Subscription,
     SubscriptionParameters,
@@ -76,6 +77,7 @@ __all__ = [
     "QueryParameters",
     "RepeatParameters",
     "Repeats",
+    "ShapedParameters",
     "Subscription",
     "SubscriptionParameters",
     "ValueKind",
@@ -89,6 +91,7 @@ __all__ = [
     "generate_messages",
     "generate_queries",
     "generate_repeating",
+    "generate_shaped",
     "generate_subscriptions",
     "plausible_values",
     "write_demo",
