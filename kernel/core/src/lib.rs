@@ -4,7 +4,7 @@
 //! (text to normal form), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways of running
 //! it), [`conditions`] (predicates and nested paths), [`xpath`] (all of XPath 1.0, on its own),
 //! [`collect`] (query numbers), [`index`] and [`snapshot`] (queries that change, queries that do
-//! not), [`matcher`] and [`batch`] (the whole way of a message, of many), [`xquery`] (programs that
+//! not), [`matcher`] and [`batch`] (the whole way of a message, of many), [`output`] (nodes as text). [`xquery`] (programs that
 //! shape what is delivered).
 
 #[cfg(target_endian = "big")]
@@ -20,6 +20,7 @@ pub mod index;
 pub mod matcher;
 pub mod names;
 pub mod nfa;
+pub mod output;
 pub mod plain;
 pub mod query;
 mod runner;

@@ -111,6 +111,21 @@ pub struct MessageTree {
     pub declaration_uri: Vec<Span>,
     /// Attributes that the document type declaration says are of type ID, ascending.
     pub id_attribute: Vec<u32>,
+    /// Whether [`MessageTree::source_start`] and [`MessageTree::source_end`] are kept, and with them
+    /// the namespace declarations (without `declaration_start` if the tree is not full).
+    pub has_source_spans: bool,
+    /// Byte of the message at which the start tag of each element begins (its `<`).
+    pub source_start: Vec<u32>,
+    /// One past the last byte of the end tag of each element, or of its empty-element tag. Equal to
+    /// `source_start` for an element that an entity holds: it is nowhere in the message.
+    pub source_end: Vec<u32>,
+    /// The bytes of every element mean, on their own and without the document type declaration, what
+    /// they mean here, but for the namespaces in scope around them. Not so once the message has
+    /// referred to a declared entity, or been given something by an attribute-list declaration.
+    /// Said only if source spans are kept.
+    pub is_verbatim: bool,
+    /// Element that each namespace declaration belongs to.
+    pub declaration_element: Vec<u32>,
     /// UTF-8 text of a message that came in another encoding; empty when the message was UTF-8.
     pub decoded: String,
     /// Values that differ from the text they came from.
@@ -141,7 +156,7 @@ impl MessageTree {
         self.attribute_value.clear();
         self.text_parent.clear();
         self.text_value.clear();
-        if self.is_full {
+        if self.is_full || self.has_source_spans {
             self.clear_full();
         }
         self.decoded.clear();
@@ -162,7 +177,10 @@ impl MessageTree {
         self.declaration_start.clear();
         self.declaration_prefix.clear();
         self.declaration_uri.clear();
+        self.declaration_element.clear();
         self.id_attribute.clear();
+        self.source_start.clear();
+        self.source_end.clear();
     }
 }
 

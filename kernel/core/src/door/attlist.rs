@@ -109,6 +109,7 @@ impl Subset<'_> {
             expansion: &mut self.expansion,
             out: &mut value,
             place: self.place,
+            has_entities: false,
         };
         let end = reader.read(text, at + 1, quote)?;
         Ok((Some(value), end))

@@ -30,7 +30,7 @@ impl Scanner<'_> {
         }
         self.resolve_names(text, start, end)?;
         if is_empty {
-            self.close_element();
+            self.close_element(next);
         }
         Ok(next)
     }
@@ -234,7 +234,7 @@ impl Scanner<'_> {
         if !self.memory.namespaces.declare(prefix, uri, self.memory.clock, place)? {
             return Err(self.duplicate(Code::AttributeDuplicate, name, at));
         }
-        if self.tree.is_full {
+        if self.keeps_more {
             self.keep_declaration(name, written, value)?;
         }
         Ok(())
@@ -334,8 +334,10 @@ impl Scanner<'_> {
             expansion: &mut self.expansion,
             out: &mut self.tree.scratch,
             place: self.entity_place,
+            has_entities: false,
         };
         let next = reader.read(text, start, quote)?;
+        self.tree.is_verbatim &= !reader.has_entities;
         let end = self.tree.scratch.len();
         if end > Span::IN_SCRATCH as usize {
             return Err(self.scratch_full());
@@ -361,6 +363,7 @@ impl Scanner<'_> {
         if collapsed.len() == written.len() {
             return value;
         }
+        self.tree.is_verbatim = false;
         let from = self.tree.scratch.len();
         self.tree.scratch.push_str(&collapsed);
         Span::in_scratch(from as u32, collapsed.len() as u32)
@@ -380,6 +383,7 @@ impl Scanner<'_> {
             if count > self.limits.attributes_max {
                 return Err(self.too_many_attributes(count, at));
             }
+            self.tree.is_verbatim = false;
             let place = self.place(at);
             self.expansion.charge((name.len() + value.len()) as u64, self.limits, place)?;
             let id = self.attribute_name(name, at)?;

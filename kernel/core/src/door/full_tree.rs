@@ -1,5 +1,6 @@
 //! What is kept of a message only when it is asked for: comments, processing instructions,
-//! prefixes, namespace declarations, declared ids ([`MessageTree::is_full`]).
+//! prefixes, namespace declarations, declared ids ([`MessageTree::is_full`]), and where elements lie
+//! ([`MessageTree::has_source_spans`]).
 
 use super::attributes::written_name;
 use super::chars::{name_end, skip_space};
@@ -148,6 +149,25 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    /// Keeps where an element ends that is being closed.
+    #[inline(never)]
+    pub fn keep_end(&mut self, element: usize, name_start: u32, next: usize) {
+        if self.tree.is_full {
+            self.tree.markup_end[element] = self.tree.markup_kind.len() as u32;
+        }
+        if self.tree.has_source_spans {
+            // Elements are closed before those they lie in: those are made room for, too.
+            if self.tree.source_start.len() <= element {
+                self.tree.source_start.resize(self.tree.name.len(), 0);
+                self.tree.source_end.resize(self.tree.name.len(), 0);
+            }
+            if self.entity_place.is_none() {
+                self.tree.source_start[element] = name_start - 1;
+                self.tree.source_end[element] = next as u32;
+            }
+        }
+    }
+
     /// Keeps that the attribute about to be added is an id, unless it declares a namespace.
     #[cold]
     pub fn keep_id(&mut self, name: &str) {
@@ -163,6 +183,7 @@ impl Scanner<'_> {
         let prefix = self.prefix_span(name, written, from)?;
         self.tree.declaration_prefix.push(prefix);
         self.tree.declaration_uri.push(uri);
+        self.tree.declaration_element.push(self.tree.name.len() as u32 - 1);
         Ok(())
     }
 

@@ -63,6 +63,7 @@ pub struct Door {
     tree: MessageTree,
     memory: Memory,
     keeps_full_tree: bool,
+    keeps_source_spans: bool,
 }
 
 /// What the door gives for a message it lets in.
@@ -89,6 +90,7 @@ impl Door {
             tree: MessageTree::default(),
             memory: Memory::new(),
             keeps_full_tree: false,
+            keeps_source_spans: false,
         }
     }
 
@@ -97,6 +99,13 @@ impl Door {
     /// ([`crate::tree::MessageTree::is_full`]).
     pub fn keep_full_tree(&mut self, keeps: bool) {
         self.keeps_full_tree = keeps;
+    }
+
+    /// Keeps, from the next message on, where each element lies in the message, and its namespace
+    /// declarations: what [`crate::output`] needs to copy elements. A message with a document type
+    /// declaration then gets a full tree, because its elements may have to be written anew.
+    pub fn keep_source_spans(&mut self, keeps: bool) {
+        self.keeps_source_spans = keeps;
     }
 
     /// The limits it enforces.
@@ -143,6 +152,8 @@ impl Door {
         }
         self.tree.clear();
         self.tree.is_full = self.keeps_full_tree;
+        self.tree.has_source_spans = self.keeps_source_spans;
+        self.tree.is_verbatim = self.keeps_source_spans;
         if self.keeps_full_tree {
             self.tree.declaration_start.push(0);
         }
@@ -220,7 +231,8 @@ fn has_idle_memory(tree: &MessageTree) -> bool {
         || is_idle(tree.text_value.capacity(), tree.text_value.len(), 1 << 13)
         || tree.is_full && is_idle(tree.prefix.capacity(), tree.prefix.len(), 1 << 13)
         || tree.is_full && is_idle(tree.markup_kind.capacity(), tree.markup_kind.len(), 1 << 13)
-        || tree.is_full && is_idle(tree.declaration_uri.capacity(), tree.name.len(), 1 << 13)
+        || is_idle(tree.declaration_uri.capacity(), tree.name.len(), 1 << 13)
+        || tree.has_source_spans && is_idle(tree.source_start.capacity(), tree.name.len(), 1 << 13)
         || is_idle(tree.scratch.capacity(), tree.scratch.len(), 1 << 17)
         || is_idle(tree.decoded.capacity(), tree.decoded.len(), 1 << 17)
 }

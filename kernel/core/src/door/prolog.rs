@@ -59,10 +59,16 @@ impl Door {
         }
         let mut dtd = Dtd::default();
         let mut expansion = Expansion::new(message_bytes as u64);
+        let start = at;
         at = read_misc(text, at, &mut self.tree, survey.has_return)?;
         if text.as_bytes()[at..].starts_with(b"<!DOCTYPE") {
             if self.limits.dtd == DtdPolicy::Refuse {
                 return Err(Fault::new(Code::DtdRefused, at));
+            }
+            if self.tree.has_source_spans && !self.tree.is_full {
+                self.tree.is_full = true;
+                self.tree.declaration_start.push(0);
+                read_misc(text, start, &mut self.tree, survey.has_return)?;
             }
             (dtd, expansion, at) =
                 read_doctype(text, at, &self.limits, is_standalone, message_bytes)?;
@@ -74,6 +80,7 @@ impl Door {
         self.memory.specified.resize(dtd.definitions() as usize, 0);
         self.memory.clock += 1;
         let message_clock = self.memory.clock;
+        let keeps_more = self.tree.is_full || self.tree.has_source_spans;
         let mut scanner = Scanner {
             limits: &self.limits,
             tree: &mut self.tree,
@@ -89,6 +96,7 @@ impl Door {
             message_clock,
             names_seen: 0,
             expansion,
+            keeps_more,
         };
         at = scanner.root(at)?;
         self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);

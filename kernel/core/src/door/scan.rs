@@ -95,6 +95,8 @@ pub(super) struct Scanner<'a> {
     pub message_clock: u64,
     pub names_seen: u32,
     pub expansion: Expansion,
+    /// The tree is full or has source spans: elements have more columns than those they always have.
+    pub keeps_more: bool,
 }
 
 /// Why a run over one text ended.
@@ -140,6 +142,7 @@ impl<'a> Scanner<'a> {
                     }
                 },
                 Stop::Entity { start, end, next } => {
+                    self.tree.is_verbatim = false;
                     let place = self.entity_place.unwrap_or(start - 1);
                     let name = &text[start..end];
                     match dtd.entity(name, place)? {
@@ -266,7 +269,7 @@ impl<'a> Scanner<'a> {
                 None => return Err(self.end("an end tag")),
             }
         }
-        self.close_element();
+        self.close_element(next + 1);
         Ok(next + 1)
     }
 
@@ -287,15 +290,15 @@ impl<'a> Scanner<'a> {
         self.fault(Code::TagMismatch, at).text("expected", expected).text("found", found)
     }
 
-    /// Ends the innermost element.
+    /// Ends the innermost element, whose last tag ends before this byte.
     #[inline(always)]
-    pub fn close_element(&mut self) {
+    pub fn close_element(&mut self, next: usize) {
         if let Some(open) = self.memory.open.pop() {
             let element = open.element as usize;
             self.tree.element_end[element] = self.tree.name.len() as u32;
             self.tree.text_end[element] = self.tree.text_value.len() as u32;
-            if self.tree.is_full {
-                self.tree.markup_end[element] = self.tree.markup_kind.len() as u32;
+            if self.keeps_more {
+                self.keep_end(element, open.name_start, next);
             }
             self.memory.namespaces.leave(open.namespace_mark);
             self.context = open.context;

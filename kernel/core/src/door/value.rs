@@ -14,6 +14,8 @@ pub(super) struct ValueReader<'r> {
     pub out: &'r mut String,
     /// Where the outermost entity that holds the value is referred to; `None` in the document.
     pub place: Option<usize>,
+    /// Has met a reference to an entity that is not predefined.
+    pub has_entities: bool,
 }
 
 /// A text that waits for the end of an entity it refers to.
@@ -60,6 +62,7 @@ impl<'r> ValueReader<'r> {
                             at = next;
                         }
                         Reference::Entity { start, end } => {
+                            self.has_entities = true;
                             match self.enter(&text[start..end], place)? {
                                 None => at = next,
                                 Some((entity, inner)) => {

@@ -1,0 +1,76 @@
+//! The namespaces in scope around what is written.
+
+/// Namespaces in scope, at most one for a prefix; none to begin with (`xml` is always in scope and
+/// never said).
+///
+/// ```
+/// use pathcast_core::output::Namespaces;
+/// let mut outer = Namespaces::default();
+/// outer.declare("", "urn:a");
+/// let mut inner = outer.clone();
+/// inner.declare("p", "urn:b");
+/// inner.declare("", "");
+/// assert_eq!((inner.uri("p"), inner.uri("q"), inner.uri("")), (Some("urn:b"), None, None));
+/// assert_eq!(outer.uri(""), Some("urn:a"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespaces {
+    /// The default namespace, if there is one.
+    default: Option<Box<str>>,
+    prefixed: Vec<(Box<str>, Box<str>)>,
+}
+
+impl Namespaces {
+    /// Declares a prefix ("" for the default namespace), in the place of what it was before. The
+    /// empty URI undeclares. The prefix `xml` is passed over.
+    ///
+    /// Cost: linear in the prefixes in scope, as are lookups: they are those of a query.
+    pub fn declare(&mut self, prefix: &str, uri: &str) {
+        if prefix == "xml" {
+            return;
+        }
+        if prefix.is_empty() {
+            self.default = if uri.is_empty() { None } else { Some(uri.into()) };
+            return;
+        }
+        self.prefixed.retain(|(known, _)| &**known != prefix);
+        if !uri.is_empty() {
+            self.prefixed.push((prefix.into(), uri.into()));
+        }
+    }
+
+    /// Namespace of a prefix; of the empty prefix, the default namespace.
+    #[inline]
+    pub fn uri(&self, prefix: &str) -> Option<&str> {
+        if prefix.is_empty() {
+            return self.default.as_deref();
+        }
+        let found = self.prefixed.iter().find(|(known, _)| &**known == prefix);
+        found.map(|(_, uri)| &**uri)
+    }
+
+    /// A prefix of a namespace; the default namespace, which attributes do not have, is not one.
+    pub fn prefix(&self, uri: &str) -> Option<&str> {
+        self.prefixed.iter().rev().find(|(_, known)| &**known == uri).map(|(prefix, _)| &**prefix)
+    }
+
+    /// Whether the only namespace in scope is that of `xml`.
+    pub fn is_empty(&self) -> bool {
+        self.default.is_none() && self.prefixed.is_empty()
+    }
+
+    /// Whether this prefix has this namespace, given as UTF-8.
+    #[inline]
+    pub(super) fn has(&self, prefix: &[u8], uri: &[u8]) -> bool {
+        if prefix.is_empty() {
+            return self.default.as_deref().unwrap_or("").as_bytes() == uri;
+        }
+        let mut known = self.prefixed.iter();
+        known.any(|(known, bound)| known.as_bytes() == prefix && bound.as_bytes() == uri)
+    }
+
+    #[inline]
+    pub(super) fn has_default(&self) -> bool {
+        self.default.is_some()
+    }
+}

@@ -1,0 +1,283 @@
+//! Nodes of any kind: raw if their bytes can be copied, anew otherwise.
+
+use super::anew::{Anew, write_markup, write_name};
+use super::escape::{write_attribute_value, write_text};
+use super::scopes::{Scopes, declared};
+use super::{Limit, Namespaces, TooLong};
+use crate::names::NameTable;
+use crate::tree::{Message, NONE};
+use crate::xpath::NodeRef;
+
+const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// What writers work with; keeps its memory from message to message.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    scopes: Scopes,
+    declarations: Vec<u8>,
+    open: Vec<u32>,
+}
+
+/// Writes nodes of one message.
+#[derive(Debug)]
+pub struct Writer<'w> {
+    message: Message<'w>,
+    names: &'w NameTable,
+    scratch: &'w mut Scratch,
+}
+
+/// As [`Writer::node`], without a limit and for a few nodes: what a [`Writer`] keeps is found anew
+/// for each.
+pub fn write_node(
+    out: &mut Vec<u8>,
+    message: Message<'_>,
+    names: &NameTable,
+    node: NodeRef,
+    outer: &Namespaces,
+) {
+    let mut scratch = Scratch::default();
+    let written = Writer::new(message, names, &mut scratch).node(out, node, outer, Limit::NONE);
+    debug_assert_eq!(written, Ok(()));
+}
+
+impl<'w> Writer<'w> {
+    /// A writer for a message that was parsed with [`crate::door::Door::keep_source_spans`] or
+    /// [`crate::door::Door::keep_full_tree`]. Cost: none before the first node.
+    pub fn new(message: Message<'w>, names: &'w NameTable, scratch: &'w mut Scratch) -> Self {
+        scratch.scopes.begin();
+        Writer { message, names, scratch }
+    }
+
+    /// Writes a node where the namespaces `outer` are in scope: an element, a comment or an
+    /// instruction as such, a text node escaped, of an attribute or a namespace node the value,
+    /// escaped as text, of the document node all that is in it.
+    ///
+    /// After an error `out` ends anywhere: the caller cuts it to where it was.
+    ///
+    /// Panics if the message was parsed with neither source spans nor a full tree. Comments and
+    /// instructions have numbers only in a full tree.
+    ///
+    /// Cost: linear in what is written, with a copy of memory for elements that are copied raw, and
+    /// in the namespace declarations between the last place and this one.
+    pub fn node(
+        &mut self,
+        out: &mut Vec<u8>,
+        node: NodeRef,
+        outer: &Namespaces,
+        limit: Limit,
+    ) -> Result<(), TooLong> {
+        let tree = self.message.tree;
+        let value = match node {
+            NodeRef::Element(element) => return self.element(out, element, outer, limit),
+            NodeRef::Document => return self.document(out, outer, limit),
+            NodeRef::Comment(markup) | NodeRef::Instruction(markup) => {
+                write_markup(out, self.message, markup);
+                return limit.check(out);
+            }
+            NodeRef::Text(text) => tree.text_value[text as usize],
+            NodeRef::Attribute(attribute) => tree.attribute_value[attribute as usize],
+            NodeRef::Namespace(_, Some(declaration)) => tree.declaration_uri[declaration as usize],
+            NodeRef::Namespace(_, None) => {
+                write_text(out, XML_URI.as_bytes());
+                return limit.check(out);
+            }
+        };
+        limit.check_room(out, value.len())?;
+        write_text(out, self.message.bytes(value));
+        limit.check(out)
+    }
+
+    /// Writes an attribute into the start tag of a constructed element, a blank before it. `scope`
+    /// is what is in scope inside that element; if the prefix of the attribute is not, it is
+    /// declared, there and in the tag, or another one in its place.
+    pub fn attribute(
+        &mut self,
+        out: &mut Vec<u8>,
+        attribute: u32,
+        scope: &mut Namespaces,
+        limit: Limit,
+    ) -> Result<(), TooLong> {
+        let tree = self.message.tree;
+        let name = tree.attribute_name[attribute as usize];
+        let value = tree.attribute_value[attribute as usize];
+        limit.check_room(out, value.len())?;
+        let (uri, local) = (self.names.uri(name), self.names.local(name));
+        let mut prefix = String::new();
+        if uri == XML_URI {
+            prefix.push_str("xml");
+        } else if !uri.is_empty() {
+            prefix = self.prefix_for(attribute, uri, scope);
+            if scope.uri(&prefix).is_none() {
+                write_declaration(out, prefix.as_bytes(), uri.as_bytes());
+                scope.declare(&prefix, uri);
+            }
+        }
+        out.push(b' ');
+        write_name(out, prefix.as_bytes(), local);
+        out.extend_from_slice(b"=\"");
+        write_attribute_value(out, self.message.bytes(value));
+        out.push(b'"');
+        limit.check(out)
+    }
+
+    /// A prefix that has this namespace in a scope, or has none in it yet: the attribute's own if
+    /// possible.
+    fn prefix_for(&mut self, attribute: u32, uri: &str, scope: &Namespaces) -> String {
+        let own = self.own_prefix(attribute, uri);
+        let is_good = |prefix: &str| scope.uri(prefix).is_none_or(|bound| bound == uri);
+        if is_good(&own) {
+            return own;
+        }
+        if let Some(known) = scope.prefix(uri) {
+            return known.to_owned();
+        }
+        let mut number = 1;
+        loop {
+            let prefix = format!("{own}_{number}");
+            if is_good(&prefix) {
+                return prefix;
+            }
+            number += 1;
+        }
+    }
+
+    /// The prefix an attribute has, or, in a tree that is not full, may have had.
+    fn own_prefix(&mut self, attribute: u32, uri: &str) -> String {
+        let tree = self.message.tree;
+        let mut prefix: &[u8] = b"";
+        if tree.is_full {
+            prefix = self.message.bytes(tree.attribute_prefix[attribute as usize]);
+        } else if !tree.declaration_element.is_empty() {
+            let element = tree.attribute_start.partition_point(|&start| start <= attribute) - 1;
+            self.scratch.scopes.go(self.message, element as u32, true);
+            for declaration in self.scratch.scopes.inherited() {
+                let (known, bound) = declared(self.message, declaration);
+                if bound == uri.as_bytes() && !known.is_empty() {
+                    prefix = known;
+                }
+            }
+        }
+        String::from_utf8_lossy(if prefix.is_empty() { b"ns" } else { prefix }).into_owned()
+    }
+
+    fn element(
+        &mut self,
+        out: &mut Vec<u8>,
+        element: u32,
+        outer: &Namespaces,
+        limit: Limit,
+    ) -> Result<(), TooLong> {
+        let tree = self.message.tree;
+        if !tree.is_verbatim {
+            let Scratch { scopes, declarations, open } = &mut *self.scratch;
+            declarations.clear();
+            scopes.go(self.message, element, true);
+            write_needed(declarations, self.message, scopes, outer);
+            limit.check_room(out, declarations.len())?;
+            return Anew::new(self.message, self.names, element, limit).element(
+                out,
+                element,
+                declarations,
+                open,
+            );
+        }
+        let (start, end) = (tree.source_start[element as usize], tree.source_end[element as usize]);
+        let raw = &self.message.source[start as usize..end as usize];
+        limit.check_room(out, raw.len())?;
+        if tree.declaration_element.is_empty() && !outer.has_default() {
+            out.extend_from_slice(raw);
+            return Ok(());
+        }
+        // Of a start tag that the door has let in, one of these ends the name.
+        let is_end = |byte: &u8| matches!(byte, b'>' | b'/' | b' ' | b'\n' | b'\t' | b'\r');
+        let name_end = raw.iter().position(is_end).unwrap_or(raw.len());
+        out.reserve(raw.len());
+        out.extend_from_slice(&raw[..name_end]);
+        self.scratch.scopes.go(self.message, element, false);
+        write_needed(out, self.message, &self.scratch.scopes, outer);
+        limit.check_room(out, raw.len() - name_end)?;
+        out.extend_from_slice(&raw[name_end..]);
+        Ok(())
+    }
+
+    fn document(
+        &mut self,
+        out: &mut Vec<u8>,
+        outer: &Namespaces,
+        limit: Limit,
+    ) -> Result<(), TooLong> {
+        let tree = self.message.tree;
+        if !tree.is_full {
+            // No document type declaration: such a message has a full tree.
+            let source = self.message.source;
+            let (start, end) = (tree.source_start[0] as usize, tree.source_end[0] as usize);
+            copy_misc(out, &source[declaration_end(source)..start]);
+            self.element(out, 0, outer, limit)?;
+            copy_misc(out, &source[end..]);
+            return limit.check(out);
+        }
+        let inside = tree.markup_start[0]..tree.markup_end[0];
+        for markup in 0..inside.start {
+            write_markup(out, self.message, markup);
+            limit.check(out)?;
+        }
+        self.element(out, 0, outer, limit)?;
+        for markup in inside.end..tree.markup_kind.len() as u32 {
+            debug_assert_eq!(tree.markup_parent[markup as usize], NONE);
+            write_markup(out, self.message, markup);
+            limit.check(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Declarations in force that are not those of `outer`, without those an element writes itself.
+fn write_needed(out: &mut Vec<u8>, message: Message<'_>, scopes: &Scopes, outer: &Namespaces) {
+    for declaration in scopes.inherited() {
+        let (prefix, uri) = declared(message, declaration);
+        if !outer.has(prefix, uri) {
+            write_declaration(out, prefix, uri);
+        }
+    }
+    if outer.has_default() && !scopes.has_default() {
+        write_declaration(out, b"", b"");
+    }
+}
+
+/// ` xmlns:prefix="uri"`; nothing for `xml`, which has its namespace everywhere.
+pub(super) fn write_declaration(out: &mut Vec<u8>, prefix: &[u8], uri: &[u8]) {
+    if prefix == b"xml" {
+        return;
+    }
+    out.extend_from_slice(b" xmlns");
+    if !prefix.is_empty() {
+        out.push(b':');
+        out.extend_from_slice(prefix);
+    }
+    out.extend_from_slice(b"=\"");
+    write_attribute_value(out, uri);
+    out.push(b'"');
+}
+
+/// One past the XML declaration.
+fn declaration_end(source: &[u8]) -> usize {
+    let is_space = |byte: &u8| byte.is_ascii_whitespace();
+    if !(source.starts_with(b"<?xml") && source.get(5).is_some_and(is_space)) {
+        return 0;
+    }
+    memchr::memmem::find(source, b"?>").map_or(0, |at| at + 2)
+}
+
+/// Comments and instructions without the white space between them, which is no text.
+fn copy_misc(out: &mut Vec<u8>, mut misc: &[u8]) {
+    while let Some(start) = memchr::memchr(b'<', misc) {
+        misc = &misc[start..];
+        let end: &[u8] = if misc.starts_with(b"<!--") { b"-->" } else { b"?>" };
+        // The shortest of each, `<!---->` and `<?a?>`, do not overlap their ends.
+        let from = misc.len().min(if misc.starts_with(b"<!--") { 4 } else { 2 });
+        let len = memchr::memmem::find(&misc[from..], end);
+        let len = len.map_or(misc.len(), |len| from + len + end.len());
+        out.extend_from_slice(&misc[..len]);
+        misc = &misc[len..];
+    }
+}
