@@ -4,8 +4,8 @@
 //! (text to normal form), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways of running
 //! it), [`conditions`] (predicates and nested paths), [`xpath`] (all of XPath 1.0, on its own),
 //! [`collect`] (query numbers), [`index`] and [`snapshot`] (queries that change, queries that do
-//! not), [`matcher`] and [`batch`] (the whole way of a message, of many), [`output`] (nodes as text). [`xquery`] (programs that
-//! shape what is delivered).
+//! not), [`matcher`] and [`batch`] (the whole way of a message, of many), [`xquery`] (programs that
+//! shape what is delivered), [`output`] (nodes as text).
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
