@@ -12,13 +12,15 @@
 #![forbid(unsafe_code)]
 
 mod functions;
+mod numbers;
 mod syntax;
 
 pub use crate::xpath::{List, Step, TextRange};
 pub use functions::Function;
+pub use numbers::untyped_number;
 pub use syntax::{
     Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
-    Number, NumberKind, Operator, OrderKey, Part, Program, Start,
+    Number, Operator, OrderKey, Part, Program, Start,
 };
 
 use crate::names::NameTable;

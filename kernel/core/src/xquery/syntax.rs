@@ -161,24 +161,15 @@ pub enum Arithmetic {
     Modulo,
 }
 
-/// A number with its kind. All have the precision of a double.
+/// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Number {
-    /// Kind: how it is printed and what it turns others into.
-    pub kind: NumberKind,
-    /// Value.
-    pub value: f64,
-}
-
-/// Kind of a number; of two, the greater is that of their sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NumberKind {
-    /// `xs:integer`
-    Integer,
-    /// `xs:decimal`
-    Decimal,
+pub enum Number {
+    /// `xs:integer`, of 64 bits; what has no room there is a double.
+    Integer(i64),
+    /// `xs:decimal`, with the precision of a double; finite, never -0.
+    Decimal(f64),
     /// `xs:double`
-    Double,
+    Double(f64),
 }
 
 /// A clause that binds a variable.
