@@ -3,6 +3,10 @@
 - `random_message`, `random_query`, `random_query_for`, `rewritten`, `random_history`,
   `random_split`: from a seed. `random_expression`: over all of XPath 1.0. `random_family`,
   `random_valued_message`: many conditions at a place.
+- `random_flwr`, `random_flwr_message`: FLWR subscriptions and messages that they meet, over a
+  `Vocabulary`, flat or recursive.
+- `SaxonOracle`: Saxon's opinion (needs `saxonche`); `canonical`, `expanded`: results in one
+  notation.
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
 - `lxml_matches`: lxml's opinion (needs `lxml`). `oracle_matches`: the oracle's.
 - `assert_same_matches`: fails with what differs.
@@ -26,9 +30,15 @@ from pathcast.reference.oracle import holds
 from pathcast.testing.alphabet import ALPHABET, ALPHABET_WITH_NAMESPACES, Alphabet
 from pathcast.testing.asserts import assert_same_matches
 from pathcast.testing.batches import random_split
+from pathcast.testing.canonical import FragmentError, canonical, expanded
 from pathcast.testing.content import FamilyShape, random_family, random_valued_message
 from pathcast.testing.engines import ENGINES, missing_reason
 from pathcast.testing.expression_text import ExpressionShape, random_expression
+from pathcast.testing.flwr_frame import GeneratedFlwr
+from pathcast.testing.flwr_messages import MessageTemper, random_flwr_message
+from pathcast.testing.flwr_paths import FlwrWidth
+from pathcast.testing.flwr_text import random_flwr
+from pathcast.testing.flwr_vocabulary import VOCABULARIES, Vocabulary
 from pathcast.testing.histories import (
     UNREADABLE,
     Compact,
@@ -43,6 +53,7 @@ from pathcast.testing.lxml_oracle import LxmlQuery, lxml_matches, lxml_tree, num
 from pathcast.testing.message_text import MessageShape, random_message
 from pathcast.testing.query_for_message import random_query_for
 from pathcast.testing.query_text import LINEAR, VALUES, QueryShape, random_query, rewritten
+from pathcast.testing.saxon import SaxonError, SaxonOracle, saxon_missing_reason
 
 __all__ = [
     "ALPHABET",
@@ -51,19 +62,29 @@ __all__ = [
     "LINEAR",
     "UNREADABLE",
     "VALUES",
+    "VOCABULARIES",
     "Alphabet",
     "Compact",
     "ExpressionShape",
     "FamilyShape",
+    "FlwrWidth",
+    "FragmentError",
     "Freeze",
+    "GeneratedFlwr",
     "HistoryStep",
     "LxmlQuery",
     "Match",
     "MessageShape",
+    "MessageTemper",
     "QueryShape",
     "Register",
     "Remove",
+    "SaxonError",
+    "SaxonOracle",
+    "Vocabulary",
     "assert_same_matches",
+    "canonical",
+    "expanded",
     "lxml_matches",
     "lxml_tree",
     "missing_reason",
@@ -71,6 +92,8 @@ __all__ = [
     "oracle_matches",
     "random_expression",
     "random_family",
+    "random_flwr",
+    "random_flwr_message",
     "random_history",
     "random_message",
     "random_query",
@@ -78,6 +101,7 @@ __all__ = [
     "random_split",
     "random_valued_message",
     "rewritten",
+    "saxon_missing_reason",
 ]
 
 

@@ -1,0 +1,45 @@
+"""Random FLWR subscriptions in three widths: the paper's class, a little more, the whole language.
+
+Example:
+    >>> import random
+    >>> print(random_flwr(random.Random(5), BOOK, FlwrWidth.PAPER).text)
+    <section>
+      { for $x.10 in document("a.xml")//p  return <item> { $x.10/em } </item> }
+    </section>
+
+What comes out is meant to meet messages of the same vocabulary (`random_flwr_message`): paths
+follow its structure most of the time, numbers are compared with numbers. Where XQuery would raise a
+dynamic error, Saxon has no value to compare with, so such expressions are rare, not absent. Every
+random choice comes from the given generator, so a seed replays it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from pathcast.testing.flwr_expressions import ExpressionWriter, FlwrWidth
+from pathcast.testing.flwr_frame import FrameWriter, GeneratedFlwr
+from pathcast.testing.flwr_vocabulary import BOOK, Vocabulary
+
+__all__ = ["BOOK", "FlwrWidth", "GeneratedFlwr", "random_flwr"]
+
+_SIZE: Final = {FlwrWidth.PAPER: 2, FlwrWidth.SIMPLE: 2, FlwrWidth.WHOLE: 3}
+
+
+def random_flwr(
+    random: Random,
+    vocabulary: Vocabulary = BOOK,
+    width: FlwrWidth = FlwrWidth.WHOLE,
+    size: int | None = None,
+) -> GeneratedFlwr:
+    """One subscription.
+
+    Args:
+        random: Every choice comes from here.
+        vocabulary: Names, values, namespaces.
+        width: How much of the language.
+        size: Levels of expressions in expressions; None for what suits the width.
+    """
+    depth = _SIZE[width] if size is None else size
+    return FrameWriter(ExpressionWriter(random, vocabulary, width), depth).flwr()
