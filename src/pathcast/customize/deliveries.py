@@ -117,9 +117,20 @@ class DeliveryBatch:
         """Number of deliveries."""
         return len(self._places)
 
+    @property
+    def message_ids(self) -> MessageIds:
+        """Ids of the messages, by their places."""
+        return self._messages
+
     @cached_property
     def table(self) -> pa.Table:
-        """The deliveries as rows of `DELIVERIES_SCHEMA`."""
+        """The deliveries as rows of `DELIVERIES_SCHEMA`, every distinct result once."""
+        columns = self.rows.columns
+        return pa.table([*columns[:-1], _shared(columns[-1])], schema=DELIVERIES_SCHEMA)
+
+    @cached_property
+    def rows(self) -> pa.RecordBatch:
+        """As `table`, but equal results are one value within a message only: a pass less."""
         rows, message_places = _distinct(self._rows["message"], len(self._messages))
         message_ids = self._messages.take(rows.tolist())
         results = self._rows["result"]
@@ -134,7 +145,7 @@ class DeliveryBatch:
         distinct_messages, message_numbers = _numbered(message_ids)
         subscribers, subscriber_places = _numbered(self._subscribers)
         zeros = np.zeros(len(self), dtype=np.int32)
-        return pa.table(
+        return pa.record_batch(
             [
                 pa.array(ids, pa.string()),
                 _dictionary(message_numbers[message_places], distinct_messages),
@@ -142,7 +153,7 @@ class DeliveryBatch:
                 _dictionary(subscriber_places[self._places], subscribers),
                 _dictionary(zeros, [self.snapshot_version]),
                 pa.array(results.astype(np.int32)),
-                _shared(self._fragments),
+                self._fragments,
             ],
             schema=DELIVERIES_SCHEMA,
         )

@@ -1,6 +1,7 @@
 """Matching on Spark: stages as functions of DataFrames, and the pipeline built from them.
 
-Read in this order: `java` and `session` (what runs), `stages` and `schemas` (what is computed),
+Read in this order: `java` and `session` (what runs), `stages`, `dissemination` and `schemas` (what
+is computed), `matching` and `delivering` (what workers do),
 `directory` (where messages come from), `settings`, `subscriptions`, `ledger`, `outputs` and
 `pipeline` (what `pathcast run` does), `summary` and `progress` (what it says).
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathcast.spark.dissemination import DisseminatedMessages, disseminate
     from pathcast.spark.java import find_java
     from pathcast.spark.pipeline import run
     from pathcast.spark.session import local_session
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
     from pathcast.spark.summary import Summary
 
 __all__ = [
+    "DisseminatedMessages",
     "MatchedMessages",
     "PipelineSettings",
     "Summary",
     "deliveries",
+    "disseminate",
     "find_java",
     "load_settings",
     "local_session",
@@ -39,10 +43,12 @@ __all__ = [
 ]
 
 _HOME = {
+    "DisseminatedMessages": "dissemination",
     "MatchedMessages": "stages",
     "PipelineSettings": "settings",
     "Summary": "summary",
     "deliveries": "stages",
+    "disseminate": "dissemination",
     "find_java": "java",
     "load_settings": "settings",
     "local_session": "session",

@@ -97,4 +97,47 @@ INBOXES = StructType(
         StructField("bucket", IntegerType(), nullable=False),
     ]
 )
-"""One row a delivery. `bucket` is the hash of the subscriber modulo the number of buckets."""
+"""One row a delivery of a match. `bucket` is the hash of the subscriber modulo their number."""
+
+_SUBSCRIPTION = (
+    StructField("subscription_id", StringType(), nullable=True),
+    StructField("subscriber", StringType(), nullable=True),
+)
+_RESULT = (
+    StructField("delivery_id", StringType(), nullable=True),
+    StructField("result_number", IntegerType(), nullable=True),
+    StructField("fragment", BinaryType(), nullable=True),
+)
+
+DISSEMINATED = StructType(
+    [
+        _MESSAGE_ID,
+        *_SUBSCRIPTION,
+        *_RESULT,
+        StructField("bytes", LongType(), nullable=True),
+        *_REASON,
+    ]
+)
+"""The stage of customised delivery. Every message has one row without a subscription, with its
+size and, if it was refused, `code` and the rest. Every delivery has a row with a subscription; so
+has every pair of message and subscription that has no answer, which then has a `code`."""
+
+DELIVERIES = StructType([*_RESULT[:1], _MESSAGE_ID, *_SUBSCRIPTION, _VERSION, *_RESULT[1:]])
+"""One row a delivery; `fragment` is null for deliver="ids"."""
+
+UNDELIVERED = StructType([_MESSAGE_ID, *_SUBSCRIPTION, *_REASON, _BYTES, _VERSION])
+"""One row a refused message, `subscription_id` null; and one row a pair of message and subscription
+whose results could not be made. `bytes` is the size of the message, 0 for a pair."""
+
+RESULT_INBOXES = StructType(
+    [
+        StructField("subscriber", StringType(), nullable=True),
+        StructField("subscription_id", StringType(), nullable=True),
+        _MESSAGE_ID,
+        *_RESULT[1:],
+        *_RESULT[:1],
+        _VERSION,
+        StructField("bucket", IntegerType(), nullable=True),
+    ]
+)
+"""`DELIVERIES` as they are written: the columns of one inbox first, and its bucket."""

@@ -123,10 +123,10 @@ def match_messages(
         maps the file in under a millisecond and shares its pages with all others.
     """
     path = Path(snapshot_path).absolute()
-    _check_columns(df, message_col, id_col)
+    check_columns(df, message_col, id_col)
     version = snapshot_version or Snapshot.open(path, engine=engine).version
     task = MatchTask(
-        snapshot=_ship(df.sparkSession, path, version) if ship else str(path),
+        snapshot=ship_snapshot(df.sparkSession, path, version) if ship else str(path),
         version=version,
         shipped=ship,
         ids=ids,
@@ -135,7 +135,9 @@ def match_messages(
         threads=threads,
         cache_bytes_max=cache_bytes_max,
     )
-    verdicts = df.select(*_inputs(df, message_col, id_col)).mapInArrow(task, schemas.verdicts(ids))
+    verdicts = df.select(*message_columns(df, message_col, id_col)).mapInArrow(
+        task, schemas.verdicts(ids)
+    )
     queries = "query_ids" if ids == "ids" else "query_numbers"
     fine = F.col("code").isNull()
     return MatchedMessages(
@@ -177,7 +179,7 @@ def _dead_letters(verdicts: DataFrame, limits: Limits) -> DataFrame:
     )
 
 
-def _ship(spark: SparkSession, path: Path, version: str) -> str:
+def ship_snapshot(spark: SparkSession, path: Path, version: str) -> str:
     """Send a snapshot to all workers, present and future; its name among the files of the job.
 
     Spark looks at a file that was added for as long as the session lives, and every task fails
@@ -193,7 +195,12 @@ def _ship(spark: SparkSession, path: Path, version: str) -> str:
     return name
 
 
-def _check_columns(df: DataFrame, message_col: str, id_col: str) -> None:
+def check_columns(df: DataFrame, message_col: str, id_col: str) -> None:
+    """Make sure that a frame has the columns of messages.
+
+    Raises:
+        ConfigError: A column is missing or is not binary or string.
+    """
     for key, name in (("message_col", message_col), ("id_col", id_col)):
         if name not in df.columns:
             raise ConfigError(
@@ -210,7 +217,7 @@ def _check_columns(df: DataFrame, message_col: str, id_col: str) -> None:
         )
 
 
-def _inputs(df: DataFrame, message_col: str, id_col: str) -> list[Column]:
+def message_columns(df: DataFrame, message_col: str, id_col: str) -> list[Column]:
     """The columns that travel to the workers, and no other."""
     inputs = [df[id_col].cast("string").alias("message_id"), df[message_col].alias("message")]
     inputs += [df[name] for name in ("code", "reason", "bytes") if _is_source_column(df, name)]
