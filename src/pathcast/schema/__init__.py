@@ -9,6 +9,7 @@ It holds no XSD reader and no schema-driven rewriting of queries.
 """
 
 from pathcast.schema.dtd import parse_dtd, read_dtd
+from pathcast.schema.element_paths import ElementPaths
 from pathcast.schema.graph import (
     Attribute,
     AttributeDefault,
@@ -33,6 +34,7 @@ __all__ = [
     "ContentKind",
     "Element",
     "ElementGraph",
+    "ElementPaths",
     "NameParticle",
     "Occurrence",
     "Particle",
