@@ -1,0 +1,139 @@
+"""One subscription on one message: is it delivered, and what are the results?
+
+Example:
+    >>> from pathcast.message import parse_message
+    >>> from pathcast.query.xquery import parse
+    >>> program = parse("for $b in //b where $b > 1 return <item>{$b/text()}</item>")
+    >>> evaluate(program, parse_message(b"<a><b>1</b><b>2</b><b>3</b></a>"))
+    Evaluation(is_delivered=True, results=(b'<item>2</item>', b'<item>3</item>'))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pathcast.errors import ConstructionError, EvaluationBudgetError, ResultLimitError
+from pathcast.limits import RESULT_BYTES_FREE, Limits
+from pathcast.message import MessageTree
+from pathcast.query.xquery import Program, content_expressions
+from pathcast.reference.xpath import OverBudgetError
+from pathcast.reference.xquery.construction import ConstructionFault
+from pathcast.reference.xquery.context import DynamicContext
+from pathcast.reference.xquery.evaluator import Evaluator
+from pathcast.reference.xquery.items import Items
+from pathcast.reference.xquery.serialiser import Serialiser, TooLongError
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a subscription gives for a message.
+
+    Attributes:
+        is_delivered: Whether the message is delivered.
+        results: The results in UTF-8, without an XML declaration; none if it is not.
+    """
+
+    is_delivered: bool
+    results: tuple[bytes, ...]
+
+
+def evaluate(
+    program: Program,
+    message: MessageTree,
+    limits: Limits | None = None,
+    *,
+    message_bytes: int | None = None,
+    subscription_id: str = "",
+) -> Evaluation:
+    """Evaluates a subscription on a message.
+
+    Args:
+        program: The subscription.
+        message: The message, with details.
+        limits: What it may cost; the defaults if not given.
+        message_bytes: Bytes of the message as it arrived, for `Limits.result_ratio_max`; no such
+            bound if not given.
+        subscription_id: What errors say for an id.
+
+    Raises:
+        EvaluationBudgetError: It takes too many steps.
+        ResultLimitError: The results are too long.
+        ConstructionError: A constructor would make what is no element.
+    """
+    limits = limits or Limits()
+    evaluator = Evaluator(message, limits.evaluation_steps_max)
+    try:
+        items = evaluator.frame(program.body, DynamicContext())
+    except (ConstructionFault, OverBudgetError, RecursionError) as error:
+        raise verdict(error, limits, subscription_id) from None
+    if not evaluator.is_delivered:
+        return Evaluation(False, ())
+    return Evaluation(True, serialised(evaluator, items, limits, message_bytes, subscription_id))
+
+
+def is_delivered(
+    program: Program,
+    message: MessageTree,
+    limits: Limits | None = None,
+    *,
+    subscription_id: str = "",
+) -> bool:
+    """Whether a message is delivered to a subscription that wants no result of it.
+
+    The content expressions are tried one after the other until one of them gives an item.
+
+    Raises:
+        EvaluationBudgetError: It takes too many steps.
+        ConstructionError: A constructor would make what is no element.
+    """
+    limits = limits or Limits()
+    evaluator = Evaluator(message, limits.evaluation_steps_max)
+    wanted = content_expressions(program)
+    try:
+        return any(evaluator.value(expr, DynamicContext()) for expr in wanted)
+    except (ConstructionFault, OverBudgetError, RecursionError) as error:
+        raise verdict(error, limits, subscription_id) from None
+
+
+def serialised(
+    evaluator: Evaluator,
+    items: Items,
+    limits: Limits,
+    message_bytes: int | None,
+    subscription_id: str = "",
+) -> tuple[bytes, ...]:
+    """Items as results.
+
+    Raises:
+        ResultLimitError: They are too long.
+    """
+    limit, maximum, bytes_max = "result_bytes_max", limits.result_bytes_max, limits.result_bytes_max
+    if message_bytes is not None:
+        allowed = max(limits.result_ratio_max * message_bytes, RESULT_BYTES_FREE)
+        if allowed < bytes_max:
+            limit, maximum, bytes_max = "result_ratio_max", limits.result_ratio_max, allowed
+    serialiser = Serialiser(evaluator.document, bytes_max)
+    try:
+        return tuple(serialiser.result(item) for item in items)
+    except TooLongError:
+        code = f"limit.{limit.removesuffix('_max')}"
+        raise ResultLimitError(code, limit=limit, maximum=maximum, id=subscription_id) from None
+
+
+def verdict(
+    error: ConstructionFault | OverBudgetError | RecursionError,
+    limits: Limits,
+    subscription_id: str = "",
+) -> ConstructionError | EvaluationBudgetError:
+    """The error that is the verdict on an evaluation that was stopped.
+
+    An expression that nests deeper than the stack is one that takes too long.
+    """
+    if isinstance(error, ConstructionFault):
+        return ConstructionError(error.code, name=error.name, id=subscription_id)
+    return EvaluationBudgetError(
+        "limit.evaluation_steps",
+        limit="evaluation_steps_max",
+        maximum=limits.evaluation_steps_max,
+        id=subscription_id,
+    )
