@@ -254,6 +254,17 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "XPST0017": CatalogueEntry("QuerySyntaxError", "XPST0017: {reason}"),
     "XPTY0004": CatalogueEntry("QuerySyntaxError", "XPTY0004: {reason}"),
     "XPST0081": CatalogueEntry("QuerySyntaxError", "XPST0081: prefix {prefix} is not bound"),
+    "XPTY0019": CatalogueEntry("QuerySyntaxError", "XPTY0019: {reason}"),
+    "XPTY0020": CatalogueEntry("QuerySyntaxError", "XPTY0020: {reason}"),
+    "XQST0022": CatalogueEntry("QuerySyntaxError", "XQST0022: {reason}"),
+    "XQST0033": CatalogueEntry("QuerySyntaxError", "XQST0033: {reason}"),
+    "XQST0040": CatalogueEntry("QuerySyntaxError", "XQST0040: {reason}"),
+    "XQST0066": CatalogueEntry("QuerySyntaxError", "XQST0066: {reason}"),
+    "XQST0070": CatalogueEntry("QuerySyntaxError", "XQST0070: {reason}"),
+    "XQST0071": CatalogueEntry("QuerySyntaxError", "XQST0071: {reason}"),
+    "XQST0085": CatalogueEntry("QuerySyntaxError", "XQST0085: {reason}"),
+    "XQST0089": CatalogueEntry("QuerySyntaxError", "XQST0089: {reason}"),
+    "XQST0090": CatalogueEntry("QuerySyntaxError", "XQST0090: {reason}"),
     "query.unsupported": CatalogueEntry(
         "UnsupportedQueryError", "not supported in a standing query: {construct}"
     ),

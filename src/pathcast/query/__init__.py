@@ -49,6 +49,7 @@ from pathcast.query.parser import (
 )
 from pathcast.query.string_conditions import ALTERNATIVES_MAX
 from pathcast.query.syntax import Expr
+from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 
 __all__ = [
     "ALTERNATIVES_MAX",
@@ -64,6 +65,7 @@ __all__ = [
     "Axis",
     "Comparison",
     "CompiledQuery",
+    "CompiledSubscription",
     "Condition",
     "Constant",
     "CostClass",
@@ -83,6 +85,7 @@ __all__ = [
     "canonical_form",
     "canonical_text",
     "compile_query",
+    "compile_subscription",
     "expression_text",
     "normalise",
     "parse",

@@ -14,14 +14,28 @@ from pathcast.query.xquery.paper import (
     PaperStep,
     Target,
 )
+from pathcast.query.xquery.parser import parse
+from pathcast.query.xquery.scanner import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
+from pathcast.query.xquery.subscription import (
+    CompiledSubscription,
+    compile_subscription,
+    is_xquery,
+)
 from pathcast.query.xquery.syntax import Program
 
 __all__ = [
+    "DEPTH_MAX",
+    "NODES_MAX",
+    "TEXT_BYTES_MAX",
+    "CompiledSubscription",
     "PaperCondition",
     "PaperQuery",
     "PaperReturn",
     "PaperStep",
     "Program",
     "Target",
+    "compile_subscription",
     "content_expressions",
+    "is_xquery",
+    "parse",
 ]

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.query.functions import ARGUMENT_COUNTS as XPATH_ARGUMENT_COUNTS
+from pathcast.query.functions import arguments_expected as xpath_arguments_expected
 
 FUNCTION_NAMESPACE: Final = "http://www.w3.org/2005/xpath-functions"
 """What the prefix `fn` stands for."""
@@ -49,3 +50,137 @@ CONTEXT_FUNCTIONS: Final = frozenset(
     }
 )
 """Functions that read the context item where they are given no argument."""
+
+SCHEMA_NAMESPACE: Final = "http://www.w3.org/2001/XMLSchema"
+"""What the prefix `xs` stands for."""
+
+REFUSED_FUNCTIONS: Final = frozenset(
+    [
+        "adjust-date-to-timezone",
+        "adjust-dateTime-to-timezone",
+        "adjust-time-to-timezone",
+        "analyze-string",
+        "apply",
+        "available-environment-variables",
+        "base-uri",
+        "codepoint-equal",
+        "codepoints-to-string",
+        "collection",
+        "compare",
+        "contains-token",
+        "current-date",
+        "current-dateTime",
+        "current-time",
+        "dateTime",
+        "day-from-date",
+        "day-from-dateTime",
+        "days-from-duration",
+        "deep-equal",
+        "default-collation",
+        "doc-available",
+        "document-uri",
+        "element-with-id",
+        "encode-for-uri",
+        "environment-variable",
+        "error",
+        "escape-html-uri",
+        "exactly-one",
+        "filter",
+        "fold-left",
+        "fold-right",
+        "for-each",
+        "for-each-pair",
+        "format-date",
+        "format-dateTime",
+        "format-integer",
+        "format-number",
+        "format-time",
+        "function-arity",
+        "function-lookup",
+        "function-name",
+        "generate-id",
+        "has-children",
+        "head",
+        "hours-from-dateTime",
+        "hours-from-duration",
+        "hours-from-time",
+        "idref",
+        "implicit-timezone",
+        "in-scope-prefixes",
+        "index-of",
+        "innermost",
+        "insert-before",
+        "iri-to-uri",
+        "json-doc",
+        "json-to-xml",
+        "local-name-from-QName",
+        "matches",
+        "minutes-from-dateTime",
+        "minutes-from-duration",
+        "minutes-from-time",
+        "month-from-date",
+        "month-from-dateTime",
+        "months-from-duration",
+        "namespace-uri-for-prefix",
+        "namespace-uri-from-QName",
+        "nilled",
+        "node-name",
+        "normalize-unicode",
+        "one-or-more",
+        "outermost",
+        "parse-ietf-date",
+        "parse-json",
+        "parse-xml",
+        "parse-xml-fragment",
+        "path",
+        "prefix-from-QName",
+        "put",
+        "QName",
+        "remove",
+        "replace",
+        "resolve-QName",
+        "resolve-uri",
+        "reverse",
+        "root",
+        "round-half-to-even",
+        "seconds-from-dateTime",
+        "seconds-from-duration",
+        "seconds-from-time",
+        "serialize",
+        "sort",
+        "static-base-uri",
+        "string-to-codepoints",
+        "subsequence",
+        "tail",
+        "timezone-from-date",
+        "timezone-from-dateTime",
+        "timezone-from-time",
+        "tokenize",
+        "trace",
+        "transform",
+        "unordered",
+        "unparsed-text",
+        "unparsed-text-available",
+        "unparsed-text-lines",
+        "uri-collection",
+        "xml-to-json",
+        "year-from-date",
+        "year-from-dateTime",
+        "years-from-duration",
+        "zero-or-one",
+    ]
+) - frozenset(ARGUMENT_COUNTS)
+"""Functions of the standard library that are refused by name."""
+
+
+def arguments_expected(name: str) -> str:
+    """How many arguments a function takes, in words.
+
+    Example:
+        >>> arguments_expected("string-join")
+        '2 arguments'
+    """
+    if name in XPATH_ARGUMENT_COUNTS:
+        return xpath_arguments_expected(name)
+    count = ADDED_ARGUMENT_COUNTS[name][0]
+    return "1 argument" if count == 1 else f"{count} arguments"

@@ -1,0 +1,157 @@
+"""Subscription text -> what is registered: a bare XPath, or a FLWR program and its gate.
+
+A text is a bare XPath if the grammar of XPath 1.0 takes it, and XQuery otherwise. So a path keeps
+the semantics of XPath 1.0 wherever it is registered, and what only XQuery can say (`for`, tags,
+`min()`, a prolog) is XQuery. `(//a)` is XPath; `(//a, //b)` is not.
+
+Example:
+    >>> compile_subscription("//story[@urgent]").kind
+    'xpath'
+    >>> compiled = compile_subscription("<hot>{//story[@urgent]/title}</hot>")
+    >>> compiled.kind, compiled.alternatives
+    ('xquery', ('//story[@urgent]/title',))
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
+from pathcast.query.compiled import Reason, compile_query
+from pathcast.query.names import Namespaces
+from pathcast.query.parser import parse as parse_xpath
+from pathcast.query.static import Kind, kind_of
+from pathcast.query.xquery.gate import gate_of
+from pathcast.query.xquery.parser import parse
+from pathcast.query.xquery.scanner import TEXT_BYTES_MAX
+from pathcast.query.xquery.syntax import Program
+
+_COMMENT_OR_SPACE: Final = r"(?:[ \t\r\n]|\(:[^:(]*:\))*"
+
+# What no XPath expression begins with.
+_XQUERY: Final = re.compile(
+    rf"{_COMMENT_OR_SPACE}(?:<|\(:|(?:for|let|some|every)\s*\$|if\s*\(|declare\s|xquery\s+version\b"
+    r"|import\s|module\s|typeswitch\s*\()"
+)
+
+_LIMITS: Final = frozenset(
+    {"query.too_long", "query.too_deep", "query.too_large", "query.too_many_predicates"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSubscription:
+    """A subscription, split into what is indexed and what is evaluated.
+
+    Attributes:
+        kind: "xpath" or "xquery".
+        program: The syntax tree of a FLWR subscription; None for an XPath.
+        alternatives: Canonical paths. If the subscription is satisfied, one of them holds.
+        expression: For an XPath, the expression that must be true besides; None where the paths say
+            all of it, and for a FLWR, whose program decides.
+        reasons: Why something has to be evaluated that the paths do not say.
+    """
+
+    kind: Literal["xpath", "xquery"]
+    program: Program | None
+    alternatives: tuple[str, ...]
+    expression: str | None
+    reasons: tuple[Reason, ...]
+
+
+def compile_subscription(
+    text: str, namespaces: Namespaces | None = None, deliver: str = "fragment"
+) -> CompiledSubscription:
+    """Compiles the query of a subscription.
+
+    Args:
+        text: An XPath 1.0 expression or an XQuery FLWR expression.
+        namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
+        deliver: "fragment", "message" or "ids". With "fragment", an XPath must select nodes.
+
+    Returns:
+        Its program or expression, and the paths of which one must be there.
+
+    Raises:
+        QuerySyntaxError: It is neither; the error is of the language that it looks like.
+        UnsupportedQueryError: It holds a construct that is refused.
+
+    Cost: linear in the text, times the alternatives.
+    """
+    bound = namespaces or {}
+    if not is_xquery(text):
+        return _compile_xpath(text, bound, deliver)
+    program = parse(text, bound)
+    alternatives, reasons = gate_of(program)
+    return CompiledSubscription("xquery", program, alternatives, None, reasons)
+
+
+def is_xquery(text: str) -> bool:
+    """Whether a text is read as XQuery.
+
+    True if the grammar of XPath 1.0 does not take it, unless nothing else does either and it looks
+    like a path.
+
+    Example:
+        >>> [is_xquery(text) for text in ("//a", "(//a, //b)", "<a>{//b}</a>", "//a[", "min(//a)")]
+        [False, True, True, False, True]
+
+    Cost: linear in the text.
+    """
+    if _XQUERY.match(text):
+        return True
+    try:
+        parse_xpath(text)
+    except QuerySyntaxError as error:
+        if error.code in _LIMITS and not _is_longer_xquery(text, error):
+            return False
+        return _is_nearer_to_xquery(text, error)
+    return False
+
+
+def _is_longer_xquery(text: str, error: QuerySyntaxError) -> bool:
+    """Whether a text that is over the limits of an XPath is none anyway."""
+    if error.code != "query.too_long":
+        return False
+    try:
+        parse_xpath(text, bytes_max=TEXT_BYTES_MAX)
+    except QuerySyntaxError as longer:
+        return longer.code not in _LIMITS
+    return False
+
+
+def _is_nearer_to_xquery(text: str, xpath: QuerySyntaxError) -> bool:
+    """Whether a text that is no XPath is XQuery, or is so for longer."""
+    try:
+        parse(text)
+    except UnsupportedQueryError:
+        return True
+    except QuerySyntaxError as error:
+        # A prefix that is not bound here may be bound where it is compiled.
+        if error.code not in ("XPST0003", xpath.code):
+            return True
+        at, of_xpath = error.params.get("offset"), xpath.params.get("offset")
+        return isinstance(at, int) and isinstance(of_xpath, int) and at > of_xpath
+    return True
+
+
+def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledSubscription:
+    """A bare XPath."""
+    compiled = compile_query(text, namespaces)
+    if deliver == "fragment":
+        kind = kind_of(parse_xpath(text))
+        if kind is not Kind.NODE_SET:
+            found = kind.value.removeprefix("a ")
+            raise UnsupportedQueryError(
+                "subscription.fragment",
+                query=text,
+                offset=0,
+                found=found,
+                construct=f"fragments of {kind.value}",
+                reason=f"the expression gives {kind.value}",
+            )
+    return CompiledSubscription(
+        "xpath", None, tuple(compiled.texts), compiled.expression, compiled.reasons
+    )
