@@ -1,0 +1,238 @@
+"""A dissemination engine under the clock: subscriptions in, messages through it, results out.
+
+Example:
+    >>> one = CustomisingRound(
+    ...     messages=2, bytes=4_000, total_ns=400_000, parsing_ns=100_000, matching_ns=200_000,
+    ...     customising_ns=50_000, deliveries=10, result_bytes=2_000, yardstick_ns=100_000,
+    ... )
+    >>> one.ratio, one.microseconds("total"), one.microseconds("mqpt")
+    (4.0, 200.0, 150.0)
+
+Two answers are timed: results in groupSequence-listSequence form, where the engine counts the
+groups and lists node ids but writes nothing, and serialised results. A pass whose deliveries are
+not those that were checked before is an error, not a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+
+from pathcast.bench.checking import THREADS, wrong_count
+from pathcast.bench.timing import Spread, elapsed_ns, missing_library
+from pathcast.customize.backend import DisseminationBackend
+from pathcast.customize.engines import new_backend
+from pathcast.engine.matcher import matcher_options
+from pathcast.limits import Limits
+from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, EngineName, Subscription
+
+CustomisingPart: TypeAlias = Literal[
+    "total", "mqpt", "parsing", "matching", "customising", "rest", "yardstick"
+]
+"""What of a round: the wall time of the call; that less parsing (the paper's MQPT); what the engine
+says of its parts; what it does not say; or the yardstick."""
+
+Results: TypeAlias = Mapping[str, tuple[bytes, ...]]
+"""Id of a subscription -> its results, in canonical XML."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomisingRound:
+    """One pass over messages.
+
+    Attributes:
+        messages: How many.
+        bytes: Of them all.
+        total_ns: Wall time of `process`.
+        parsing_ns: The engine's own account of the door.
+        matching_ns: Of path matching, conditions and joins.
+        customising_ns: Of building results.
+        deliveries: Results.
+        result_bytes: Of all results, a shared one counted every time.
+        yardstick_ns: `lxml.etree.fromstring` over the same messages.
+    """
+
+    messages: int
+    bytes: int
+    total_ns: int
+    parsing_ns: int
+    matching_ns: int
+    customising_ns: int
+    deliveries: int
+    result_bytes: int
+    yardstick_ns: int
+
+    def nanoseconds(self, part: CustomisingPart) -> int:
+        """Time of a part."""
+        if part == "mqpt":
+            return self.total_ns - self.parsing_ns
+        if part == "rest":
+            return self.total_ns - self.parsing_ns - self.matching_ns - self.customising_ns
+        time_ns: int = getattr(self, f"{part}_ns")
+        return time_ns
+
+    def microseconds(self, part: CustomisingPart) -> float:
+        """Time of a part for one message."""
+        return self.nanoseconds(part) / self.messages / 1e3
+
+    def ratio_of(self, part: CustomisingPart) -> float:
+        """Time of a part as a multiple of the yardstick's."""
+        return self.nanoseconds(part) / self.yardstick_ns
+
+    @property
+    def ratio(self) -> float:
+        """Wall time as a multiple of the yardstick's."""
+        return self.ratio_of("total")
+
+    @property
+    def output_megabytes_per_second(self) -> float:
+        """Results, in 10^6 bytes, by the wall time of the whole call."""
+        return self.result_bytes / self.total_ns * 1e3
+
+
+CustomisingRounds: TypeAlias = tuple[CustomisingRound, ...]
+
+
+def rounds_spread(
+    rounds: Sequence[CustomisingRound], value: Callable[[CustomisingRound], float]
+) -> Spread:
+    """Spread of a figure over rounds."""
+    return Spread.of([value(one) for one in rounds])
+
+
+def subscriptions_of(texts: Iterable[str], first: int = 0) -> list[Subscription]:
+    """Subscriptions with the ids q0, q1, ... from `first` on, of a hundred subscribers."""
+    return [
+        Subscription(f"q{number}", f"s{number % 100}", text)
+        for number, text in enumerate(texts, start=first)
+    ]
+
+
+def new_engine(engine: EngineName = "kernel") -> DisseminationBackend:
+    """An engine without subscriptions, on one thread.
+
+    Raises:
+        KernelMissingError: The kernel is meant and not installed.
+    """
+    return new_backend(matcher_options(engine, Limits(), THREADS, CACHE_BYTES_MAX))
+
+
+def subscribe_all(backend: DisseminationBackend, many: Sequence[Subscription]) -> None:
+    """Adds subscriptions.
+
+    Raises:
+        PathcastError: One was rejected.
+    """
+    report = backend.subscribe(many, {})
+    if report.rejected:
+        raise next(iter(report.rejected.values()))
+
+
+def customising_round(
+    process: Callable[[pa.Array], DeliveryAnswer],
+    messages: pa.Array,
+    parse: Callable[[], None],
+    *,
+    parse_first: bool = False,
+) -> CustomisingRound:
+    """One pass of both. To be called while `undisturbed`."""
+    before = elapsed_ns(parse) if parse_first else 0
+    started = time.perf_counter_ns()
+    answer = process(messages)
+    total = time.perf_counter_ns() - started
+    stats = answer.stats
+    if stats.refused or answer.verdicts:
+        raise wrong_count(
+            "messages and results without refusal",
+            stats.messages - stats.refused - len(answer.verdicts),
+            stats.messages,
+            "the yardstick",
+        )
+    return CustomisingRound(
+        messages=stats.messages,
+        bytes=stats.bytes,
+        total_ns=total,
+        parsing_ns=stats.parsing_ns,
+        matching_ns=stats.matching_ns,
+        customising_ns=stats.customising_ns,
+        deliveries=stats.deliveries,
+        result_bytes=stats.result_bytes,
+        yardstick_ns=before if parse_first else elapsed_ns(parse),
+    )
+
+
+def results_of(answer: DeliveryAnswer, wanted: frozenset[str] | None = None) -> list[Results]:
+    """The results of each message of an answer, in canonical XML.
+
+    Args:
+        answer: Of an engine.
+        wanted: Ids of the subscriptions that are looked at; None for all.
+
+    Raises:
+        MissingDependencyError: lxml is not installed.
+    """
+    canonical = _canonical()
+    fragments: list[bytes] = answer.fragments.to_pylist()
+    found: list[dict[str, list[bytes]]] = [{} for _ in range(answer.stats.messages)]
+    columns = (
+        answer.rows.column(name).to_pylist() for name in ("message", "subscription", "fragment")
+    )
+    known: dict[int, bytes] = {}
+    for message, number, fragment in zip(*columns, strict=True):
+        name = answer.subscription_ids[number]
+        if wanted is None or name in wanted:
+            if fragment is not None and fragment not in known:
+                known[fragment] = canonical(fragments[fragment])
+            result = b"" if fragment is None else known[fragment]
+            found[message].setdefault(name, []).append(result)
+    return [{name: tuple(results) for name, results in one.items()} for one in found]
+
+
+def _canonical() -> Callable[[bytes], bytes]:
+    try:
+        from lxml import etree
+    except ModuleNotFoundError as error:
+        raise missing_library("lxml") from error
+
+    def canonical(fragment: bytes) -> bytes:
+        # A result may be text, or several nodes; a wrapper makes a document of any.
+        try:
+            tree = etree.fromstring(b"<r>" + fragment + b"</r>")
+        except etree.XMLSyntaxError:
+            return fragment
+        written: bytes = etree.tostring(tree, method="c14n")
+        return written
+
+    return canonical
+
+
+def check_results(
+    case: str,
+    backend: DisseminationBackend,
+    sample: Sequence[Subscription],
+    messages: pa.Array,
+) -> int:
+    """Compares results with the reference engine's on a sample; the results of it.
+
+    Raises:
+        WrongCountError: A message's results differ.
+    """
+    reference = new_engine("reference")
+    subscribe_all(reference, sample)
+    wanted = frozenset(subscription.id for subscription in sample)
+    expected = results_of(reference.process(messages))
+    found = results_of(backend.process(messages), wanted)
+    for number, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
+        if mine != theirs:
+            differing = [name for name in wanted if mine.get(name) != theirs.get(name)]
+            place = f"{case}, message {number}, {min(differing)} and {len(differing) - 1} others"
+            raise wrong_count(place, _results(mine), _results(theirs), "the reference engine")
+    return sum(map(_results, expected))
+
+
+def _results(found: Results) -> int:
+    return sum(map(len, found.values()))
