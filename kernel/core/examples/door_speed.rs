@@ -1,4 +1,5 @@
-//! Times the door over a directory of messages: `door_speed DIRECTORY [ROUNDS]`.
+//! Times the door over a directory of messages: `door_speed DIRECTORY [ROUNDS] [spans|full]`,
+//! with source spans or a full tree if asked.
 //!
 //! Prints the median of the rounds in microseconds per message, with spread, as one JSON line, so
 //! that a caller can set it against another parser timed in the same minute.
@@ -11,6 +12,7 @@ fn main() {
     let directory =
         arguments.next().unwrap_or_else(|| panic!("usage: door_speed DIRECTORY [ROUNDS]"));
     let rounds: usize = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let keeps = arguments.next();
     let mut paths: Vec<_> = std::fs::read_dir(&directory)
         .unwrap_or_else(|error| panic!("{directory}: {error}"))
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -20,6 +22,8 @@ fn main() {
     let messages: Vec<Vec<u8>> = paths.iter().filter_map(|path| std::fs::read(path).ok()).collect();
     let bytes: usize = messages.iter().map(Vec::len).sum();
     let mut door = Door::new(Limits { message_bytes_max: 1 << 30, ..Limits::default() });
+    door.keep_source_spans(keeps.as_deref() == Some("spans"));
+    door.keep_full_tree(keeps.as_deref() == Some("full"));
     let (mut elements, mut refused) = (0, 0);
     let mut times = Vec::new();
     for _ in 0..rounds {

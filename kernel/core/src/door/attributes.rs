@@ -62,6 +62,9 @@ impl Scanner<'_> {
         self.tree.attribute_start.push(attributes);
         self.tree.text_start.push(texts);
         self.tree.text_end.push(texts);
+        if self.tree.has_source_spans {
+            self.keep_start(name_start - 1);
+        }
         self.memory.open.push(Open {
             element: element as u32,
             name_start: name_start as u32,

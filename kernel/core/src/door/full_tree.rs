@@ -149,22 +149,22 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Keeps where an element ends that is being closed.
-    #[inline(never)]
-    pub fn keep_end(&mut self, element: usize, name_start: u32, next: usize) {
+    /// Keeps where an element begins; one of an entity is nowhere in the message.
+    #[inline(always)]
+    pub fn keep_start(&mut self, start: usize) {
+        let start = if self.entity_place.is_none() { start as u32 } else { 0 };
+        self.tree.source_start.push(start);
+        self.tree.source_end.push(start);
+    }
+
+    /// Keeps where it ends.
+    #[inline(always)]
+    pub fn keep_end(&mut self, element: usize, next: usize) {
         if self.tree.is_full {
             self.tree.markup_end[element] = self.tree.markup_kind.len() as u32;
         }
-        if self.tree.has_source_spans {
-            // Elements are closed before those they lie in: those are made room for, too.
-            if self.tree.source_start.len() <= element {
-                self.tree.source_start.resize(self.tree.name.len(), 0);
-                self.tree.source_end.resize(self.tree.name.len(), 0);
-            }
-            if self.entity_place.is_none() {
-                self.tree.source_start[element] = name_start - 1;
-                self.tree.source_end[element] = next as u32;
-            }
+        if self.tree.has_source_spans && self.entity_place.is_none() {
+            self.tree.source_end[element] = next as u32;
         }
     }
 

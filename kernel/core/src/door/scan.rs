@@ -298,7 +298,7 @@ impl<'a> Scanner<'a> {
             self.tree.element_end[element] = self.tree.name.len() as u32;
             self.tree.text_end[element] = self.tree.text_value.len() as u32;
             if self.keeps_more {
-                self.keep_end(element, open.name_start, next);
+                self.keep_end(element, next);
             }
             self.memory.namespaces.leave(open.namespace_mark);
             self.context = open.context;
