@@ -14,9 +14,13 @@ Differs: name tests may be wildcards and namespaces, as everywhere in the projec
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+import re
+from typing import Final, NamedTuple, TypeAlias
 
-from pathcast.query import AnyIn, AnyName, AnyNamespace, Axis, Name, NameTest, normalise
+from pathcast.query import AnyIn, AnyName, AnyNamespace, Axis, Name, NameTest
+
+_STEP: Final = re.compile(r"(//?)([\w.-]+|\*)")
+_PATH: Final = re.compile(rf"(?:{_STEP.pattern})+")
 
 
 class PathStep(NamedTuple):
@@ -39,12 +43,21 @@ PathTuple: TypeAlias = tuple[int, ...]
 
 
 def navigation_path(text: str) -> NavigationPath:
-    """The path that a text without predicates stands for.
+    """The path that a text of names in no namespace and `*` stands for, step by step.
 
-    A text that begins without a slash is relative, and its first step is a child step.
+    A text that begins without a slash is relative, and its first step is a child step. Nothing is
+    brought into normal form: `//*/a` and `/*//a` select the same, but have other path tuples.
+
+    Raises:
+        ValueError: The text is no such path.
     """
-    query = normalise(text if text.startswith("/") else f"/{text}")
-    return tuple(PathStep(step.axis, step.test) for step in query.steps)
+    text = text if text.startswith("/") else f"/{text}"
+    if not _PATH.fullmatch(text):
+        raise ValueError(f"{text!r} is no navigation path")
+    return tuple(
+        PathStep(Axis(axis), AnyName() if name == "*" else Name("", name))
+        for axis, name in _STEP.findall(text)
+    )
 
 
 def descendant_steps(path: NavigationPath) -> tuple[int, ...]:
