@@ -17,6 +17,8 @@ from pathcast.cli.generate import build_generate
 from pathcast.cli.lint import LINT_EPILOG, lint_queries
 from pathcast.cli.match import match
 from pathcast.cli.run import run
+from pathcast.cli.suite_command import TEST_EPILOG, run_suites
+from pathcast.cli.transform import TRANSFORM_EPILOG, transform
 
 
 def build_app() -> typer.Typer:
@@ -32,6 +34,8 @@ def build_app() -> typer.Typer:
     app.callback()(_options)
     for command in (match, explain, check, run, demo, bench, doctor):
         app.command(epilog=EXIT_CODES_HELP)(guarded(command))
+    app.command(epilog=TRANSFORM_EPILOG)(guarded(transform))
+    app.command("test", epilog=TEST_EPILOG)(guarded(run_suites))
     app.command("lint", epilog=LINT_EPILOG)(guarded(lint_queries))
     app.add_typer(build_generate(), name="generate")
     return app

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pathcast.cli.console import answers, write_json_line
 from pathcast.cli.exits import ExitCode
+from pathcast.cli.explain_plan import explain_subscription
 from pathcast.cli.messages import read_message
 from pathcast.cli.options import (
     EngineOption,
@@ -19,18 +21,42 @@ from pathcast.cli.options import (
     read_limits,
     read_namespaces,
 )
+from pathcast.cli.transform import read_query
 from pathcast.engine import QueryIndex
-from pathcast.errors import PathcastError
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.query.xquery import is_xquery
 
 QUERY_ID = "query"
 
 
 def explain(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A standing query.")],
-    message: Annotated[
-        str, typer.Argument(metavar="MESSAGE", help="An XML file, or - for standard input.")
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY", help="A standing query, XPath or XQuery, or @FILE for the one in FILE."
+        ),
     ],
+    message: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MESSAGE",
+            help="An XML file, or - for standard input. An XQuery is explained without one, too.",
+            show_default=False,
+        ),
+    ] = None,
+    others: Annotated[
+        Path | None,
+        typer.Option(
+            "--with",
+            metavar="PATH",
+            exists=True,
+            help="Other subscriptions, a .xq file or a folder of them: what an XQuery shares with "
+            "them is told.",
+            show_default=False,
+        ),
+    ] = None,
     engine: EngineOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
@@ -44,22 +70,44 @@ def explain(
     step that selects nothing what is there instead: the names, the value
     that comes nearest and what the query wants.
 
+    Of an XQuery subscription it shows the plan: what is looked for together
+    with other subscriptions, what only this one needs, and with --with how
+    many others share each part; with a message, what is delivered of it.
+
     A message that does not satisfy the query is an answer, not a failure: the
     exit code is 0.
     """
-    limits = read_limits(limit)
-    index = QueryIndex(
-        engine=engine_name(engine), limits=limits, namespaces=read_namespaces(namespace)
-    )
-    report = index.register([Query(QUERY_ID, query)])
+    limits, namespaces = read_limits(limit), read_namespaces(namespace)
+    text = read_query(query)
+    content = None if message is None else _content(message, limits)
+    if is_xquery(text):
+        return explain_subscription(
+            text,
+            content,
+            others,
+            engine=engine_name(engine),
+            limits=limits,
+            namespaces=namespaces,
+            format_=format_,
+        )
+    if content is None:
+        raise ConfigError(
+            "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
+        )
+    index = QueryIndex(engine=engine_name(engine), limits=limits, namespaces=namespaces)
+    report = index.register([Query(QUERY_ID, text)])
     for error in report.rejected.values():
         raise error
-    content = read_message(message, bytes_max=limits.message_bytes_max).content
-    if isinstance(content, PathcastError):
-        raise content
     explanation = index.explain(QUERY_ID, content)
     if format_ is Format.JSON:
         write_json_line(explanation.to_dict())
     else:
         answers().print(str(explanation))
     return ExitCode.OK if explanation.error is None else ExitCode.REFUSED
+
+
+def _content(message: str, limits: Limits) -> bytes:
+    content = read_message(message, bytes_max=limits.message_bytes_max).content
+    if isinstance(content, PathcastError):
+        raise content
+    return content

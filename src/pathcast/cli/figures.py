@@ -10,6 +10,7 @@ from pathcast.bench.definitions import SetName, default_directory, read_definiti
 from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import Output, read_run, run_directory
 from pathcast.bench.figures.page import table, write_page
+from pathcast.bench.figures.plot import draw
 from pathcast.bench.figures.run import FigureOutcome, FiguresPlan, chosen_names, run_figures
 from pathcast.bench.machine import describe_machine
 from pathcast.cli.console import answers, say, say_error
@@ -47,7 +48,7 @@ def figures(
     chosen = chosen_names(names, [figure.name for figure in definition.figures])
     plan = FiguresPlan(definition, chosen, set_name, work or directory / ".work")
     started, before = datetime.now(UTC), describe_machine()
-    output = Output(run_directory(out or directory / "records", set_name, started))
+    output = Output(run_directory(out or directory / "records", set_name, started), draw)
     load = before["load"]
     say(f"figures {', '.join(chosen)}; set {set_name}, {before['cpu']}, load {load and load[0]}")
     outcomes: list[FigureOutcome] = []

@@ -1,0 +1,97 @@
+"""`pathcast explain` for an XQuery subscription: its plan, what it shares, what it delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pathcast.cli.console import answers, say_error, write_json_line
+from pathcast.cli.exits import ExitCode
+from pathcast.cli.options import Format
+from pathcast.customize import Broker, Deliveries
+from pathcast.customize.subscription_files import read_subscriptions
+from pathcast.limits import Limits
+from pathcast.model import EngineName, Subscription
+
+QUERY_ID = "query"
+
+
+def explain_subscription(
+    query: str,
+    message: bytes | None,
+    others: Path | None,
+    *,
+    engine: EngineName | None,
+    limits: Limits,
+    namespaces: Mapping[str, str],
+    format_: Format,
+) -> ExitCode:
+    """Prints the plan of a subscription and, with a message, what it delivers of it.
+
+    Args:
+        query: The query.
+        message: A message, or None.
+        others: File or folder of subscriptions that it may share with, or None.
+        engine: Who answers.
+        limits: What the message may cost.
+        namespaces: Prefixes of the query.
+        format_: For people or for programs.
+
+    Raises:
+        QuerySyntaxError: The query cannot be used.
+        OSError: The folder cannot be listed.
+    """
+    broker = _alone(engine, limits, namespaces, query)
+    # Of the message, only what this subscription gets is told.
+    found = None if message is None else broker.publish(message)
+    faults = 0 if others is None else _add(broker, others)
+    plan = broker.explain(QUERY_ID)
+    if format_ is Format.JSON:
+        write_json_line({**plan.to_dict(), "deliveries": None if found is None else _told(found)})
+    else:
+        out = answers()
+        out.print(plan.to_text())
+        if found is not None:
+            out.print(_result_text(found))
+    is_refused = found is not None and (found.error is not None or bool(found.verdicts))
+    return ExitCode.REFUSED if faults or is_refused else ExitCode.OK
+
+
+def _alone(
+    engine: EngineName | None, limits: Limits, namespaces: Mapping[str, str], query: str
+) -> Broker:
+    """A broker with one subscription."""
+    broker = Broker(engine, limits, namespaces, threads=1)
+    report = broker.subscribe(Subscription(QUERY_ID, QUERY_ID, query))
+    for error in report.rejected.values():
+        raise error
+    return broker
+
+
+def _add(broker: Broker, others: Path) -> int:
+    """Subscribes what is in a file or a folder; the number of those that are refused."""
+    faults = 0
+    for file in read_subscriptions(others):
+        error = file.error
+        if file.subscription is not None:
+            # Under a name that no other has, so that the query itself is never in the way.
+            named = file.subscription._replace(id=f"{file.path}")
+            error = broker.subscribe(named).rejected.get(named.id)
+        if error is not None:
+            faults += 1
+            say_error(f"{file.path}: {error}")
+    return faults
+
+
+def _told(found: Deliveries) -> list[str]:
+    return [(delivery.fragment or b"").decode() for delivery in found]
+
+
+def _result_text(found: Deliveries) -> str:
+    if found.error is not None:
+        return f"the message is refused: {found.error}"
+    for verdict in found.verdicts.values():
+        return f"nothing is delivered: {verdict}"
+    if not len(found):
+        return "delivers nothing of this message"
+    return "\n".join(["delivers of this message", *(f"  {text}" for text in _told(found))])

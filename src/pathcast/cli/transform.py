@@ -1,0 +1,188 @@
+"""`pathcast transform`: what a subscriber would get of each message."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.console import say, say_error, say_warning, write_json_line
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.messages import STANDARD_INPUT, Message, message_names, read_batches
+from pathcast.cli.options import (
+    EngineOption,
+    Format,
+    FormatOption,
+    LimitOption,
+    NamespaceOption,
+    ThreadsOption,
+    engine_name,
+    read_limits,
+    read_namespaces,
+)
+from pathcast.customize import Broker, Deliveries
+from pathcast.customize.subscription_files import subscription_of
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.model import Subscription
+
+QUERY_ID = "query"
+
+TRANSFORM_EPILOG = (
+    "Example: pathcast transform 'for $b in //book where $b/price < 30 "
+    'return <hit year="{$b/@year}">{$b/title}</hit>\' catalogue.xml prints '
+    '<hit year="1999"><title>Sand</title></hit> for every such book. ' + EXIT_CODES_HELP
+)
+
+QueryArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUERY", help="An XQuery FLWR or XPath expression, or @FILE for the one in FILE."
+    ),
+]
+
+
+def transform(
+    query: QueryArgument,
+    messages: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MESSAGE...",
+            help="XML files; a directory stands for the *.xml files in it, - for standard input.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIRECTORY",
+            help="Writes each result to a file of its own, MESSAGE.NUMBER.xml, and prints nothing.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: EngineOption = None,
+    threads: ThreadsOption = None,
+    namespace: NamespaceOption = None,
+    limit: LimitOption = None,
+    format_: FormatOption = Format.TEXT,
+) -> ExitCode:
+    """Print what a subscriber with this query would get of each message.
+
+    Results come in the order of the messages, each on a line of its own (a
+    result may have line breaks of its own). A message that the query asks
+    nothing of has none, and that is no failure. With --format json each
+    result is an object: message, result_number, delivery_id, fragment.
+    """
+    limits = read_limits(limit)
+    broker = Broker(engine_name(engine), limits, read_namespaces(namespace), threads)
+    report = broker.subscribe(Subscription(QUERY_ID, QUERY_ID, read_query(query)))
+    for error in report.rejected.values():
+        raise error
+    writer = None if out is None else _ResultFiles(out)
+    refused = undecided = results = 0
+    names = message_names(messages)
+    for batch in read_batches(names, bytes_max=limits.message_bytes_max):
+        for message, found in _delivered(broker, batch):
+            if isinstance(found, PathcastError):
+                refused += 1
+                say_error(f"{message.name}: {found}")
+                continue
+            for undone in found.verdicts.values():
+                undecided += 1
+                say_warning(f"{message.name}: {undone}")
+            results += len(found)
+            _write(message, found, writer, format_)
+    if writer is not None:
+        say(f"{results:,} results in {writer.folder}")
+    return ExitCode.REFUSED if refused or undecided else ExitCode.OK
+
+
+def read_query(given: str) -> str:
+    """The query that an argument means: itself or, after an @, the content of a file.
+
+    Raises:
+        ConfigError: The file is not UTF-8.
+        OSError: The file cannot be read.
+    """
+    if not given.startswith("@"):
+        return given
+    path = Path(given[1:])
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8: {error.reason} at byte {error.start}"
+        raise ConfigError("config.invalid", key=str(path), reason=reason) from error
+    return subscription_of(text, Path(path.name)).query
+
+
+def _delivered(
+    broker: Broker, batch: list[Message]
+) -> Iterator[tuple[Message, Deliveries | PathcastError]]:
+    """The messages of a batch with their deliveries, or with why they have none."""
+    readable = [message for message in batch if isinstance(message.content, bytes)]
+    found = broker.process_batch(
+        [message.content for message in readable if isinstance(message.content, bytes)],
+        [message.name for message in readable],
+    )
+    row = 0
+    for message in batch:
+        if isinstance(message.content, bytes):
+            deliveries = found.deliveries(row)
+            row += 1
+            yield message, deliveries.error or deliveries
+        else:
+            yield message, message.content
+
+
+def _write(
+    message: Message, found: Deliveries, writer: _ResultFiles | None, format_: Format
+) -> None:
+    for delivery in found:
+        fragment = delivery.fragment or b""
+        if writer is not None:
+            writer.write(message.name, delivery.result_number, fragment)
+        elif format_ is Format.JSON:
+            write_json_line(
+                {
+                    "message": message.name,
+                    "result_number": delivery.result_number,
+                    "delivery_id": delivery.delivery_id,
+                    "fragment": fragment.decode(),
+                }
+            )
+        else:
+            sys.stdout.buffer.write(fragment + b"\n")
+    # Standard error is not held back, and should not overtake the results it belongs to.
+    sys.stdout.flush()
+
+
+class _ResultFiles:
+    """A directory that results are written to.
+
+    Attributes:
+        folder: The directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, message: str, number: int, fragment: bytes) -> None:
+        """Writes one result."""
+        (self.folder / f"{self._name(message)}.{number}.xml").write_bytes(fragment)
+
+    def _name(self, message: str) -> str:
+        """The message's file name, made different from that of every other message."""
+        if message not in self._names:
+            stem = "stdin" if message == STANDARD_INPUT else PurePath(message).stem
+            name, turn = stem, 1
+            while name in self._taken:
+                turn += 1
+                name = f"{stem}-{turn}"
+            self._taken.add(name)
+            self._names[message] = name
+        return self._names[message]

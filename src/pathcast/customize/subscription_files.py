@@ -1,0 +1,172 @@
+"""Subscriptions as files: one `.xq` file a subscription, folders of them.
+
+A file holds the query, as any XQuery processor would read it. What else a subscription needs
+follows from where it lies, and can be said in a comment at its beginning:
+
+    (: Everything below thirty.
+       @subscriber ann
+       @deliver message
+       @id cheap :)
+    for $b in //book where $b/price < 30 return <hit>{$b/title}</hit>
+
+Without it, the id is the path inside the folder without `.xq`, and the subscriber is the first
+folder of that path (or, for a file that lies in none, the id): `ann/cheap.xq` is `ann/cheap` of
+`ann`. Names that begin with a dot or an underscore are left alone.
+
+Example:
+    >>> found = subscription_of("(: @subscriber ann :) //book[price < 30]", Path("cheap.xq"))
+    >>> found.id, found.subscriber, found.deliver
+    ('cheap', 'ann', 'fragment')
+
+It does not read the query.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.model import DELIVER_MODES, Subscription
+
+SUFFIX: Final = ".xq"
+_KEYS: Final = ("id", "subscriber", "deliver")
+_KEY: Final = re.compile(r"(?:^|\s)@([A-Za-z_-]+)[ \t]*([^\r\n]*)")
+_BOUNDARY: Final = re.compile(r"\(:|:\)")
+
+
+class SubscriptionFile(NamedTuple):
+    """A file, and what became of it.
+
+    Attributes:
+        path: The file.
+        subscription: What it says; None where it cannot be read.
+        error: Why it cannot; None where it can.
+    """
+
+    path: Path
+    subscription: Subscription | None
+    error: PathcastError | None
+
+
+def read_subscriptions(path: Path) -> list[SubscriptionFile]:
+    """The subscriptions of a file or of a folder, at any depth, in the order of their paths.
+
+    Args:
+        path: A `.xq` file, or a folder.
+
+    Returns:
+        One entry a file. One that cannot be read disturbs no other; of two with the same id the
+        second is refused where it is subscribed.
+
+    Raises:
+        OSError: The folder cannot be listed.
+    """
+    if not path.is_dir():
+        return [_read(path, Path(path.name))]
+    return [_read(file, file.relative_to(path)) for file in files_of(path)]
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """The `.xq` files of a folder, at any depth, in the order of their paths.
+
+    Raises:
+        OSError: The folder or one in it cannot be listed. Going on would lose subscriptions
+            without a word.
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        found += [
+            Path(parent, name)
+            for name in names
+            if name.endswith(SUFFIX) and not name.startswith((".", "_"))
+        ]
+    return iter(sorted(found))
+
+
+def subscription_of(text: str, place: Path) -> Subscription:
+    """The subscription that a text says.
+
+    Args:
+        text: The content of the file.
+        place: Its path inside the folder.
+
+    Raises:
+        ConfigError: The comment at its beginning has a key that does not exist, or a value that
+            cannot be used.
+    """
+    comments, query = _split(text)
+    told = _header(comments, place)
+    path = place.with_suffix("").as_posix()
+    owner = place.parts[0] if len(place.parts) > 1 else path
+    deliver = told.get("deliver", "fragment")
+    if deliver not in DELIVER_MODES:
+        raise _unusable(place, f"@deliver {deliver} is not one of {', '.join(DELIVER_MODES)}")
+    return Subscription(
+        told.get("id", path),
+        told.get("subscriber", owner),
+        query,
+        deliver,
+    )
+
+
+def _read(file: Path, place: Path) -> SubscriptionFile:
+    try:
+        return SubscriptionFile(
+            file, subscription_of(file.read_bytes().decode("utf-8"), place), None
+        )
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8: {error.reason} at byte {error.start}"
+        return SubscriptionFile(file, None, _unusable(place, reason))
+    except OSError as error:
+        return SubscriptionFile(file, None, _unusable(place, error.strerror or str(error)))
+    except ConfigError as error:
+        return SubscriptionFile(file, None, error)
+
+
+def _header(comments: list[str], place: Path) -> dict[str, str]:
+    """What the comments before the query say."""
+    found: dict[str, str] = {}
+    for comment in comments:
+        for key, value in _KEY.findall(comment):
+            if key not in _KEYS:
+                raise _unusable(place, f"@{key} is not one of @{', @'.join(_KEYS)}")
+            if not value.strip():
+                raise _unusable(place, f"@{key} has no value")
+            if key in found:
+                raise _unusable(place, f"@{key} is there twice")
+            found[key] = value.strip()
+    return found
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """The comments at the beginning, and the query after them.
+
+    They are taken off since XPath 1.0, which the query may be, has no comments. One that does not
+    end stays, and is an error of the query.
+    """
+    comments: list[str] = []
+    rest = text.removeprefix("\ufeff").strip()
+    while rest.startswith("(:"):
+        depth = 0
+        for mark in _BOUNDARY.finditer(rest):
+            depth += 1 if mark[0] == "(:" else -1
+            if not depth:
+                comments.append(rest[2 : mark.start()])
+                rest = rest[mark.end() :].lstrip()
+                break
+        else:
+            break
+    return comments, rest
+
+
+def _unusable(place: Path, reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key=place.as_posix(), reason=reason)
