@@ -16,7 +16,7 @@ from pathcast.errors import ConstructionError, EvaluationBudgetError, ResultLimi
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message import MessageTree
 from pathcast.query.xquery import Program, content_expressions
-from pathcast.reference.xpath import OverBudgetError
+from pathcast.reference.xpath import Document, OverBudgetError
 from pathcast.reference.xquery.construction import ConstructionFault
 from pathcast.reference.xquery.context import DynamicContext
 from pathcast.reference.xquery.evaluator import Evaluator
@@ -39,7 +39,7 @@ class Evaluation:
 
 def evaluate(
     program: Program,
-    message: MessageTree,
+    message: MessageTree | Document,
     limits: Limits | None = None,
     *,
     message_bytes: int | None = None,
@@ -49,7 +49,7 @@ def evaluate(
 
     Args:
         program: The subscription.
-        message: The message, with details.
+        message: The message, with details; as a `Document` where several are asked about it.
         limits: What it may cost; the defaults if not given.
         message_bytes: Bytes of the message as it arrived, for `Limits.result_ratio_max`; no such
             bound if not given.
@@ -61,19 +61,21 @@ def evaluate(
         ConstructionError: A constructor would make what is no element.
     """
     limits = limits or Limits()
-    evaluator = Evaluator(message, limits.evaluation_steps_max)
+    document = message if isinstance(message, Document) else Document(message)
+    evaluator = Evaluator(document, limits.evaluation_steps_max)
     try:
         items = evaluator.frame(program.body, DynamicContext())
     except (ConstructionFault, OverBudgetError, RecursionError) as error:
         raise verdict(error, limits, subscription_id) from None
     if not evaluator.is_delivered:
         return Evaluation(False, ())
-    return Evaluation(True, serialised(evaluator, items, limits, message_bytes, subscription_id))
+    results = serialised(document, items, limits, message_bytes, subscription_id)
+    return Evaluation(True, results)
 
 
 def is_delivered(
     program: Program,
-    message: MessageTree,
+    message: MessageTree | Document,
     limits: Limits | None = None,
     *,
     subscription_id: str = "",
@@ -87,7 +89,8 @@ def is_delivered(
         ConstructionError: A constructor would make what is no element.
     """
     limits = limits or Limits()
-    evaluator = Evaluator(message, limits.evaluation_steps_max)
+    document = message if isinstance(message, Document) else Document(message)
+    evaluator = Evaluator(document, limits.evaluation_steps_max)
     wanted = content_expressions(program)
     try:
         return any(evaluator.value(expr, DynamicContext()) for expr in wanted)
@@ -96,7 +99,7 @@ def is_delivered(
 
 
 def serialised(
-    evaluator: Evaluator,
+    document: Document,
     items: Items,
     limits: Limits,
     message_bytes: int | None,
@@ -112,7 +115,7 @@ def serialised(
         allowed = max(limits.result_ratio_max * message_bytes, RESULT_BYTES_FREE)
         if allowed < bytes_max:
             limit, maximum, bytes_max = "result_ratio_max", limits.result_ratio_max, allowed
-    serialiser = Serialiser(evaluator.document, bytes_max)
+    serialiser = Serialiser(document, bytes_max)
     try:
         return tuple(serialiser.result(item) for item in items)
     except TooLongError:

@@ -8,7 +8,7 @@ Example:
     >>> from pathcast.message import parse_message
     >>> from pathcast.query.syntax import Axis
     >>> from pathcast.query.xquery.syntax import Call, NameTest, Path, Root, Step
-    >>> evaluator = Evaluator(parse_message(b"<a><b>1</b><b>2</b></a>"))
+    >>> evaluator = Evaluator(Document(parse_message(b"<a><b>1</b><b>2</b></a>")))
     >>> path = Path(Root(), (Step(Axis.DESCENDANT, NameTest("", "b")),))
     >>> [str(item) for item in evaluator.value(Call("sum", (path,)), DynamicContext())]
     ['3']
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pathcast.message import MessageTree
 from pathcast.query.xquery import syntax
 from pathcast.query.xquery.syntax import Context, Element, Expr, Flwor, For, Let, Root, Step
 from pathcast.reference.xpath import DOCUMENT_NODE, Document, Node, NodeKind
@@ -54,17 +53,17 @@ class Evaluator:
     """Evaluates the expressions of one program over one message.
 
     Args:
-        tree: The message, parsed with details.
+        document: The message as XPath's tree.
         steps_max: Steps that it may take; any number if not given.
 
     Attributes:
-        document: The message as XPath's tree.
+        document: The message.
         budget: The steps.
         is_delivered: Whether a content expression of a frame gave an item until now.
     """
 
-    def __init__(self, tree: MessageTree, steps_max: int | None = None) -> None:
-        self.document = Document(tree)
+    def __init__(self, document: Document, steps_max: int | None = None) -> None:
+        self.document = document
         self.budget = Budget(steps_max)
         self.is_delivered = False
         self._dependences = Dependences()

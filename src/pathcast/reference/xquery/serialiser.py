@@ -59,7 +59,7 @@ class Serialiser:
             self._write(escaped_text(str(item)))
         elif isinstance(item, ConstructedElement):
             self._constructed(item)
-        elif self._document.kind(item) is NodeKind.ATTRIBUTE:
+        elif self._document.kind(item) in (NodeKind.ATTRIBUTE, NodeKind.NAMESPACE):
             self._write(escaped_text(self._document.string_value(item)))
         else:
             self._copy(item, {})

@@ -1,0 +1,262 @@
+"""Customised delivery by the reference: every subscription is evaluated on every message.
+
+Nothing is shared and nothing is left out by a gate, so that a difference between it and another
+engine is the other engine's fault. A bare XPath is evaluated with the semantics of XPath 1.0, a
+FLWR by `pathcast.reference.xquery`. A subscription that is stopped on a message gets a verdict; the
+others get their results.
+
+Example:
+    >>> import pyarrow as pa
+    >>> from pathcast.limits import Limits
+    >>> engine = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+    >>> engine.subscribe([Subscription("s1", "desk", "<r>{//b[. > 1]}</r>")], {}).accepted
+    1
+    >>> answer = engine.process(pa.array([b"<a><b>1</b><b>2</b></a>"]))
+    >>> answer.rows.to_pylist(), answer.fragments.to_pylist()
+    ([{'message': 0, 'subscription': 0, 'result': 0, 'fragment': 0}], [b'<r><b>2</b></r>'])
+
+It runs on the caller's thread and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from pathcast.errors import (
+    ConstructionError,
+    DuplicateQueryError,
+    LimitExceededError,
+    MessageError,
+    PathcastError,
+    UnknownQueryError,
+    UnsupportedQueryError,
+)
+from pathcast.limits import Limits
+from pathcast.message import parse_message
+from pathcast.model import (
+    DELIVER_MODES,
+    BatchStats,
+    DeliveryAnswer,
+    Gate,
+    RegisterReport,
+    Subscription,
+)
+from pathcast.query import compile_subscription
+from pathcast.reference.standing_subscription import MessageView, StandingSubscription
+from pathcast.reference.subscription_plan import explanation
+
+ROWS_SCHEMA: Final = pa.schema(
+    [
+        pa.field("message", pa.uint32(), nullable=False),
+        pa.field("subscription", pa.uint32(), nullable=False),
+        pa.field("result", pa.uint32(), nullable=False),
+        pa.field("fragment", pa.uint32()),
+    ]
+)
+"""One row a delivery; see `pathcast.model.DeliveryAnswer`."""
+
+
+class _Standing(NamedTuple):
+    """The subscriptions as one batch sees them."""
+
+    subscriptions: tuple[StandingSubscription, ...]
+    ids: tuple[str, ...]
+
+
+class ReferenceDissemination:
+    """Subscriptions that come and go; see `pathcast.customize.backend.DisseminationBackend`.
+
+    Args:
+        limits: What one message may cost, and what its results may.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._by_id: dict[str, StandingSubscription] = {}
+        self._standing: _Standing | None = None
+
+    def subscribe(
+        self,
+        subscriptions: Sequence[Subscription],
+        namespaces: Mapping[str, str],
+        gates: Sequence[Gate | None] | None = None,
+    ) -> RegisterReport:
+        """Adds subscriptions. What they were compiled to before is not asked."""
+        accepted = 0
+        rejected: dict[str, PathcastError] = {}
+        with self._lock:
+            for subscription in subscriptions:
+                bindings = {**namespaces, **(subscription.namespaces or {})}
+                try:
+                    self._subscribe(subscription._replace(namespaces=bindings or None))
+                    accepted += 1
+                except PathcastError as error:
+                    rejected[subscription.id] = error
+            self._standing = None
+        return RegisterReport(accepted, rejected)
+
+    def _subscribe(self, subscription: Subscription) -> None:
+        if subscription.id in self._by_id:
+            raise DuplicateQueryError("query.duplicate", id=subscription.id)
+        if subscription.deliver not in DELIVER_MODES:
+            raise UnsupportedQueryError(
+                "subscription.deliver",
+                query=subscription.query,
+                offset=0,
+                found=subscription.deliver,
+                construct=f"deliver={subscription.deliver!r}",
+            )
+        compiled = compile_subscription(
+            subscription.query, subscription.namespaces, subscription.deliver
+        )
+        self._by_id[subscription.id] = StandingSubscription(subscription, compiled)
+
+    def unsubscribe(self, ids: Sequence[str]) -> None:
+        """Takes subscriptions out, all or none."""
+        with self._lock:
+            for subscription_id in ids:
+                self._found(subscription_id)
+            for subscription_id in dict.fromkeys(ids):
+                del self._by_id[subscription_id]
+            self._standing = None
+
+    def subscription(self, subscription_id: str) -> Subscription:
+        """The subscription as it was made, with all namespaces it may use."""
+        return self._found(subscription_id).subscription
+
+    def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
+        """What subscriptions were compiled to."""
+        found = [self._found(each).compiled for each in ids]
+        return [Gate(each.kind, each.alternatives, each.expression) for each in found]
+
+    def _found(self, subscription_id: str) -> StandingSubscription:
+        try:
+            return self._by_id[subscription_id]
+        except KeyError:
+            raise UnknownQueryError("query.unknown", id=subscription_id) from None
+
+    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+        """The results of every message of a batch."""
+        with self._lock:
+            standing = self._standing
+            if standing is None:
+                ids = tuple(self._by_id)
+                standing = self._standing = _Standing(tuple(self._by_id.values()), ids)
+        batch = _Batch(standing.subscriptions, self._limits, encoding)
+        for place, value in enumerate(messages):
+            message: bytes | None = value.as_py()
+            if message is not None:
+                batch.add(place, message)
+        return batch.answer(standing.ids)
+
+    def explain(self, subscription_id: str) -> Mapping[str, object]:
+        """The plan of a subscription and what it shares."""
+        found = self._found(subscription_id)
+        others = [each for each in self._by_id.values() if each is not found]
+        return explanation(found, others)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, subscription_id: object) -> bool:
+        return subscription_id in self._by_id
+
+
+class _Batch:
+    """One batch in the making."""
+
+    def __init__(
+        self,
+        subscriptions: Sequence[StandingSubscription],
+        limits: Limits,
+        encoding: str | None,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._limits = limits
+        self._encoding = encoding
+        self._rows: tuple[list[int], list[int], list[int], list[int | None]] = ([], [], [], [])
+        self._fragments: list[bytes] = []
+        self._refusals: list[tuple[int, PathcastError]] = []
+        self._verdicts: list[tuple[int, int, PathcastError]] = []
+        self._stats = BatchStats()
+
+    def add(self, place: int, message: bytes) -> None:
+        """Evaluates every subscription on a message."""
+        started = time.perf_counter_ns()
+        try:
+            tree = parse_message(message, self._limits, self._encoding)
+        except MessageError as error:
+            self._refusals.append((place, error))
+            parsing = time.perf_counter_ns() - started
+            self._stats += BatchStats(messages=1, bytes=len(message), refused=1, parsing_ns=parsing)
+            return
+        parsed = time.perf_counter_ns()
+        view = MessageView(message, tree, self._limits)
+        known: dict[bytes, int] = {}
+        verdicts, deliveries, matches, size = len(self._verdicts), len(self._rows[0]), 0, 0
+        for number, subscription in enumerate(self._subscriptions):
+            try:
+                fragments = subscription.fragments(view)
+            except (LimitExceededError, ConstructionError) as error:
+                self._verdicts.append((place, number, error))
+                continue
+            matches += bool(fragments)
+            for result, fragment in enumerate(fragments):
+                self._add_row(place, number, result, fragment, known)
+                size += 0 if fragment is None else len(fragment)
+        self._stats += BatchStats(
+            messages=1,
+            bytes=len(message),
+            matches=matches,
+            nodes=len(tree) + len(tree.attribute_name),
+            evaluations=len(self._subscriptions),
+            verdicts=len(self._verdicts) - verdicts,
+            deliveries=len(self._rows[0]) - deliveries,
+            result_bytes=size,
+            parsing_ns=parsed - started,
+            customising_ns=time.perf_counter_ns() - parsed,
+        )
+
+    def _add_row(
+        self, place: int, number: int, result: int, fragment: bytes | None, known: dict[bytes, int]
+    ) -> None:
+        at: int | None = None
+        if fragment is not None:
+            if fragment not in known:
+                known[fragment] = len(self._fragments)
+                self._fragments.append(fragment)
+            at = known[fragment]
+        for column, value in zip(self._rows[:3], (place, number, result), strict=True):
+            column.append(value)
+        self._rows[3].append(at)
+
+    def answer(self, ids: Sequence[str]) -> DeliveryAnswer:
+        """What the batch gives."""
+        columns = [pa.array(column, pa.uint32()) for column in self._rows]
+        return DeliveryAnswer(
+            rows=pa.RecordBatch.from_arrays(columns, schema=ROWS_SCHEMA),
+            fragments=pa.array(self._fragments, pa.large_binary()),
+            refusals=self._refusals,
+            verdicts=self._verdicts,
+            stats=self._stats,
+            subscription_ids=ids,
+        )
+
+
+def new_dissemination(
+    *, limits: Limits, threads: int, cache_bytes_max: int
+) -> ReferenceDissemination:
+    """A dissemination engine without subscriptions.
+
+    Args:
+        limits: What one message may cost, and what its results may.
+        threads: Without effect: the caller's thread does all.
+        cache_bytes_max: Without effect: nothing is compiled.
+    """
+    return ReferenceDissemination(limits)
