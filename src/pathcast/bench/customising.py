@@ -121,6 +121,17 @@ def new_engine(engine: EngineName = "kernel") -> DisseminationBackend:
     return new_backend(matcher_options(engine, Limits(), THREADS, CACHE_BYTES_MAX))
 
 
+def groups_only(
+    backend: DisseminationBackend,
+) -> Callable[[pa.Array], DeliveryAnswer] | None:
+    """The engine's `process` up to groupSequence-listSequence form, without serialised results.
+
+    None if the engine does not offer it: only the kernel does, for measurements.
+    """
+    process: Callable[[pa.Array], DeliveryAnswer] | None = getattr(backend, "process_groups", None)
+    return process
+
+
 def subscribe_all(backend: DisseminationBackend, many: Sequence[Subscription]) -> None:
     """Adds subscriptions.
 

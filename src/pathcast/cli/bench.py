@@ -20,13 +20,17 @@ if TYPE_CHECKING:
     from pathcast.bench.run import BenchmarkName, Outcome, Plan
 
 
+FIGURES = frozenset(("figures", "broker-figures"))
+"""What is run alone, and has sizes and workloads of its own."""
+
+
 def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[BENCHMARK]...",
             help="filter, door, threads, conditions, mixed, adversarial or spark. Default: all of "
-            "them. Or figures, alone: the figures and tables of the paper.",
+            "them. Or, alone, figures or broker-figures: the figures and tables of the papers.",
             show_default=False,
         ),
     ] = None,
@@ -101,7 +105,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="N,N,...",
-            help="figures: only these, such as 11,12,T3 (T for a table).",
+            help="figures, broker-figures: only these, such as 11,12,T3 (T for a table).",
             show_default=False,
         ),
     ] = None,
@@ -109,7 +113,7 @@ def bench(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="figures: write tables and plots into this page, such as docs/figures.md.",
+            help="The same: write tables and plots into this page, such as docs/figures.md.",
             show_default=False,
         ),
     ] = None,
@@ -118,7 +122,7 @@ def bench(
         typer.Option(
             "--from",
             metavar="DIRECTORY",
-            help="figures, with --page: take this earlier run instead of a new one.",
+            help="The same, with --page: take this earlier run instead of a new one.",
             show_default=False,
         ),
     ] = None,
@@ -142,7 +146,7 @@ def bench(
     if quick and full:
         raise _refused("--quick, --full", "only one of the two can be given")
     set_name: SetName = "quick" if quick else "full" if full else "short"
-    if names and "figures" in names:
+    if names and set(names) & FIGURES:
         others = {
             "--workload": workload,
             "--dtd": dtd,
@@ -152,6 +156,17 @@ def bench(
             "--rounds": rounds,
         }
         _check_alone(names, others, earlier, page)
+        if names == ["broker-figures"]:
+            from pathcast.cli.broker_figures import broker_figures
+
+            return broker_figures(
+                set_name,
+                names=figure,
+                out=out,
+                definitions=definitions,
+                page=page,
+                earlier=earlier,
+            )
         from pathcast.cli.figures import figures
 
         return figures(
@@ -164,7 +179,9 @@ def bench(
             earlier=earlier,
         )
     if figure is not None or page is not None or earlier is not None:
-        raise _refused("--figure, --page, --from", "they belong to pathcast bench figures")
+        raise _refused(
+            "--figure, --page, --from", "they belong to pathcast bench figures and broker-figures"
+        )
     directory = definitions or default_directory()
     depths = read_definition(directory, "filter", FilterDefinition).depth_max
     source = open_source(

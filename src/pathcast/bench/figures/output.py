@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from pathcast.bench.definitions import SetName
-from pathcast.bench.figures.definition import FigureDefinition
-from pathcast.bench.figures.plot import draw
 from pathcast.bench.figures.point import COLUMNS, Value
-from pathcast.bench.figures.run import FigureOutcome
 from pathcast.bench.machine import Machine, commit, describe_machine, describe_software
 from pathcast.errors import ConfigError
 
@@ -31,15 +28,78 @@ VALUES_FILE = "values.csv"
 RECORD_FILE = "record.json"
 
 
-class Output:
+class Figure(Protocol):
+    """What is kept of a figure's definition."""
+
+    @property
+    def name(self) -> str:
+        """Such as "11" or "T3"."""
+        ...
+
+    @property
+    def file_stem(self) -> str:
+        """Of its files."""
+        ...
+
+
+FigureType = TypeVar("FigureType", bound=Figure)
+_Covariant = TypeVar("_Covariant", bound=Figure, covariant=True)
+
+
+class Outcome(Protocol[_Covariant]):
+    """What is kept of what a figure gave; attributes as in `FigureOutcome`."""
+
+    @property
+    def figure(self) -> _Covariant:
+        """Its definition."""
+        ...
+
+    @property
+    def workload(self) -> str:
+        """Where its inputs came from."""
+        ...
+
+    @property
+    def values(self) -> Sequence[Value]:
+        """What was measured."""
+        ...
+
+    @property
+    def checks(self) -> Sequence[str]:
+        """What was compared."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What was left out."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """Why its values do not count."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it came to its end."""
+        ...
+
+
+class Output(Generic[FigureType]):
     """The directory of a run.
 
     Args:
         directory: Made if missing.
+        draw: Writes the plot of a figure, from its values and the name of its workload.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        draw: Callable[[FigureType, Sequence[Value], str, Path], bool],
+    ) -> None:
         self.directory = directory
+        self._draw = draw
         # Of the code that runs, whatever is committed meanwhile.
         self._commit = commit()
         directory.mkdir(parents=True, exist_ok=True)
@@ -52,7 +112,7 @@ class Output:
 
     def finish(
         self,
-        outcomes: Sequence[FigureOutcome],
+        outcomes: Sequence[Outcome[FigureType]],
         *,
         set_name: SetName,
         command: Sequence[str],
@@ -72,7 +132,7 @@ class Output:
             figure = outcome.figure
             if outcome.values:
                 write_values(self.directory / f"{figure.file_stem}.csv", outcome.values)
-                draw(figure, outcome.values, outcome.workload, self._path(figure, "png"))
+                self._draw(figure, outcome.values, outcome.workload, self._path(figure, "png"))
         values = [value for outcome in outcomes for value in outcome.values]
         write_values(self.directory / VALUES_FILE, values)
         record = {
@@ -101,14 +161,16 @@ class Output:
         text = json.dumps(record, indent=1) + "\n"
         (self.directory / RECORD_FILE).write_text(text, encoding="utf-8")
 
-    def _path(self, figure: FigureDefinition, ending: str) -> Path:
+    def _path(self, figure: Figure, ending: str) -> Path:
         return self.directory / f"{figure.file_stem}.{ending}"
 
 
-def run_directory(parent: Path, set_name: SetName, started: datetime) -> Path:
+def run_directory(
+    parent: Path, set_name: SetName, started: datetime, kind: str = "figures"
+) -> Path:
     """`DATE-COMMIT-figures-SET` below the directory of records."""
     stamp = started.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
-    return parent / f"{stamp}-{(commit() or 'no-commit')[:9]}-figures-{set_name}"
+    return parent / f"{stamp}-{(commit() or 'no-commit')[:9]}-{kind}-{set_name}"
 
 
 def write_values(path: Path, values: Sequence[Value]) -> None:

@@ -62,16 +62,7 @@ def write_page(
     Raises:
         ConfigError: There is no such page, or it has no marks.
     """
-    try:
-        text = page.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = f"{page} cannot be read: {error.strerror}"
-        raise ConfigError("config.invalid", key="--page", reason=reason) from error
-    marked = [match["name"] for match in _BLOCK.finditer(text)]
-    if not marked:
-        raise ConfigError(
-            "config.invalid", key="--page", reason=f"{page} has no <!-- figures:... --> marks"
-        )
+    text, marked = marks_of(page)
     link = os.path.relpath(directory.resolve(), page.resolve().parent)
     blocks = {"run": run_text(record, link)}
     by_name = {one["name"]: one for one in record["figures"]}
@@ -84,6 +75,25 @@ def write_page(
             blocks[figure.name] = image + table(figure, found) + (f"\n{notes}" if notes else "")
     page.write_text(refreshed(text, blocks), encoding="utf-8")
     return [name for name in marked if name in blocks]
+
+
+def marks_of(page: Path) -> tuple[str, list[str]]:
+    """The text of a page, and the names of its blocks.
+
+    Raises:
+        ConfigError: There is no such page, or it has no marks.
+    """
+    try:
+        text = page.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = f"{page} cannot be read: {error.strerror}"
+        raise ConfigError("config.invalid", key="--page", reason=reason) from error
+    marked = [match["name"] for match in _BLOCK.finditer(text)]
+    if not marked:
+        raise ConfigError(
+            "config.invalid", key="--page", reason=f"{page} has no <!-- figures:... --> marks"
+        )
+    return text, marked
 
 
 def refreshed(text: str, blocks: Mapping[str, str]) -> str:

@@ -1,0 +1,142 @@
+"""The kernel under the clock with FLWR subscriptions: groups alone, and serialised results.
+
+The paper's MQPT ends with the last result in groupSequence-listSequence form; the kernel's figure
+of that name is the wall time of a call that does the same, less parsing. Beside it stands what a
+subscriber waits for: messages parsed, results serialised.
+
+It checks a sample against the reference engine first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pathcast.bench.broker.definition import BrokerFigures
+from pathcast.bench.checking import wrong_count
+from pathcast.bench.customising import (
+    CustomisingRound,
+    check_results,
+    customising_round,
+    groups_only,
+    new_engine,
+    rounds_spread,
+    subscribe_all,
+    subscriptions_of,
+)
+from pathcast.bench.figures.point import Place, Value
+from pathcast.bench.filtering import spread_messages
+from pathcast.bench.rounds import binary_array
+from pathcast.bench.timing import elapsed_ns, undisturbed, yardstick
+from pathcast.model import DeliveryAnswer
+
+KERNEL = "kernel"
+"""The series of results in groupSequence-listSequence form."""
+
+SERIALISED = "kernel, serialised"
+"""The series of serialised results."""
+
+
+def measure_kernel(
+    place: Place,
+    case: str,
+    texts: Sequence[str],
+    messages: Sequence[bytes],
+    definition: BrokerFigures,
+    *,
+    rounds: int,
+    seconds_max: float,
+) -> tuple[list[Value], str]:
+    """Subscribes, checks, then measures.
+
+    Args:
+        place: Where the values belong.
+        case: What errors call it.
+        texts: The queries.
+        messages: The messages.
+        definition: How much is checked.
+        rounds: Passes over the messages, if time allows; one at least.
+        seconds_max: Roughly, for the passes.
+
+    Returns:
+        The values, and what was compared.
+
+    Raises:
+        WrongCountError: The kernel disagrees with the reference engine or with itself.
+    """
+    subscriptions = subscriptions_of(texts)
+    engine = new_engine()
+    with undisturbed():
+        subscribing_ns = elapsed_ns(lambda: subscribe_all(engine, subscriptions))
+    step = max(1, len(subscriptions) // definition.check_queries)
+    sample = subscriptions[::step][: definition.check_queries]
+    few = binary_array(spread_messages(messages, definition.check_messages))
+    checked = check_results(case, engine, sample, few)
+    array = binary_array(messages)
+    parse = yardstick(messages)
+    timings: list[tuple[str, Callable[[pa.Array], DeliveryAnswer]]] = []
+    counting = groups_only(engine)
+    if counting is not None:
+        timings.append((KERNEL, counting))
+    timings.append((SERIALISED, engine.process))
+    values = [place.value("subscribe", "1/s", len(texts) / subscribing_ns * 1e9)]
+    deliveries: int | None = None
+    for series, process in timings:
+        passes = _passes(process, array, parse, rounds, seconds_max)
+        for one in passes:
+            if deliveries is not None and one.deliveries != deliveries:
+                raise wrong_count(case, one.deliveries, deliveries, "the checked pass")
+            deliveries = one.deliveries
+        values += _values(replace(place, series=series), passes)
+    return values, (
+        f"reference engine: the same {checked:,} results of {len(sample):,} queries in {len(few)} "
+        "messages"
+    )
+
+
+def _passes(
+    process: Callable[[pa.Array], DeliveryAnswer],
+    array: pa.Array,
+    parse: Callable[[], None],
+    rounds: int,
+    seconds_max: float,
+) -> list[CustomisingRound]:
+    parse()
+    process(array)
+    passes: list[CustomisingRound] = []
+    with undisturbed():
+        for number in range(rounds):
+            one = customising_round(process, array, parse, parse_first=bool(number % 2))
+            passes.append(one)
+            if sum(each.total_ns for each in passes) > seconds_max * 1e9:
+                break
+    return passes
+
+
+def _values(place: Place, passes: Sequence[CustomisingRound]) -> list[Value]:
+    first = passes[0]
+    values = [
+        place.value("mqpt", "us", rounds_spread(passes, lambda one: one.microseconds("mqpt"))),
+        place.value("by lxml", "x lxml", rounds_spread(passes, lambda one: one.ratio_of("mqpt"))),
+        place.value("total", "us", rounds_spread(passes, lambda one: one.microseconds("total"))),
+        place.value("total by lxml", "x lxml", rounds_spread(passes, lambda one: one.ratio)),
+        place.value("lxml", "us", rounds_spread(passes, lambda one: one.microseconds("yardstick"))),
+        place.value("parsing", "us", rounds_spread(passes, lambda o: o.microseconds("parsing"))),
+        place.value("matching", "us", rounds_spread(passes, lambda o: o.microseconds("matching"))),
+        place.value(
+            "customising", "us", rounds_spread(passes, lambda o: o.microseconds("customising"))
+        ),
+        place.value("queries satisfied", "1/message", first.deliveries / first.messages),
+    ]
+    if first.result_bytes:
+        values.append(place.value("output", "B/message", first.result_bytes / first.messages))
+        values.append(
+            place.value(
+                "output rate",
+                "MB/s",
+                rounds_spread(passes, lambda one: one.output_megabytes_per_second),
+            )
+        )
+    return values

@@ -1,0 +1,179 @@
+"""Broker figures in docs/figures.md: tables, plots and the paper's statements, between marks.
+
+The marks are those of the other figures (`bench.figures.page`), with names such as `broker_7`.
+
+Example:
+    >>> from pathcast.bench.broker.statements import Verdict
+    >>> print(statements_table([Verdict("F grows fastest", "6.4", True, "2 : 1")]))
+    | the paper says | | here | |
+    | --- | --- | --- | --- |
+    | F grows fastest | 6.4 | holds | 2 : 1 |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pathcast.bench.broker.definition import BrokerFigure, BrokerFigures
+from pathcast.bench.broker.kernel_subject import KERNEL, SERIALISED
+from pathcast.bench.broker.statements import OPERATORS, Verdict, judge
+from pathcast.bench.figures.page import BLANK, marks_of, refreshed, run_text, time_text
+from pathcast.bench.figures.point import Value
+from pathcast.bench.report import number
+
+AXES = {"queries": "Q", "predicates": "PP", "returns": "RP"}
+
+
+def write_broker_page(
+    page: Path,
+    directory: Path,
+    record: Mapping[str, Any],
+    values: Sequence[Value],
+    definition: BrokerFigures,
+) -> list[str]:
+    """Writes the blocks of a run's figures into a page.
+
+    Args:
+        page: The page, with marks.
+        directory: Of the run, for links to plots.
+        record: The record of the run.
+        values: Its values.
+        definition: The figures.
+
+    Returns:
+        Names of the blocks that were written.
+
+    Raises:
+        ConfigError: There is no such page, or it has no marks.
+    """
+    text, marked = marks_of(page)
+    link = os.path.relpath(directory.resolve(), page.resolve().parent)
+    blocks = {"broker_run": run_text(record, link)}
+    by_name = {one["name"]: one for one in record["figures"]}
+    for figure in definition.figures:
+        found = [value for value in values if value.figure == figure.name]
+        if found and figure.name in by_name:
+            plot = directory / f"{figure.file_stem}.png"
+            image = f"![{figure.caption}]({link}/{plot.name})\n\n" if plot.is_file() else ""
+            notes = "".join(f"\n- {note}" for note in by_name[figure.name]["notes"])
+            parts = [image + broker_table(figure, found)]
+            verdicts = judge(figure.name, found)
+            if verdicts:
+                parts.append(statements_table(verdicts))
+            blocks[figure.block] = "\n\n".join(parts) + (f"\n{notes}" if notes else "")
+    page.write_text(refreshed(text, blocks), encoding="utf-8")
+    return [name for name in marked if name in blocks]
+
+
+def statements_table(verdicts: Sequence[Verdict]) -> str:
+    """What the paper says, and whether it holds here."""
+    rows = [["the paper says", "", "here", ""], ["---"] * 4]
+    rows += [[one.statement, one.where, one.word, one.detail] for one in verdicts]
+    return "\n".join("| " + " | ".join(row).replace("  ", " ") + " |" for row in rows)
+
+
+def broker_table(figure: BrokerFigure, values: Sequence[Value]) -> str:
+    """A figure as Markdown tables: the reference algorithms, then the kernel."""
+    tables = []
+    reference = [value for value in values if value.series not in (KERNEL, SERIALISED)]
+    kernel = [value for value in values if value.series in (KERNEL, SERIALISED)]
+    if reference:
+        made = _times(figure, reference) if figure.kind == "mqpt" else _measures(figure, reference)
+        tables.append(_markdown(made))
+    if kernel:
+        tables.append(_markdown(_kernel(figure, kernel)))
+    paper = [
+        [
+            f"{point.series} {point.variant}".strip(),
+            f"{point.x:,g}",
+            f"{number(point.value)}{'' if point.unit == '1' else ' ' + point.unit}",
+            point.where,
+        ]
+        for point in figure.paper
+    ]
+    if paper:
+        tables.append(_markdown([["paper", AXES[figure.x], "says", "where"], *paper]))
+    return "\n\n".join(tables)
+
+
+def _times(figure: BrokerFigure, values: Sequence[Value]) -> list[list[str]]:
+    """MQPT of every algorithm, and as a multiple of the yardstick in parentheses."""
+    series = [one.value for one in figure.algorithms]
+    by_key = {(v.series, v.variant, v.x, v.measure): v.spread.median for v in values}
+    rows = [[AXES[figure.x], "", *series, "queries satisfied", "groups", "plans"]]
+    for x in sorted({value.x for value in values}):
+        for how in figure.optimisations:
+            row = [f"{x:,g}", how]
+            for one in series:
+                mqpt = by_key.get((one, how, x, "mqpt"))
+                ratio = by_key.get((one, how, x, "by lxml"), 0.0)
+                row.append(BLANK if mqpt is None else f"{time_text(mqpt)} ({number(ratio)})")
+            for measure in ("queries satisfied", "groups", "plans"):
+                known = [by_key[key] for one in series if (key := (one, how, x, measure)) in by_key]
+                row.append(number(known[-1]) if known else BLANK)
+            rows.append(row)
+    return rows
+
+
+def _measures(figure: BrokerFigure, values: Sequence[Value]) -> list[list[str]]:
+    """A profile, or the operators of plans: a row for each algorithm and optimisation."""
+    order = [*OPERATORS, "total"] if figure.kind == "operators" else ["plans", "paths"]
+    present = dict.fromkeys(value.measure for value in values)
+    skipped = ("queries satisfied", "groups", "plans") if figure.kind == "operators" else ()
+    measures = [one for one in order if one in present]
+    measures += sorted(one for one in present if one not in measures and one not in skipped)
+    by_key = {(v.series, v.variant, v.x, v.measure): v for v in values}
+    rows = [["", "", AXES[figure.x], *measures]]
+    for algorithm in figure.algorithms:
+        for how in figure.optimisations:
+            for x in sorted({value.x for value in values}):
+                found = [by_key.get((algorithm.value, how, x, one)) for one in measures]
+                if any(found):
+                    rows.append([algorithm.value, how, f"{x:,g}", *map(_cell, found)])
+    return rows
+
+
+def _kernel(figure: BrokerFigure, values: Sequence[Value]) -> list[list[str]]:
+    """The kernel: groups alone and serialised, a row for each size."""
+    by_key = {(v.series, v.queries, v.x, v.measure): v for v in values}
+    columns = [
+        ("MQPT, groups", KERNEL, "mqpt"),
+        ("by lxml", KERNEL, "by lxml"),
+        ("with parsing", KERNEL, "total"),
+        ("by lxml", KERNEL, "total by lxml"),
+        ("serialised, with parsing", SERIALISED, "total"),
+        ("by lxml", SERIALISED, "total by lxml"),
+        ("output", SERIALISED, "output"),
+        ("output rate", SERIALISED, "output rate"),
+        ("queries satisfied", SERIALISED, "queries satisfied"),
+    ]
+    has_families = figure.x != "queries"
+    head = ["kernel: Q", *([AXES[figure.x]] if has_families else [])]
+    rows = [[*head, *(title for title, _, _ in columns)]]
+    for queries, x in sorted({(value.queries, value.x) for value in values}):
+        place = [f"{queries:,}", *([f"{x:,g}"] if has_families else [])]
+        cells = [_cell(by_key.get((series, queries, x, one))) for _, series, one in columns]
+        rows.append([*place, *cells])
+    return rows
+
+
+def _cell(value: Value | None) -> str:
+    if value is None:
+        return BLANK
+    median = value.spread.median
+    match value.unit:
+        case "us":
+            return time_text(median)
+        case "B/message":
+            return f"{number(median / 1e3)} KB"
+        case "MB/s":
+            return f"{number(median)} MB/s"
+    return number(median)
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,109 @@
+"""A run of broker figures: which ones, and what becomes of one that fails.
+
+A wrong answer voids the figure that gave it and no other; any other error ends its figure, and what
+was measured of it before stays. It prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pathcast.bench.broker.definition import BrokerFigure, BrokerFigures
+from pathcast.bench.broker.experiments import BrokerExperiment, run_experiment
+from pathcast.bench.broker.inputs import BrokerInputs
+from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.point import Value
+from pathcast.errors import (
+    KernelMissingError,
+    MissingDependencyError,
+    PathcastError,
+    WrongCountError,
+)
+
+
+@dataclass
+class BrokerOutcome:
+    """What one figure gave.
+
+    Attributes:
+        figure: Its definition.
+        workload: Which DTD.
+        values: What was measured.
+        checks: What was compared before times were taken.
+        notes: What was left out, and why.
+        failure: Why its values do not count, or why there are no more.
+        is_complete: Whether it came to its end.
+    """
+
+    figure: BrokerFigure
+    workload: str
+    values: list[Value] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failure: str | None = None
+    is_complete: bool = False
+
+
+@dataclass(frozen=True)
+class BrokerPlan:
+    """What to run.
+
+    Attributes:
+        definition: The definitions.
+        names: Names of the figures.
+        set_name: Which set of each.
+    """
+
+    definition: BrokerFigures
+    names: Sequence[str]
+    set_name: SetName
+
+
+def run_broker_figures(
+    plan: BrokerPlan,
+    outcomes: list[BrokerOutcome],
+    keep: Callable[[Sequence[Value]], None],
+    say: Callable[[str], None],
+) -> None:
+    """Runs the figures.
+
+    Args:
+        plan: What to run.
+        outcomes: Takes an outcome when its figure begins, so that nothing is lost with the run.
+        keep: Takes the values of each point as soon as they are there.
+        say: Takes one line on what is being done.
+
+    Raises:
+        MissingDependencyError: lxml is not installed.
+        KernelMissingError: The kernel is not installed.
+    """
+    inputs = BrokerInputs(plan.definition.seed)
+    for figure in plan.definition.figures:
+        if figure.name not in plan.names:
+            continue
+        outcome = BrokerOutcome(figure, figure.workload)
+        outcomes.append(outcome)
+        experiment = BrokerExperiment(
+            figure=figure,
+            chosen=figure.sets[plan.set_name],
+            definition=plan.definition,
+            inputs=inputs,
+            seconds_max=plan.definition.point_seconds_max[plan.set_name],
+            say=say,
+            checks=outcome.checks,
+            notes=outcome.notes,
+        )
+        try:
+            for values in run_experiment(experiment):
+                outcome.values += values
+                keep(values)
+            outcome.is_complete = True
+        except WrongCountError as error:
+            outcome.failure = str(error)
+            outcome.values = []
+        except (MissingDependencyError, KernelMissingError):
+            raise
+        except PathcastError as error:
+            # The points before this one were checked, so they stay.
+            outcome.failure = str(error)
