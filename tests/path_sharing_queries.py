@@ -7,6 +7,7 @@ selects, each condition, then each return path, all by walking the tree from scr
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -165,6 +166,49 @@ def random_query(random: Random, shape: Shape, *, wildcards: float = 0.1) -> Pap
         for _ in range(random.choice((1, 1, 2, 3)))
     )
     return PaperQuery(binding, predicates, returns, Variable("v"), None, "v")
+
+
+def paper_query(
+    binding: str,
+    predicates: Sequence[tuple[str, str, str | float]],
+    returns: Sequence[str | tuple[()]],
+) -> PaperQuery:
+    """A query from texts: paths of names and `*`; conditions as path, operator, constant.
+
+    A return path `()` is the bound node, a condition on `@name` asks for an attribute.
+    """
+    return PaperQuery(
+        paper_steps(binding),
+        tuple(_paper_condition(*predicate) for predicate in predicates),
+        tuple(PaperReturn(paper_steps(path or ""), Target.ELEMENT, None) for path in returns),
+        Variable("v"),
+        None,
+        "v",
+    )
+
+
+def paper_steps(text: str) -> tuple[PaperStep, ...]:
+    """The steps of a path; its predicates may be comparisons of one attribute."""
+    found: list[PaperStep] = []
+    for slashes, name, test in re.findall(r"(//|/|^)([^/\[]+)(\[[^]]*\])?", text):
+        conditions: tuple[PaperCondition, ...] = ()
+        if test:
+            attribute, comparator, constant = re.findall(r"\[@(\w+)([<>=!]+)(.*)\]", test)[0]
+            conditions = (_paper_condition(f"@{attribute}", comparator, float(constant)),)
+        name_test = ANY if name == "*" else NameTest("", name)
+        found.append(PaperStep(slashes == "//", name_test, conditions))
+    return tuple(found)
+
+
+def _paper_condition(path: str, comparator: str, constant: str | float) -> PaperCondition:
+    steps, at, attribute = path.rpartition("@")
+    if not at:
+        return PaperCondition(
+            paper_steps(path), Target.ELEMENT, None, Comparator(comparator), constant
+        )
+    name = NameTest("", attribute)
+    path_steps = paper_steps(steps.rstrip("/"))
+    return PaperCondition(path_steps, Target.ATTRIBUTE, name, Comparator(comparator), constant)
 
 
 def _below(shape: Shape, name: str) -> set[str]:

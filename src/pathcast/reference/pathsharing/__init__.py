@@ -23,6 +23,7 @@ from pathcast.reference.pathsharing.algorithms import (
 )
 from pathcast.reference.pathsharing.broker_query import BrokerQuery
 from pathcast.reference.pathsharing.executor import Profiler
+from pathcast.reference.pathsharing.message_factory import message_factory, results
 from pathcast.reference.pathsharing.operators import Group, GroupSequence, OperatorKind
 from pathcast.reference.pathsharing.optimisation import Optimisation
 from pathcast.reference.pathsharing.plan_sharing import PlanSharing
@@ -40,4 +41,6 @@ __all__ = [
     "PlanSharing",
     "PlanStatistics",
     "Profiler",
+    "message_factory",
+    "results",
 ]

@@ -16,9 +16,7 @@ Differs: what is no number is NaN where XQuery raises an error.
 
 from __future__ import annotations
 
-import math
 import operator
-import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
@@ -31,12 +29,10 @@ from pathcast.reference.pathsharing.broker_query import (
     Target,
 )
 from pathcast.reference.pathsharing.tree_search import select
+from pathcast.reference.xquery.items import number_of, untyped
 
 _Value = TypeVar("_Value", str, float)
 _Order = Callable[[_Value, _Value], bool]
-
-# The lexical forms of xs:double (XML Schema 1.0, part 2, 3.2.5).
-_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 _NUMBERS: Final[dict[Comparator, _Order[float]]] = {
     Comparator.EQ: operator.eq,
@@ -63,10 +59,7 @@ def double_of(text: str) -> float:
         >>> double_of(" 1e2 "), double_of("-INF"), double_of("ten")
         (100.0, -inf, nan)
     """
-    stripped = text.strip(" \t\r\n")
-    if stripped in ("INF", "-INF"):
-        return math.inf if stripped == "INF" else -math.inf
-    return float(stripped) if _DOUBLE.fullmatch(stripped) else math.nan
+    return number_of(untyped(text)).number
 
 
 class ElementValues:
