@@ -25,7 +25,7 @@ from pathcast.testing.flwr_vocabulary import Vocabulary
 
 __all__ = ["Binding", "ExpressionWriter", "FlwrWidth"]
 
-_FACTORS: Final = ("1", "2", "4", "0.5", "-1", "10")
+_FACTORS: Final = ("1", "2", "4", "0.5", "-1", "8")
 _NAMES: Final = ("s", "s", "x", "y", "for", "return", "a-b", "x.1", "\u00e9", "_", "msg2")
 _VALUE_OPERATORS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 

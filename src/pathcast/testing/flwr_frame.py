@@ -88,11 +88,19 @@ class FrameWriter:
             text += "(: a comment (: in a comment :) ; :) "
         return text, given
 
-    def content(self, expression: str, *, wrapper: str = "") -> str:
-        """Notes a content expression and gives it back."""
+    def content(self, expression: str, *, declared: tuple[str, ...] = ()) -> str:
+        """Notes a content expression and gives it back.
+
+        Args:
+            expression: The expression.
+            declared: The namespace declarations of the constructors around it, outermost first.
+        """
         test = f"exists({expression})"
-        if wrapper:
-            test = f'string(<w{wrapper}>{{{test}}}</w>) = "true"'
+        if declared:
+            test = f"{{{test}}}"
+            for declaration in reversed(declared):
+                test = f"<w{declaration}>{test}</w>"
+            test = f'string({test}) = "true"'
         self.contents.append(test)
         return expression
 
@@ -141,16 +149,20 @@ class FrameWriter:
 
     # --- The frame -------------------------------------------------------------------------------
 
-    def frame(self, levels: int, wrapper: str = "") -> str:
+    def frame(self, levels: int, outer: tuple[str, ...] = (), *, is_inside: bool = False) -> str:
         """Constructors, sequences and content expressions."""
         random = self.random
-        match random.randrange(8 if levels > 0 else 3):
+        choice = random.randrange(8 if levels > 0 else 3)
+        if choice == 2 and not is_inside:
+            # A bare path is a subscription in XPath, of which this is no generator.
+            choice = 7
+        match choice:
             case 0 | 1:
-                return self.content(self.flwor(self.depth, is_built=True), wrapper=wrapper)
+                return self.content(self.flwor(self.depth, is_built=True), declared=outer)
             case 2:
-                return self.content(self.frame_value(), wrapper=wrapper)
+                return self.content(self.frame_value(), declared=outer)
             case 3:
-                parts = [self.frame(levels - 1, wrapper) for _ in range(2)]
+                parts = [self.frame(levels - 1, outer, is_inside=True) for _ in range(2)]
                 if self.write.one_in(4):
                     parts.insert(random.randrange(3), random.choice(("'text'", "1", "()")))
                 return (
@@ -160,8 +172,9 @@ class FrameWriter:
                 )
             case _:
                 declared = self.declaration() if self.write.one_in(5) else ""
+                scope = (*outer, declared) if declared else outer
                 inner = [
-                    f"{{ {self.frame(levels - 1, wrapper + declared)} }}"
+                    f"{{ {self.frame(levels - 1, scope, is_inside=True)} }}"
                     if random.randrange(4)
                     else self.literal()
                     for _ in range(random.choice((1, 1, 2, 3)))
