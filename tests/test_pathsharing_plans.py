@@ -1,0 +1,328 @@
+"""The plans of path sharing: which operators a query gets, and what queries share.
+
+If these fail, results may still be right, but a plan has work in it that the paper's does not, or
+queries no longer share what section 5 of the paper says they do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from path_sharing_queries import BIB, BIB_DTD, BOOK_DTD, paper_query, random_message, random_query
+from pathcast.limits import Limits
+from pathcast.message import parse_message
+from pathcast.query.xquery import PaperQuery, Target
+from pathcast.query.xquery.syntax import Comparator, NameTest
+from pathcast.reference.pathsharing import (
+    BrokerQuery,
+    OperatorKind,
+    Optimisation,
+    PathSharing,
+    PathSharingF,
+    PathSharingFW,
+    PathSharingFWR,
+    PlanSharing,
+    Profiler,
+)
+from pathcast.reference.pathsharing.broker_query import Constant, Signature, SimplePredicate
+from pathcast.reference.pathsharing.operators import MessageRun
+from pathcast.reference.pathsharing.optimisation import is_reliant, rewritten, rewritten_query
+from pathcast.reference.pathsharing.paths import navigation_path, path_text
+from pathcast.reference.pathsharing.shared_selection import (
+    ConstantIndex,
+    PredicateSignature,
+    SharedSelection,
+)
+from pathcast.schema import ElementPaths, parse_dtd
+
+pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
+
+LIMITS = Limits()
+KIND = OperatorKind
+
+# Sections 3.1 and 3.2 of the paper.
+QUERY_2 = paper_query("//section[@id<=2]//figure", [("title", "=", "XML processing")], ["image"])
+QUERY_3 = paper_query(
+    "//section",
+    [("title", "=", "XML"), ("figure/title", "=", "XML processing")],
+    ["//section//title", "figure"],
+)
+
+
+def book() -> ElementPaths:
+    return ElementPaths(parse_dtd(BOOK_DTD), root="book")
+
+
+def kinds(algorithm: type[PathSharing], optimisation: Optimisation, query: PaperQuery) -> list[str]:
+    paths = algorithm(optimisation, book())
+    paths.subscribe("q", query)
+    return [operator.kind.value for operator in paths.plan("q").operators]
+
+
+def test_plan_of_query_2_under_f() -> None:
+    assert kinds(PathSharingF, Optimisation.NONE, QUERY_2) == [
+        "Selection",
+        "DupElim (scan)",
+        "Where-Filter",
+        "Return-Select",
+    ]
+
+
+def test_plan_of_query_3_under_fw() -> None:
+    assert kinds(PathSharingFW, Optimisation.NONE, QUERY_3) == [
+        "DupElim (scan)",
+        "Selection",
+        "semijoin (hash)",
+        "Selection",
+        "semijoin (hash)",
+        "Return-Select",
+    ]
+
+
+def test_plan_of_query_3_under_fwr_without_optimisation() -> None:
+    assert kinds(PathSharingFWR, Optimisation.NONE, QUERY_3) == [
+        "DupElim (scan)",
+        "Selection",
+        "semijoin (hash)",
+        "Selection",
+        "semijoin (hash)",
+        "DupElim (hash)",
+        "DupElim (hash)",
+        "OuterJoin-Select (hash)",
+    ]
+
+
+def test_query_alone_spares_all_dup_elims_of_query_3_but_one() -> None:
+    # Section 4: all can be removed except the one for //section//title.
+    found = Counter(kinds(PathSharingFWR, Optimisation.QUERY, QUERY_3))
+    assert found["DupElim (scan)"] + found["DupElim (hash)"] == 1
+    assert found["DupElim (hash)"] == 1
+
+
+def test_dtd_makes_every_join_of_query_2_a_merge() -> None:
+    # Section 4: claim 5 succeeds, so all streams are in order of the binding field.
+    assert kinds(PathSharingFWR, Optimisation.QUERY, QUERY_2)[-1] == "OuterJoin-Select (hash)"
+    assert kinds(PathSharingFWR, Optimisation.QUERY_AND_DTD, QUERY_2) == [
+        "Selection",
+        "DupElim (scan)",
+        "Selection",
+        "semijoin (merge)",
+        "DupElim (scan)",
+        "OuterJoin-Select (merge)",
+    ]
+
+
+@pytest.mark.parametrize("algorithm", [PathSharingF, PathSharingFW, PathSharingFWR, PlanSharing])
+def test_messages_without_recursion_need_neither_dup_elim_nor_hashing(
+    algorithm: type[PathSharing],
+) -> None:
+    # Section 6.3: for the Bib DTD, Opt(q+dtd) can avoid both completely.
+    random = Random(3)
+    paths = algorithm(Optimisation.QUERY_AND_DTD, ElementPaths(parse_dtd(BIB_DTD), root="bib"))
+    for number in range(200):
+        paths.subscribe(f"q{number}", random_query(random, BIB, wildcards=0.0))
+    operators = paths.plan_statistics().operators
+    assert operators
+    for kind in operators:
+        assert "hash" not in kind.value
+        assert "DupElim" not in kind.value
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical"),
+    [
+        ("//figure//image", "//figure/image"),
+        ("//author", "/book/author"),
+        ("//figure/title", "//figure/title"),
+        ("//section//p", "//section//p"),
+        ("//book", "/book"),
+        ("/book//author", "/book/author"),
+        ("//title//emph", "//title/emph"),
+        ("//*//image", "//*//image"),
+        ("/book//figure//image", "/book//figure/image"),
+        ("//nowhere//image", "//nowhere//image"),
+    ],
+)
+def test_canonical_form_of_paths(path: str, canonical: str) -> None:
+    assert path_text(rewritten(navigation_path(path), book())) == canonical
+
+
+def test_a_single_path_of_several_steps_is_written_out() -> None:
+    elements = ElementPaths(
+        parse_dtd(
+            "<!ELEMENT a (b*)><!ELEMENT b (c?, d?)><!ELEMENT c (e)><!ELEMENT d (e?)>"
+            "<!ELEMENT e EMPTY>"
+        ),
+        root="a",
+    )
+    assert path_text(rewritten(navigation_path("//c"), elements)) == "/a/b/c"
+    assert path_text(rewritten(navigation_path("/a//e"), elements)) == "/a//e", "two ways"
+    # Predicates stay on the step they are on.
+    both = rewritten_query(BrokerQuery.of(paper_query("//c[@k<1]//e", [], [()])), elements)
+    assert path_text(both.binding) == "/a/b/c/e"
+    assert [level for level, _ in both.selections] == [3]
+
+
+def test_queries_of_one_canonical_form_share_a_plan() -> None:
+    for algorithm in (PathSharingFWR, PlanSharing):
+        paths = algorithm(Optimisation.QUERY_AND_DTD, book())
+        paths.subscribe("long", paper_query("//figure", [], ["//image"]))
+        paths.subscribe("short", paper_query("//figure", [], ["image"]))
+        assert paths.plan_statistics().plans == 1
+        apart = algorithm(Optimisation.QUERY)
+        apart.subscribe("long", paper_query("//figure", [], ["//image"]))
+        apart.subscribe("short", paper_query("//figure", [], ["image"]))
+        assert apart.plan_statistics().plans == 2
+
+
+def test_conditions_in_another_order_share_a_plan() -> None:
+    paths = PathSharingF(Optimisation.NONE)
+    one, other = ("title", "=", "x"), ("image", "!=", 2.0)
+    paths.subscribe("one", paper_query("//figure", [one, other], [()]))
+    paths.subscribe("other", paper_query("//figure", [other, one], [()]))
+    assert paths.plan_statistics().plans == 1
+
+
+def test_plans_rely_on_a_dtd_where_it_changes_them() -> None:
+    elements = book()
+    assert is_reliant(BrokerQuery.of(QUERY_2), elements)
+    assert not is_reliant(BrokerQuery.of(paper_query("/book/section", [], ["title"])), elements)
+
+
+def operators_of(queries: list[PaperQuery]) -> Counter[OperatorKind]:
+    paths = PlanSharing(Optimisation.QUERY_AND_DTD, book())
+    for number, query in enumerate(queries):
+        paths.subscribe(f"q{number}", query)
+    return Counter(dict(paths.plan_statistics().operators))
+
+
+def test_queries_that_differ_in_a_constant_share_everything_but_the_last_operator() -> None:
+    # Figure 6: join, selection and GroupBy are there once; each query has its OuterJoin-Select.
+    found = operators_of(
+        [paper_query("//section", [("title", "=", f"t{n}")], ["figure"]) for n in range(50)]
+    )
+    assert found == {
+        KIND.SHARED_JOIN_HASH: 1,
+        KIND.SHARED_SELECTION: 1,
+        KIND.GROUP_BY_HASH: 1,
+        KIND.OUTER_JOIN_GROUPED: 50,
+    }
+
+
+def test_queries_that_differ_in_return_paths_share_joins_and_selections() -> None:
+    condition = ("title", "=", "t")
+    found = operators_of(
+        [
+            paper_query("//section", [condition], ["figure", "p"]),
+            paper_query("//section", [condition], ["figure"]),
+            paper_query("//section", [condition], ["p", "figure"]),
+        ]
+    )
+    assert found[KIND.SHARED_JOIN_HASH] + found[KIND.SHARED_JOIN_MERGE] == 1
+    assert found[KIND.SHARED_SELECTION] == 1
+    assert found[KIND.GROUP_BY_HASH] + found[KIND.GROUP_BY_SCAN] == 2
+
+
+def test_queries_with_several_predicate_paths_share_the_joins_of_each() -> None:
+    titles = [("title", "=", f"t{n}") for n in range(3)]
+    images = [("figure/image", "=", f"i{n}") for n in range(3)]
+    found = operators_of(
+        [paper_query("//section", [one, other], ["p"]) for one in titles for other in images]
+    )
+    assert found[KIND.SHARED_JOIN_HASH] + found[KIND.SHARED_JOIN_MERGE] == 2
+    assert found[KIND.SHARED_SELECTION] == 2
+    assert found[KIND.SEMIJOIN_MERGE] == 9
+    assert found[KIND.SEMIJOIN_HASH] == 0, "outputs of shared selections are in order"
+
+
+def test_operators_of_different_comparisons_are_apart() -> None:
+    found = operators_of(
+        [
+            paper_query("//section", [("title", "=", "1")], ["p"]),
+            paper_query("//section", [("title", "=", 1.0)], ["p"]),
+            paper_query("//section", [("title", "<", 1.0)], ["p"]),
+            paper_query("//section", [("@id", "=", 1.0)], ["p"]),
+        ]
+    )
+    assert found[KIND.SHARED_SELECTION] == 4
+
+
+def test_profiler_counts_what_operators_did() -> None:
+    ticks = iter(range(1000))
+    profiler = Profiler(clock=lambda: float(next(ticks)))
+    paths = PathSharingFWR(Optimisation.NONE)
+    paths.subscribe("q", QUERY_2)
+    message = (
+        b"<book><section id='1'><section id='2'><figure><title>XML processing</title><image/>"
+        b"</figure></section></section></book>"
+    )
+    assert paths.process(parse_message(message, LIMITS), profiler) == {"q": (((5,),),)}
+    assert profiler.tuples == {
+        KIND.PATH_MATCHING: 6,  # Two for each of the paths, since the section is in a section.
+        KIND.SELECTION: 4,
+        KIND.DUP_ELIM_SCAN: 1,
+        KIND.DUP_ELIM_HASH: 1,
+        KIND.SEMIJOIN_HASH: 1,
+        KIND.OUTER_JOIN_HASH: 1,
+    }
+    assert profiler.runs[KIND.SELECTION] == 2
+    assert profiler.seconds[KIND.SELECTION] == 2.0, "a tick for each run"
+    assert profiler.executor_seconds > 0
+
+
+def test_profiler_changes_no_result() -> None:
+    random = Random(5)
+    for algorithm in (PathSharingF, PathSharingFW, PathSharingFWR, PlanSharing):
+        paths = algorithm(Optimisation.QUERY)
+        for number in range(20):
+            paths.subscribe(f"q{number}", random_query(random, BIB))
+        tree = parse_message(random_message(random, BIB), LIMITS)
+        assert paths.process(tree) == paths.process(tree, Profiler())
+
+
+VALUES = ("", "1", "1.0", " 2", "3", "x", "y", "NaN", "INF", "1e1", "-0")
+
+
+@pytest.mark.parametrize("operator", [None, *Comparator])
+@pytest.mark.parametrize("is_number", [False, True])
+def test_index_of_constants_finds_those_that_pass(
+    operator: Comparator | None, is_number: bool
+) -> None:
+    random = Random(11)
+    signature = Signature((), Target.ATTRIBUTE, NameTest("", "k"), operator, is_number)
+    constants: list[Constant] = [0.0, 1.0, 2.0, 3.0, 10.0] if is_number else ["1", "2", "x", ""]
+    if operator is None:
+        constants = [None]
+    selection = SharedSelection(lambda: [(0,)], [PredicateSignature(1, signature)], 1)
+    present = [constant for constant in constants if random.random() < 0.8] or constants[:1]
+    for constant in constants:
+        selection.insert((constant,))
+    for constant in constants:
+        if constant not in present:
+            selection.delete((constant,))
+    for value in (*VALUES, None):
+        attribute = "" if value is None else f" k='{value}'"
+        run = MessageRun(parse_message(f"<a{attribute}/>".encode(), LIMITS))
+        selection.run(run)
+        for constant in constants:
+            passes = constant in present and run.values.passes(
+                0, SimplePredicate(signature, constant)
+            )
+            assert bool(selection.list_of((constant,))) == passes, (value, constant)
+
+
+def test_index_of_constants_takes_several_values() -> None:
+    # Existential, as XQuery's general comparisons are: text() of one element may be several.
+    index = ConstantIndex(Comparator.NE)
+    for constant in ("a", "b"):
+        index.insert(constant)
+    assert sorted(map(str, index.passed(("a", "b")))) == ["a", "b"]
+    assert index.passed(("a",)) == ["b"]
+    assert index.passed(()) == []
+    order = ConstantIndex(Comparator.GT)
+    order.insert(1.0)
+    order.insert(5.0)
+    assert order.passed((0.0, 3.0, float("nan"))) == [1.0]
