@@ -1,4 +1,4 @@
-"""The native kernel as an engine; the only module that imports `pathcast_kernel`.
+"""The native kernel as an engine; the only package that imports `pathcast_kernel`.
 
 It hands batches over and turns what comes back into Pathcast's own values and errors. The kernel
 compiles the usual notation of queries itself; a query that it declines goes through
@@ -18,20 +18,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from pathcast.errors import (
     DuplicateQueryError,
     KernelBugError,
-    KernelMissingError,
     PathcastError,
     QuerySyntaxError,
     SnapshotFormatError,
     UnknownQueryError,
     error_for,
 )
+from pathcast.kernel.boundary import native, native_errors
+from pathcast.kernel.dissemination import new_dissemination
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import (
@@ -44,33 +44,8 @@ from pathcast.model import (
 )
 from pathcast.query import CompiledQuery, compile_query
 
-try:
-    import pathcast_kernel as native
-except ImportError as missing:
-    raise KernelMissingError("kernel.missing", reason=str(missing)) from missing
-
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@contextmanager
-def _native_errors(path: Path | str = "") -> Iterator[None]:
-    """Every call into the kernel runs in this: its errors become Pathcast's.
-
-    Args:
-        path: The file that the call is about, for the sentence of the error.
-    """
-    try:
-        yield
-    except native.SnapshotError as error:
-        kind, found, expected = error.args
-        detail = {"found": found, "expected": expected} if kind == "version" else {"reason": found}
-        raise SnapshotFormatError(f"snapshot.{kind}", path=str(path), **detail) from None
-    except BaseException as error:
-        # PyO3 derives its PanicException from BaseException and does not export it.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise KernelBugError("kernel.bug", reason=str(error)) from error
 
 
 def version() -> str:
@@ -95,13 +70,13 @@ def open_snapshot(path: Path) -> KernelSnapshot:
         SnapshotFormatError: The file is foreign, of another version or damaged.
         OSError: The file cannot be read.
     """
-    with _native_errors(path):
+    with native_errors(path):
         snapshot = native.Snapshot.open(path)
     return _rebuilt(path) if snapshot is None else KernelSnapshot(snapshot)
 
 
 def _rebuilt(path: Path) -> KernelSnapshot:
-    with _native_errors(path):
+    with native_errors(path):
         queries = [Query(*row) for row in native.read_queries(path)]
     index = KernelIndex(native.Index())
     for query_id, error in index.register(queries, {}).rejected.items():
@@ -116,7 +91,7 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
     Raises:
         MessageError: The door refused the message.
     """
-    with _native_errors():
+    with native_errors():
         answer = native.parse(message, limits, encoding)
     if isinstance(answer, tuple):
         code, params = answer
@@ -138,7 +113,7 @@ class KernelIndex:
         """
         bindings = dict(namespaces)
         rows = queries if isinstance(queries, list) else list(queries)
-        with _native_errors():
+        with native_errors():
             left_over = self._index.register(rows, bindings)
         rejected: dict[str, PathcastError] = {}
         accepted = len(rows) - len(left_over)
@@ -175,7 +150,7 @@ class KernelIndex:
         compiled = known.get(key)
         if compiled is None:
             compiled = known[key] = compile_query(query.text, merged)
-        with _native_errors():
+        with native_errors():
             taken = self._index.register_compiled(
                 query.id, query.text, merged, compiled.texts, compiled.expression
             )
@@ -189,7 +164,7 @@ class KernelIndex:
         """Takes queries out: a bit each; what they occupy goes with the next freeze or compact."""
         wanted = list(ids)
         try:
-            with _native_errors():
+            with native_errors():
                 self._index.remove(wanted)
         except KeyError as error:
             raise UnknownQueryError("query.unknown", id=wanted[error.args[0]]) from None
@@ -200,7 +175,7 @@ class KernelIndex:
         Raises:
             UnknownQueryError: No query has this id.
         """
-        with _native_errors():
+        with native_errors():
             found = self._index.query(query_id)
         if found is None:
             raise UnknownQueryError("query.unknown", id=query_id)
@@ -213,12 +188,12 @@ class KernelIndex:
 
     def freeze(self) -> KernelSnapshot:
         """The queries as they are now. Cost: as `compact`; nothing if nothing has changed."""
-        with _native_errors():
+        with native_errors():
             return KernelSnapshot(self._index.freeze())
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher that sees every change from its next message on."""
-        with _native_errors():
+        with native_errors():
             return KernelMatcher(self._index.matcher(*_native_options(options)))
 
     @property
@@ -261,7 +236,7 @@ class KernelSnapshot:
         Raises:
             UnknownQueryError: No query has this id.
         """
-        with _native_errors():
+        with native_errors():
             found = self._snapshot.query(query_id)
         if found is None:
             raise UnknownQueryError("query.unknown", id=query_id)
@@ -270,12 +245,12 @@ class KernelSnapshot:
 
     def save(self, path: Path) -> None:
         """Writes the file beside its place and renames it."""
-        with _native_errors(path):
+        with native_errors(path):
             self._snapshot.save(path)
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher over this snapshot."""
-        with _native_errors():
+        with native_errors():
             return KernelMatcher(self._snapshot.matcher(*_native_options(options)))
 
     def __len__(self) -> int:
@@ -290,7 +265,7 @@ class KernelMatcher:
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
         """Matches every message of a `binary` or `large_binary` array, where it lies."""
-        with _native_errors():
+        with native_errors():
             answer = self._matcher.match_arrow(messages, encoding)
         matches, refusals, over_budget, stats, ids = answer
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
