@@ -1,0 +1,111 @@
+"""FLWR subscriptions in the reference interpreter: values, constructors, results.
+
+If these fail, the reference has other results than XQuery 1.0 gives (or than the differences that
+are named allow), and the kernel is measured against something wrong.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flwr_cases import FlwrGroup, flwr_groups
+from pathcast.errors import ConstructionError
+from pathcast.message import parse_message
+from pathcast.query.syntax import Axis
+from pathcast.query.xquery import parse
+from pathcast.query.xquery.functions import ARGUMENT_COUNTS
+from pathcast.query.xquery.syntax import NodeKind
+from pathcast.reference.xpath import Document
+from pathcast.reference.xquery import Evaluation, evaluate, is_delivered
+from pathcast.testing.canonical import canonical
+from pathcast.testing.saxon import SaxonError, SaxonOracle, saxon_missing_reason
+
+GROUPS = {group.name: group for group in flwr_groups()}
+XQUERY = {name: group for name, group in GROUPS.items() if group.saxon_differs is None}
+NAMED = {name: group for name, group in GROUPS.items() if group.saxon_differs is not None}
+
+needs_saxon = pytest.mark.skipif(
+    saxon_missing_reason() is not None, reason=str(saxon_missing_reason())
+)
+
+
+def evaluated(group: FlwrGroup, query: str, document: Document) -> Evaluation | str:
+    """What the interpreter gives, or the code of its verdict."""
+    try:
+        return evaluate(parse(query, group.namespaces), document)
+    except ConstructionError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_results_are_as_written(name: str) -> None:
+    group = GROUPS[name]
+    document = Document(parse_message(group.message))
+    for query, expected in group.cases:
+        found = evaluated(group, query, document)
+        if isinstance(found, Evaluation):
+            assert found.results == expected, query
+            assert found.is_delivered == bool(expected), query
+            filtered = is_delivered(parse(query, group.namespaces), document)
+            assert filtered == found.is_delivered, query
+        else:
+            assert found == expected, query
+
+
+@needs_saxon
+@pytest.mark.parametrize("name", XQUERY)
+def test_results_are_those_of_saxon(name: str) -> None:
+    group = XQUERY[name]
+    oracle = SaxonOracle.shared()
+    for query, expected in group.cases:
+        if isinstance(expected, str):
+            with pytest.raises(SaxonError, match=expected):
+                oracle.evaluate(query, group.message, group.namespaces)
+        else:
+            found = oracle.evaluate(query, group.message, group.namespaces)
+            assert [canonical(each) for each in found] == [canonical(each) for each in expected], (
+                query
+            )
+
+
+@needs_saxon
+@pytest.mark.parametrize("name", NAMED)
+def test_named_differences_are_differences(name: str) -> None:
+    """A difference that is none any more would hide what Saxon could tell."""
+    group = NAMED[name]
+    oracle = SaxonOracle.shared()
+    differing = 0
+    for query, expected in group.cases:
+        try:
+            found = oracle.evaluate(query, group.message, group.namespaces)
+        except SaxonError:
+            differing += 1
+            continue
+        if expected and isinstance(expected, tuple):
+            differing += [canonical(each) for each in found] != [
+                canonical(each) for each in expected
+            ]
+        else:
+            differing += bool(found) != bool(expected)
+    assert differing > len(group.cases) / 3
+
+
+KEYWORDS = (
+    *("for", "at", "in", "let", "where", "stable", "order", "by", "ascending", "descending"),
+    *("empty", "greatest", "least", "return", "some", "every", "satisfies", "if", "then", "else"),
+    *("and", "or", "div", "idiv", "mod", "union", "eq", "ne", "lt", "le", "gt", "ge"),
+    *("xquery", "version", "declare", "namespace", "default", "element"),
+)
+
+
+def test_every_part_of_the_language_has_cases() -> None:
+    """The file is what the other engines are asked; an empty one would prove nothing."""
+    queries = [query for group in GROUPS.values() for query, _ in group.cases]
+    assert len(queries) > 600
+    words = {word for query in queries for word in re.findall(r"[\w-]+", query)}
+    axes = {f"{axis.value}::" for axis in Axis if axis is not Axis.NAMESPACE}
+    written = " ".join(queries).replace("@", "attribute::").replace("..", "parent::")
+    assert [axis for axis in sorted(axes) if axis not in written] == []
+    assert {*KEYWORDS, *ARGUMENT_COUNTS, *(kind.value for kind in NodeKind)} <= words
