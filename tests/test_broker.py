@@ -1,0 +1,373 @@
+"""The broker: subscriptions come and go, every delivery says what it is, one subscriber's trouble
+is nobody else's."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from broker_engines import broker_engines
+from pathcast import Broker, Delivery, Subscription
+from pathcast.customize import delivery_id, message_id
+from pathcast.customize.turns import Turns
+from pathcast.errors import (
+    ConfigError,
+    DuplicateQueryError,
+    EvaluationBudgetError,
+    QuerySyntaxError,
+    ResultLimitError,
+    UnknownQueryError,
+    UnsupportedQueryError,
+)
+from pathcast.limits import Limits
+from pathcast.model import EngineName
+from pathcast.testing import canonical
+
+MESSAGE = (
+    b"<bib><book year='1999'><title>Sand</title><price>20</price></book>"
+    b"<book year='2001'><title>Gold &amp; Salt</title><price>90</price></book></bib>"
+)
+CHEAP = "for $b in //book where $b/price < 30 return <hit>{$b/title}</hit>"
+
+
+def fragments(found: Any) -> list[bytes]:
+    return [delivery.fragment for delivery in found]
+
+
+def canonical_fragments(found: Any) -> list[bytes]:
+    return [canonical(delivery.fragment) for delivery in found]
+
+
+@broker_engines
+class TestPublish:
+    def test_a_flwr_delivers_what_its_return_clause_says(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        assert not broker.subscribe(Subscription("s1", "ann", CHEAP)).rejected
+        (found,) = broker.publish(MESSAGE, "m1")
+        assert found == Delivery(
+            delivery_id=delivery_id(broker.version, "m1", "s1", 0),
+            message_id="m1",
+            subscription_id="s1",
+            subscriber="ann",
+            snapshot_version=broker.version,
+            result_number=0,
+            fragment=b"<hit><title>Sand</title></hit>",
+        )
+
+    def test_a_path_delivers_a_result_a_node_in_document_order(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        broker.subscribe(Subscription("s1", "ann", "//book/title"))
+        found = broker.publish(MESSAGE)
+        assert canonical_fragments(found) == [
+            b"<title>Sand</title>",
+            b"<title>Gold &amp; Salt</title>",
+        ]
+        assert [delivery.result_number for delivery in found] == [0, 1]
+        assert len({delivery.delivery_id for delivery in found}) == 2
+
+    def test_deliver_message_and_ids_are_one_delivery(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        broker.subscribe(
+            [
+                Subscription("whole", "ann", "//book/title", "message"),
+                Subscription("notice", "ann", "//book/title", "ids"),
+                Subscription("filter", "ann", CHEAP, "message"),
+                Subscription("scalar", "ann", "count(//book) = 2", "ids"),
+                Subscription("no", "ann", "count(//book) = 3", "message"),
+            ]
+        )
+        found = {delivery.subscription_id: delivery for delivery in broker.publish(MESSAGE)}
+        assert {name: delivery.fragment for name, delivery in found.items()} == {
+            "whole": MESSAGE,
+            "notice": None,
+            "filter": MESSAGE,
+            "scalar": None,
+        }
+        assert {delivery.result_number for delivery in found.values()} == {0}
+
+    def test_a_message_without_an_id_is_named_by_its_bytes(self, engine: EngineName) -> None:
+        # Otherwise a message that is published again after a crash would be delivered twice.
+        broker = Broker(engine)
+        broker.subscribe(Subscription("s1", "ann", CHEAP))
+        first, again = broker.publish(MESSAGE), broker.publish(bytearray(MESSAGE))
+        assert first == again
+        assert first[0].message_id == message_id(MESSAGE)
+
+    def test_a_refused_message_is_an_answer(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        broker.subscribe(Subscription("s1", "ann", CHEAP))
+        found = broker.publish(b"<bib>")
+        assert len(found) == 0
+        assert found.error is not None
+        assert found.error.code == "xml.end"
+
+    def test_prefixes_of_the_broker_and_of_the_subscription(self, engine: EngineName) -> None:
+        broker = Broker(engine, namespaces={"b": "urn:b", "c": "urn:wrong"})
+        broker.subscribe(Subscription("s1", "ann", "//b:x/c:y", "ids", {"c": "urn:c"}))
+        message = b"<x xmlns='urn:b'><y xmlns='urn:c'/></x>"
+        assert [delivery.subscription_id for delivery in broker.publish(message)] == ["s1"]
+        assert broker.subscription("s1").namespaces == {"b": "urn:b", "c": "urn:c"}
+
+
+@broker_engines
+class TestVerdicts:
+    """What one subscription cannot have must not take anything from the others."""
+
+    def test_results_over_the_limit(self, engine: EngineName) -> None:
+        message = b"<a>" + b"<b>0123456789</b>" * 600 + b"</a>"
+        broker = Broker(engine, Limits(result_bytes_max=5_000))
+        broker.subscribe([Subscription("all", "ann", "//b"), Subscription("one", "bob", "//b[1]")])
+        found = broker.publish(message)
+        assert fragments(found) == [b"<b>0123456789</b>"]
+        error = found.verdicts["all"]
+        assert isinstance(error, ResultLimitError)
+        assert (error.code, error.params["maximum"]) == ("limit.result_bytes", 5_000)
+
+    def test_results_over_the_ratio(self, engine: EngineName) -> None:
+        message = b"<a>" + b"<b>0123456789</b>" * 60 + b"</a>"
+        query = "for $x in //b for $y in //b return <p>{$x, $y}</p>"
+        broker = Broker(engine)
+        broker.subscribe([Subscription("pairs", "ann", query), Subscription("one", "bob", "/a")])
+        found = broker.publish(message)
+        assert [delivery.subscription_id for delivery in found] == ["one"]
+        assert found.verdicts["pairs"].code == "limit.result_ratio"
+
+    def test_steps(self, engine: EngineName) -> None:
+        message = b"<a>" + b"<b/>" * 300 + b"</a>"
+        query = "for $x in //b where count(//b[not(following::b/following::b = 'x')]) > 0 return $x"
+        broker = Broker(engine, Limits(evaluation_steps_max=10_000))
+        broker.subscribe([Subscription("slow", "ann", query), Subscription("ok", "bob", "//b[3]")])
+        found = broker.publish(message)
+        assert [delivery.subscription_id for delivery in found] == ["ok"]
+        assert isinstance(found.verdicts["slow"], EvaluationBudgetError)
+
+    def test_a_construction_that_xml_does_not_allow(self, engine: EngineName) -> None:
+        query = "for $b in //book return <hit>{$b/title, $b/@year}</hit>"
+        broker = Broker(engine)
+        broker.subscribe([Subscription("bad", "ann", query), Subscription("ok", "bob", CHEAP)])
+        found = broker.publish(MESSAGE)
+        assert [delivery.subscription_id for delivery in found] == ["ok"]
+        assert found.verdicts["bad"].code == "XQTY0024"
+
+
+@broker_engines
+class TestSubscribing:
+    def test_a_bad_subscription_disturbs_no_other(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        report = broker.subscribe(
+            [
+                Subscription("ok", "ann", CHEAP),
+                Subscription("syntax", "ann", "for $b in //book retur $b"),
+                Subscription("constant", "ann", "<a/>"),
+                Subscription("scalar", "ann", "count(//a)"),
+                Subscription("mode", "ann", "//a", "letter"),  # type: ignore[arg-type]
+                Subscription("ok", "bob", "//b"),
+            ]
+        )
+        assert report.accepted == 1
+        assert {name: type(error) for name, error in report.rejected.items()} == {
+            "syntax": QuerySyntaxError,
+            "constant": UnsupportedQueryError,
+            "scalar": UnsupportedQueryError,
+            "mode": UnsupportedQueryError,
+            "ok": DuplicateQueryError,
+        }
+        assert (len(broker), "ok" in broker, "syntax" in broker) == (1, True, False)
+        assert broker.subscription("ok").subscriber == "ann"
+
+    def test_an_id_that_is_taken_keeps_its_subscription(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        broker.subscribe(Subscription("s1", "ann", "//a"))
+        version = broker.version
+        report = broker.subscribe(Subscription("s1", "bob", "//b"))
+        assert isinstance(report.rejected["s1"], DuplicateQueryError)
+        assert broker.version == version
+        assert broker.publish(b"<a/>")[0].subscriber == "ann"
+
+    def test_unsubscribe_takes_out_all_or_none(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        broker.subscribe([Subscription("a", "ann", "//a"), Subscription("b", "ann", "//a")])
+        version = broker.version
+        with pytest.raises(UnknownQueryError):
+            broker.unsubscribe(["a", "nobody"])
+        assert (len(broker), broker.version) == (2, version)
+        broker.unsubscribe("a")
+        assert [delivery.subscription_id for delivery in broker.publish(b"<a/>")] == ["b"]
+        with pytest.raises(UnknownQueryError):
+            broker.subscription("a")
+
+    def test_an_id_may_come_again_with_another_query(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        broker.subscribe(Subscription("s1", "ann", "//a"))
+        first = broker.publish(b"<a/>", "m")[0]
+        broker.unsubscribe("s1")
+        broker.subscribe(Subscription("s1", "bob", "//b"))
+        assert len(broker.publish(b"<a/>")) == 0
+        second = broker.publish(b"<b/>", "m")[0]
+        assert (first.subscriber, second.subscriber) == ("ann", "bob")
+        assert first.delivery_id != second.delivery_id, "two deliveries would pass for one"
+
+    def test_deliveries_are_readable_after_their_subscription_has_gone(
+        self, engine: EngineName
+    ) -> None:
+        broker = Broker(engine)
+        broker.subscribe(Subscription("s1", "ann", "//a"))
+        found = broker.process_batch([b"<a/>"])
+        broker.unsubscribe("s1")
+        assert found.deliveries(0)[0].subscriber == "ann"
+        assert found.table.column("subscription_id").to_pylist() == ["s1"]
+
+    def test_the_version_is_that_of_the_content(self, engine: EngineName) -> None:
+        one = [Subscription(f"s{i}", "ann", f"//a[{i + 1}]") for i in range(4)]
+        seen = set()
+        for order in itertools.permutations(one):
+            broker = Broker(engine)
+            broker.subscribe(Subscription("x", "bob", CHEAP))
+            broker.subscribe(order)
+            broker.unsubscribe("x")
+            seen.add(broker.version)
+        assert len(seen) == 1, "the version depends on the way to the content"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"subscriber": "bob"},
+            {"query": "//b"},
+            {"deliver": "ids"},
+            {"namespaces": {"p": "u"}},
+            {"id": "s2"},
+        ],
+    )
+    def test_every_part_of_a_subscription_is_in_the_version(
+        self, engine: EngineName, change: dict[str, Any]
+    ) -> None:
+        # A part that is left out would let two different answers carry the same delivery id.
+        versions = set()
+        for subscription in (Subscription("s1", "ann", "//a"), Subscription("s1", "ann", "//a")):
+            broker = Broker(engine)
+            broker.subscribe(subscription)
+            versions.add(broker.version)
+        assert len(versions) == 1
+        broker = Broker(engine)
+        broker.subscribe(Subscription("s1", "ann", "//a")._replace(**change))
+        assert broker.version not in versions
+
+    def test_many_come_and_go(self, engine: EngineName) -> None:
+        broker = Broker(engine)
+        empty = broker.version
+        many = [Subscription(f"s{i}", f"u{i % 7}", f"//a[@n='{i}']") for i in range(300)]
+        broker.subscribe(many)
+        broker.unsubscribe(subscription.id for subscription in many)
+        assert (len(broker), broker.version) == (0, empty)
+        assert len(broker.publish(b"<a n='3'/>")) == 0
+
+
+class TestArguments:
+    def test_what_is_no_subscription(self) -> None:
+        broker = Broker("reference")
+        with pytest.raises(TypeError):
+            broker.subscribe([("s1", "ann", "//a")])  # type: ignore[list-item]
+        with pytest.raises(TypeError):
+            broker.subscribe(Subscription("s1", 7, "//a"))  # type: ignore[arg-type]
+        assert len(broker) == 0
+
+    def test_settings_that_cannot_be_used(self) -> None:
+        with pytest.raises(ConfigError):
+            Broker("turbo")
+        with pytest.raises(ConfigError):
+            Broker("reference", threads=0)
+
+    @pytest.mark.parametrize("ids", [["m1"], ["m1", "m2", "m3"], [1, 2]])
+    def test_ids_that_do_not_fit_the_messages(self, ids: list[Any]) -> None:
+        with pytest.raises(ConfigError):
+            Broker("reference").process_batch([b"<a/>", b"<a/>"], ids)
+
+
+@broker_engines
+def test_batches_and_changes_from_several_threads(engine: EngineName) -> None:
+    # Every delivery has to carry the version of exactly the subscriptions that made it, and after
+    # unsubscribe returns there must be none.
+    broker = Broker(engine)
+    broker.subscribe(Subscription("stays", "ann", "//a"))
+    without = broker.version
+    broker.subscribe(Subscription("goes", "bob", "//a"))
+    with_it = broker.version
+    broker.unsubscribe("goes")
+    problems: list[str] = []
+    is_done = threading.Event()
+    messages = pa.array([b"<a/>"] * 20, pa.binary())
+
+    def run(work: Callable[[], None]) -> Callable[[], None]:
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:  # reported by the assertion below
+                problems.append(repr(error))
+
+        return guarded
+
+    def publish() -> None:
+        while not is_done.is_set():
+            table = broker.process_batch(messages).table
+            names = table.column("subscription_id").to_pylist()
+            version = table.column("snapshot_version")[0].as_py()
+            expected = {without: {"stays"}, with_it: {"stays", "goes"}}[version]
+            if set(names) != expected or len(names) != 20 * len(expected):
+                problems.append(f"{version}: {sorted(set(names))}")
+
+    def change() -> None:
+        for _ in range(60):
+            broker.subscribe(Subscription("goes", "bob", "//a"))
+            broker.unsubscribe("goes")
+            if len(broker.publish(b"<a/>")) != 1:
+                problems.append("delivered after unsubscribe")
+        is_done.set()
+
+    threads = [threading.Thread(target=run(work)) for work in (publish, publish, change)]
+    for thread in threads:
+        thread.start()
+    threads[2].join(60)
+    is_done.set()
+    for thread in threads:
+        thread.join(60)
+    assert not problems
+
+
+def test_whoever_wants_to_be_alone_is_not_kept_waiting_for_ever() -> None:
+    turns = Turns()
+    order: list[str] = []
+    first_in, may_leave = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with turns.shared():
+            first_in.set()
+            may_leave.wait(10)
+        order.append("first")
+
+    def alone() -> None:
+        with turns.alone():
+            order.append("alone")
+
+    def late() -> None:
+        with turns.shared():
+            order.append("late")
+
+    threads = [threading.Thread(target=first), threading.Thread(target=alone)]
+    threads[0].start()
+    assert first_in.wait(10)
+    threads[1].start()
+    while not turns._waiting:
+        threading.Event().wait(0.001)
+    threads.append(threading.Thread(target=late))
+    threads[2].start()
+    threading.Event().wait(0.05)
+    assert order == [], "someone went past"
+    may_leave.set()
+    for thread in threads:
+        thread.join(10)
+    assert order.index("alone") < order.index("late")

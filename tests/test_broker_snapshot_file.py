@@ -1,0 +1,141 @@
+"""The file of a broker's snapshot: whatever is wrong with it is an error that says so."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pathcast import Broker, Subscription, SubscriptionSnapshot
+from pathcast.customize.snapshot_file import SnapshotContent, table_of, write_snapshot
+from pathcast.engine import QueryIndex, Snapshot
+from pathcast.errors import SnapshotFormatError
+from pathcast.model import Gate, Query
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    broker = Broker("reference", namespaces={"p": "urn:p"})
+    broker.subscribe(
+        [
+            Subscription("a", "ann", "//a[@x = 'é']"),
+            Subscription("b", "bob", "for $b in //p:b return <c>{$b}</c>", "message"),
+            Subscription("c", "ann", "count(//a) > 2", "ids", {"q": "urn:q"}),
+        ]
+    )
+    file = tmp_path / "s.snapshot"
+    broker.freeze().save(file)
+    return file
+
+
+def open_(path: Path) -> SubscriptionSnapshot:
+    return SubscriptionSnapshot.open(path, engine="reference")
+
+
+def code_of(path: Path) -> str:
+    with pytest.raises(SnapshotFormatError) as caught:
+        open_(path)
+    assert str(path) in str(caught.value), "the error does not say which file"
+    return caught.value.code
+
+
+def test_everything_comes_back(path: Path) -> None:
+    opened = open_(path)
+    assert list(opened.subscriptions) == [
+        Subscription("a", "ann", "//a[@x = 'é']", "fragment", {"p": "urn:p"}),
+        Subscription("b", "bob", "for $b in //p:b return <c>{$b}</c>", "message", {"p": "urn:p"}),
+        Subscription("c", "ann", "count(//a) > 2", "ids", {"p": "urn:p", "q": "urn:q"}),
+    ]
+    gates = [gate for _, gate in opened.items()]
+    assert all(isinstance(gate, Gate) for gate in gates)
+    assert gates[0] == Gate("xpath", ("//a[@x='é']",), None)
+
+
+def test_a_file_that_is_cut(path: Path) -> None:
+    data = path.read_bytes()
+    for length in (0, 1, 7, 8, 63, 64, 65, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
+        assert code_of(path) in ("snapshot.foreign", "snapshot.damaged")
+
+
+def test_a_file_with_bytes_after_its_end(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert code_of(path) == "snapshot.damaged"
+
+
+def test_every_changed_bit_is_noticed(path: Path) -> None:
+    data = path.read_bytes()
+    rng = random.Random(7)
+    places = [*range(64), *(rng.randrange(len(data)) for _ in range(300))]
+    for place in places:
+        changed = bytearray(data)
+        changed[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        assert code_of(path).startswith("snapshot.")
+
+
+def test_a_file_of_another_format(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, 8, 99)
+    struct.pack_into("<I", data, 44, zlib.crc32(data[:44]))
+    path.write_bytes(data)
+    assert code_of(path) == "snapshot.version"
+
+
+def test_other_files_are_foreign(path: Path, tmp_path: Path) -> None:
+    path.write_bytes(b"<a/>" * 100)
+    assert code_of(path) == "snapshot.foreign"
+    index = QueryIndex(engine="reference")
+    index.register([Query("q", "//a")])
+    index.freeze().save(path)
+    assert code_of(path) == "snapshot.foreign", "a snapshot of queries is none of subscriptions"
+    Broker("reference").freeze().save(path)
+    with pytest.raises(SnapshotFormatError):
+        Snapshot.open(path, engine="reference")
+    with pytest.raises(OSError, match="No such file"):
+        open_(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("deliver", ["fragment", "letter"]),
+        ("kind", ["xpath", "sql"]),
+        ("namespaces", ["", "[1]"]),
+        ("namespaces", ["", '{"p": 1}']),
+        ("id", ["same", "same"]),
+    ],
+)
+def test_rows_that_no_broker_can_have_made(tmp_path: Path, column: str, value: list[str]) -> None:
+    # A checksum says that a file is as it was written, not that it was written by Pathcast.
+    table = table_of([Subscription("a", "x", "//a"), Subscription("b", "x", "//b")], [None, None])
+    place = table.schema.get_field_index(column)
+    array = pa.array(value)
+    field = table.schema.field(column)
+    if pa.types.is_dictionary(field.type):
+        array = array.cast(field.type.value_type).dictionary_encode()
+    table = table.set_column(place, field, array.cast(field.type))
+    write_snapshot(tmp_path / "s", SnapshotContent(table, "0" * 32))
+    assert code_of(tmp_path / "s") == "snapshot.damaged"
+
+
+def test_a_subscription_that_is_refused_today(tmp_path: Path) -> None:
+    table = table_of([Subscription("a", "x", "//a[")], [None])
+    write_snapshot(tmp_path / "s", SnapshotContent(table, "0" * 32))
+    opened = open_(tmp_path / "s")
+    with pytest.raises(SnapshotFormatError, match="subscription a is refused"):
+        opened.matcher()
+
+
+def test_a_file_is_replaced_as_a_whole(path: Path) -> None:
+    before = open_(path)
+    version, first = before.version, list(before.subscriptions)
+    Broker("reference").freeze().save(path)
+    assert len(open_(path)) == 0
+    # Whoever has the old one open keeps it.
+    assert (before.version, list(before.subscriptions)) == (version, first)
+    assert [file.name for file in path.parent.iterdir()] == [path.name], "something is left over"
