@@ -49,7 +49,7 @@ BIB_DTD = """
 
 @dataclass(frozen=True)
 class Shape:
-    """A vocabulary: what may stand in what, and the root."""
+    """A vocabulary: what may stand in what (the likelier, the more often), and the root."""
 
     root: str
     children: dict[str, tuple[str, ...]]
@@ -63,11 +63,11 @@ class Shape:
 BOOK = Shape(
     "book",
     {
-        "book": ("title", "author", "section", "section"),
+        "book": ("title", "author", "section", "section", "section"),
         "author": (),
         "title": ("emph",),
         "emph": (),
-        "section": ("title", "p", "figure", "section", "section"),
+        "section": ("title", "p", "figure", "section", "section", "section"),
         "p": ("emph",),
         "figure": ("title", "image"),
         "image": (),
@@ -91,7 +91,7 @@ BIB = Shape(
 )
 
 
-def random_message(random: Random, shape: Shape, *, elements: int = 40, depth: int = 7) -> bytes:
+def random_message(random: Random, shape: Shape, *, elements: int = 45, depth: int = 9) -> bytes:
     """A message whose parents and children are those of a shape."""
     left = elements
 
@@ -104,7 +104,7 @@ def random_message(random: Random, shape: Shape, *, elements: int = 40, depth: i
             if random.random() < 0.5
         )
         content = [random.choice(("", "", "1", "2", "x", " 2 "))]
-        for _ in range(random.randrange(1, 5)):
+        for _ in range(random.choice((1, 1, 2, 2, 3, 4))):
             if left > 0 and level < depth and shape.children[name]:
                 content.append(element(random.choice(shape.children[name]), level + 1))
                 content.append(random.choice(("", "", "", "1", "y")))
@@ -122,23 +122,29 @@ def random_query(random: Random, shape: Shape, *, wildcards: float = 0.1) -> Pap
         found: list[PaperStep] = []
         here = above
         for _ in range(length):
-            is_descendant = random.random() < 0.4
+            is_descendant = random.random() < 0.5
             choices: Sequence[str]
             if here is None:
-                choices = shape.names if is_descendant or found else (shape.root,)
+                choices = shape.names if is_descendant else (shape.root,)
             else:
                 choices = shape.children[here]
                 if is_descendant:
-                    choices = sorted(_below(shape, here))
+                    choices = (*choices, *sorted(_below(shape, here)))
             if not choices:
                 break
-            name = random.choice(choices)
+            # What nests is what matters.
+            nested = [name for name in choices if name in shape.children[name]]
+            name = random.choice(nested if nested and random.random() < 0.5 else choices)
             is_wild = random.random() < wildcards
             found.append(
                 PaperStep(
                     is_descendant,
                     ANY if is_wild else NameTest("", name),
-                    tuple(condition(()) for _ in range(2) if random.random() < conditions),
+                    tuple(
+                        condition(steps(name, random.choice((0, 0, 0, 1)))[0])
+                        for _ in range(2)
+                        if random.random() < conditions
+                    ),
                 )
             )
             here = name
@@ -154,7 +160,8 @@ def random_query(random: Random, shape: Shape, *, wildcards: float = 0.1) -> Pap
         if random.random() < 0.2:
             return PaperCondition(path, target, attribute, None, None)
         constant = random.choice(("1", "2", "x", "12", 1.0, 2.0, 3.0))
-        return PaperCondition(path, target, attribute, random.choice(tuple(Comparator)), constant)
+        comparator = random.choice((Comparator.EQ, Comparator.NE, *Comparator))
+        return PaperCondition(path, target, attribute, comparator, constant)
 
     binding, end = steps(None, random.randrange(1, 4), 0.2)
     predicates = tuple(

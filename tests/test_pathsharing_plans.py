@@ -326,3 +326,40 @@ def test_index_of_constants_takes_several_values() -> None:
     order.insert(1.0)
     order.insert(5.0)
     assert order.passed((0.0, 3.0, float("nan"))) == [1.0]
+
+
+def test_outputs_of_a_shared_selection_come_and_go() -> None:
+    def signature(attribute: str) -> PredicateSignature:
+        name = NameTest("", attribute)
+        return PredicateSignature(1, Signature((), Target.ATTRIBUTE, name, Comparator.LE, True))
+
+    run = MessageRun(parse_message(b"<a k='1' m='1'/>", LIMITS))
+    selection = SharedSelection(lambda: [(0,)], [signature("k"), signature("m")], 1)
+    pairs = [(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (0.0, 1.0)]
+    present: set[tuple[float, float]] = set()
+    random = Random(2)
+    for _ in range(200):
+        pair = random.choice(pairs)
+        if pair in present:
+            selection.delete(pair)
+            present.remove(pair)
+        else:
+            selection.insert(pair)
+            present.add(pair)
+        selection.run(run)
+        assert len(selection) == len(present)
+        found = {pair for pair in pairs if selection.list_of(pair)}
+        assert found == present - {(0.0, 1.0)}
+
+
+def test_tuples_of_one_bound_node_all_meet_the_shared_selection() -> None:
+    # Section 5.2: DupElim cannot come before the selection, for the second tuple may pass.
+    elements = book()
+    message = (
+        b"<book><section id='3'><section id='1'><figure><title>XML processing</title><image/>"
+        b"</figure></section></section></book>"
+    )
+    for optimisation in Optimisation:
+        paths = PlanSharing(optimisation, elements)
+        paths.subscribe("q", QUERY_2)
+        assert paths.process(parse_message(message, LIMITS)) == {"q": (((5,),),)}
