@@ -18,17 +18,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from pathcast.bench.broker.definition import BrokerAlgorithm
+from pathcast.bench.broker.reference_subject import BrokerSubject
 from pathcast.bench.checking import THREADS, wrong_count
+from pathcast.bench.rounds import binary_array
 from pathcast.bench.timing import Spread, elapsed_ns, missing_library
 from pathcast.customize.backend import DisseminationBackend
 from pathcast.customize.engines import new_backend
 from pathcast.engine.matcher import matcher_options
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, EngineName, Subscription
+from pathcast.reference import parse
+from pathcast.workload import FlwrQuery
 
 CustomisingPart: TypeAlias = Literal[
     "total", "mqpt", "parsing", "matching", "customising", "rest", "yardstick"
@@ -53,6 +58,8 @@ class CustomisingRound:
         customising_ns: Of building results.
         deliveries: Results.
         result_bytes: Of all results, a shared one counted every time.
+        groups: Groups of all deliveries, where they were counted.
+        list_nodes: Node ids in their lists, where they were counted.
         yardstick_ns: `lxml.etree.fromstring` over the same messages.
     """
 
@@ -64,6 +71,8 @@ class CustomisingRound:
     customising_ns: int
     deliveries: int
     result_bytes: int
+    groups: int = 0
+    list_nodes: int = 0
     yardstick_ns: int
 
     def nanoseconds(self, part: CustomisingPart) -> int:
@@ -121,15 +130,83 @@ def new_engine(engine: EngineName = "kernel") -> DisseminationBackend:
     return new_backend(matcher_options(engine, Limits(), THREADS, CACHE_BYTES_MAX))
 
 
-def groups_only(
-    backend: DisseminationBackend,
-) -> Callable[[pa.Array], DeliveryAnswer] | None:
-    """The engine's `process` up to groupSequence-listSequence form, without serialised results.
+class Processed(NamedTuple):
+    """What an engine says of a pass; attributes as in `CustomisingRound`."""
 
-    None if the engine does not offer it: only the kernel does, for measurements.
+    messages: int
+    bytes: int
+    parsing_ns: int
+    matching_ns: int
+    customising_ns: int
+    deliveries: int
+    result_bytes: int
+    groups: int
+    list_nodes: int
+
+
+Process: TypeAlias = Callable[[pa.Array], Processed]
+"""A pass of an engine over messages."""
+
+
+def serialising(backend: DisseminationBackend) -> Process:
+    """Passes that give serialised results.
+
+    The passes raise:
+        WrongCountError: A message or a result was refused: its time is no time of customising.
     """
-    process: Callable[[pa.Array], DeliveryAnswer] | None = getattr(backend, "process_groups", None)
+
+    def process(messages: pa.Array) -> Processed:
+        answer = backend.process(messages)
+        stats = answer.stats
+        _check_all_taken(stats.messages, stats.refused + len(answer.verdicts))
+        return Processed(
+            stats.messages,
+            stats.bytes,
+            stats.parsing_ns,
+            stats.matching_ns,
+            stats.customising_ns + stats.collecting_ns,
+            stats.deliveries,
+            stats.result_bytes,
+            0,
+            0,
+        )
+
     return process
+
+
+def counting_groups(backend: DisseminationBackend) -> Process | None:
+    """Passes that end in groupSequence-listSequence form, every node id of every list visited.
+
+    None if the engine does not offer it: only the kernel does, for measurements, and for
+    subscriptions of the paper's form.
+    """
+    count: Callable[..., Mapping[str, int]] | None = getattr(backend, "count_groups", None)
+    if count is None:
+        return None
+
+    def process(messages: pa.Array) -> Processed:
+        found = count(messages, visits=True)
+        _check_all_taken(found["messages"], found["refused"])
+        return Processed(
+            found["messages"],
+            found["bytes"],
+            found["parsing_ns"],
+            found["matching_ns"],
+            found["collecting_ns"],
+            found["subscriptions"],
+            0,
+            found["groups"],
+            found["list_nodes"],
+        )
+
+    return process
+
+
+def _check_all_taken(messages: int, refused: int) -> None:
+    if refused:
+        raise wrong_count(
+            "messages and results without refusal", messages - refused, messages, "the yardstick"
+        )
 
 
 def subscribe_all(backend: DisseminationBackend, many: Sequence[Subscription]) -> None:
@@ -144,7 +221,7 @@ def subscribe_all(backend: DisseminationBackend, many: Sequence[Subscription]) -
 
 
 def customising_round(
-    process: Callable[[pa.Array], DeliveryAnswer],
+    process: Process,
     messages: pa.Array,
     parse: Callable[[], None],
     *,
@@ -153,25 +230,11 @@ def customising_round(
     """One pass of both. To be called while `undisturbed`."""
     before = elapsed_ns(parse) if parse_first else 0
     started = time.perf_counter_ns()
-    answer = process(messages)
+    found = process(messages)
     total = time.perf_counter_ns() - started
-    stats = answer.stats
-    if stats.refused or answer.verdicts:
-        raise wrong_count(
-            "messages and results without refusal",
-            stats.messages - stats.refused - len(answer.verdicts),
-            stats.messages,
-            "the yardstick",
-        )
     return CustomisingRound(
-        messages=stats.messages,
-        bytes=stats.bytes,
+        **found._asdict(),
         total_ns=total,
-        parsing_ns=stats.parsing_ns,
-        matching_ns=stats.matching_ns,
-        customising_ns=stats.customising_ns,
-        deliveries=stats.deliveries,
-        result_bytes=stats.result_bytes,
         yardstick_ns=before if parse_first else elapsed_ns(parse),
     )
 
@@ -243,6 +306,47 @@ def check_results(
             place = f"{case}, message {number}, {min(differing)} and {len(differing) - 1} others"
             raise wrong_count(place, _results(mine), _results(theirs), "the reference engine")
     return sum(map(_results, expected))
+
+
+def check_groups(
+    case: str, sample: Sequence[FlwrQuery], messages: Sequence[bytes]
+) -> tuple[int, int]:
+    """Compares what the kernel counts with the reference algorithm, for some queries.
+
+    Args:
+        case: What errors call it.
+        sample: The queries.
+        messages: The messages.
+
+    Returns:
+        Groups, and node ids in their lists; none if the kernel does not count them.
+
+    Raises:
+        WrongCountError: The kernel counts more or fewer.
+    """
+    engine = new_engine()
+    subscribe_all(engine, subscriptions_of(query.text() for query in sample))
+    count = counting_groups(engine)
+    if count is None:
+        return 0, 0
+    subject = BrokerSubject(BrokerAlgorithm.FWR, "Opt(q)", sample, None)
+    answers = subject.answers([parse(message, Limits()) for message in messages])
+    sequences = [groups for answer in answers for groups in answer.values()]
+    expected = (
+        len(sequences),
+        sum(map(len, sequences)),
+        sum(len(nodes) for groups in sequences for group in groups for nodes in group),
+    )
+    found = count(binary_array(messages))
+    for mine, theirs, what in zip(
+        (found.deliveries, found.groups, found.list_nodes),
+        expected,
+        ("queries satisfied", "groups", "nodes in lists"),
+        strict=True,
+    ):
+        if mine != theirs:
+            raise wrong_count(f"{case}, {what}", mine, theirs, "PathSharing-FWR")
+    return expected[1:]
 
 
 def _results(found: Results) -> int:

@@ -1,4 +1,4 @@
-"""What a matcher takes of memory, measured in a process of its own.
+"""What a matcher, or a broker, takes of memory, measured in a process of its own.
 
 The process opens a snapshot, matches messages, and says by how much its resident size has grown:
 the pages of the snapshot that were read, the compiled label paths, and what answering needs. In the
@@ -16,10 +16,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pathcast.customize import SubscriptionSnapshot
 from pathcast.engine import Snapshot
 
 STATUS = Path("/proc/self/status")
@@ -46,13 +48,35 @@ def matcher_bytes(snapshot: Path, messages: pa.Array) -> int | None:
 
     Cost: The start of a Python process, and the passes.
     """
+    return _measured("matcher", snapshot, messages)
+
+
+def broker_bytes(snapshot: SubscriptionSnapshot, messages: pa.Array) -> int | None:
+    """Growth of a new process that restores a broker and answers the messages on one thread.
+
+    Args:
+        snapshot: The subscriptions.
+        messages: What is answered, twice.
+
+    Returns:
+        Bytes; None where the system does not say.
+
+    Cost: The start of a Python process, the restoring and the passes.
+    """
+    with TemporaryDirectory(prefix="pathcast-bench-") as directory:
+        file = Path(directory) / "subscriptions.snapshot"
+        snapshot.save(file)
+        return _measured("broker", file, messages)
+
+
+def _measured(what: str, snapshot: Path, messages: pa.Array) -> int | None:
     if resident_bytes() is None:
         return None
     file = snapshot.with_suffix(".messages.parquet")
     pq.write_table(pa.table({"message": messages}), file)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(snapshot), str(file)],
+            [sys.executable, "-m", __name__, what, str(snapshot), str(file)],
             capture_output=True,
             text=True,
             check=True,
@@ -62,8 +86,12 @@ def matcher_bytes(snapshot: Path, messages: pa.Array) -> int | None:
     return int(done.stdout)
 
 
-def _grow(snapshot: str, messages: str) -> int:
+def _grow(what: str, snapshot: str, messages: str) -> int:
     array = pq.read_table(messages).column("message").combine_chunks()
+    return (_grow_broker if what == "broker" else _grow_matcher)(snapshot, array)
+
+
+def _grow_matcher(snapshot: str, array: pa.Array) -> int:
     first, *_ = array.slice(0, 1).to_pylist()
     # What every matcher needs once, however few its queries: code pages, pools, tables of names.
     from pathcast.engine import QueryIndex
@@ -76,6 +104,20 @@ def _grow(snapshot: str, messages: str) -> int:
     matcher = Snapshot.open(snapshot, engine="kernel").matcher(threads=1)
     for _ in range(2):
         matcher.match_arrow(array)
+    return (resident_bytes() or 0) - before
+
+
+def _grow_broker(snapshot: str, array: pa.Array) -> int:
+    from pathcast import Broker, Subscription
+
+    few = Broker(engine="kernel", threads=1)
+    few.subscribe(Subscription("s", "s", "for $a in /no-message-has-this-root return <a>{$a}</a>"))
+    few.process_batch(array.slice(0, 1))
+    before = resident_bytes() or 0
+    opened = SubscriptionSnapshot.open(snapshot, engine="kernel")
+    broker = Broker.restored(opened, threads=1)
+    for _ in range(2):
+        broker.process_batch(array)
     return (resident_bytes() or 0) - before
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,6 +46,7 @@ class SparkResult:
     `nothing_ns` are those of the stage over no messages: what a job costs before the first one.
     """
 
+    benchmark: str
     case: str
     queries: int
     messages: int
@@ -62,9 +63,15 @@ class SparkResult:
 
         def figure(name: str, unit: str, values: list[float]) -> Measure:
             value = Spread.of(values)
-            return Measure("spark", self.case, name, unit, value, self.queries, self.messages)
+            case = (self.benchmark, self.case)
+            return Measure(*case, name, unit, value, self.queries, self.messages)
 
-        yield figure("kernel, 1 thread", "MB/s", [self.bytes / ns * 1e3 for ns in self.kernel_ns])
+        label, thread = (
+            ("kernel, 1 thread", "kernel")
+            if self.benchmark == "spark"
+            else ("one thread", "one thread")
+        )
+        yield figure(label, "MB/s", [self.bytes / ns * 1e3 for ns in self.kernel_ns])
         yield figure("stage", "MB/s", [self.bytes / ns * 1e3 for ns in self.stage_ns])
         yield figure("stage of nothing", "s", [ns / 1e9 for ns in self.nothing_ns])
         yield figure("stage rows", "1/s", [self.messages / ns * 1e9 for ns in self.stage_ns])
@@ -72,7 +79,7 @@ class SparkResult:
             100 * kernel / stage / self.cores
             for kernel, stage in zip(self.kernel_ns, self.stage_ns, strict=True)
         ]
-        yield figure("share of kernel", f"% of {self.cores}x kernel", shares)
+        yield figure(f"share of {thread}", f"% of {self.cores}x {thread}", shares)
 
 
 def run_spark(
@@ -105,23 +112,59 @@ def run_spark(
         distinct = mixed_messages(chosen.distinct, seed=definition.seed)
         parquet = Path(directory) / "messages.parquet"
         size = write_messages(parquet, distinct, chosen.messages)
-        spark = session or _session(definition.master)
+        spark = session or bench_session(definition.master)
         try:
             stage = _Stage(spark, parquet, snapshot)
-            yield _measure(case, chosen, parquet, snapshot, size, stage)
+            matcher = Snapshot.open(snapshot, engine=ENGINE).matcher(threads=THREADS)
+            yield measure_stage(
+                "spark", case, chosen, size, lambda: match_all(matcher, parquet), stage
+            )
         finally:
             if session is None:
                 spark.stop()
 
 
-def _measure(
-    case: str, chosen: SparkSet, parquet: Path, snapshot: Path, size: int, stage: _Stage
+class Stage(Protocol):
+    """A stage on Spark, over all messages of a case."""
+
+    def run(self) -> None:
+        """Every message through the stage."""
+        ...
+
+    def run_empty(self) -> None:
+        """The same without a message."""
+        ...
+
+    def count(self) -> int:
+        """What the stage gives for all messages, counted."""
+        ...
+
+
+def measure_stage(
+    benchmark: str,
+    case: str,
+    chosen: SparkSet,
+    size: int,
+    one_thread: Callable[[], tuple[int, int]],
+    stage: Stage,
 ) -> SparkResult:
-    matcher = Snapshot.open(snapshot, engine=ENGINE).matcher(threads=THREADS)
-    matches = match_all(matcher, parquet)[1]
+    """Checks that both give as many, then measures them in turns.
+
+    Args:
+        benchmark: Name of the benchmark.
+        case: Name of the case.
+        chosen: How much is done.
+        size: Bytes of all messages.
+        one_thread: A pass on one thread: its time in ns, and what it gave, counted.
+        stage: The stage.
+
+    Raises:
+        WrongCountError: The stage gave more or fewer.
+    """
+    matches = one_thread()[1]
     found = stage.count()
     if found != matches:
-        raise wrong_count(case, found, matches, "the bare kernel")
+        raise wrong_count(case, found, matches, "one thread")
     # Workers have compiled what the count needed; both are warm now.
     stage.run()
     kernel_ns: list[int] = []
@@ -129,7 +172,7 @@ def _measure(
     for number in range(chosen.rounds):
         if number % 2:
             stage_ns.append(elapsed_ns(stage.run))
-        time_ns, again = match_all(matcher, parquet)
+        time_ns, again = one_thread()
         if again != matches:
             raise wrong_count(case, again, matches, "the pass before")
         kernel_ns.append(time_ns)
@@ -137,6 +180,7 @@ def _measure(
             stage_ns.append(elapsed_ns(stage.run))
     nothing_ns = [elapsed_ns(stage.run_empty) for _ in range(chosen.rounds)]
     return SparkResult(
+        benchmark=benchmark,
         case=case,
         queries=chosen.queries,
         messages=chosen.messages,
@@ -212,13 +256,19 @@ class _Stage:
         return int(sizes.collect()[0]["matches"])
 
 
-def _session(master: str) -> SparkSession:
+def bench_session(master: str, purpose: str = "pathcast bench spark") -> SparkSession:
+    """A local session.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+        JavaMissingError: There is no Java that it can run on.
+    """
     try:
         from pathcast.spark.session import local_session
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             "dependency.missing",
-            purpose="pathcast bench spark",
+            purpose=purpose,
             module=error.name or "pyspark",
             extra="spark",
         ) from error

@@ -1,8 +1,8 @@
 """A run: which benchmarks, in which order, and what becomes of one that fails.
 
 Example:
-    >>> BENCHMARKS
-    ('filter', 'door', 'threads', 'conditions', 'mixed', 'adversarial', 'spark')
+    >>> BENCHMARKS[0], BENCHMARKS[-1]
+    ('filter', 'disseminate')
 
 A wrong answer voids the benchmark that gave it and no other; the run as a whole has then failed. It
 prints nothing; `report` does.
@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias, get_args
 from pathcast.bench.adversarial import run_adversarial
 from pathcast.bench.cases import CaseResult
 from pathcast.bench.conditions import run_conditions
+from pathcast.bench.customise import CustomiseDefinition, CustomiseResult, run_customise
 from pathcast.bench.definitions import (
     AdversarialDefinition,
     Aim,
@@ -31,6 +32,7 @@ from pathcast.bench.definitions import (
     ThreadsDefinition,
     read_definition,
 )
+from pathcast.bench.disseminate import run_disseminate
 from pathcast.bench.door import DoorResult, run_door
 from pathcast.bench.filtering import FilterResult, run_filter
 from pathcast.bench.inputs import Source
@@ -41,13 +43,23 @@ from pathcast.bench.threads import ThreadsResult, run_threads
 from pathcast.errors import JavaMissingError, MissingDependencyError, WrongCountError
 
 BenchmarkName: TypeAlias = Literal[
-    "filter", "door", "threads", "conditions", "mixed", "adversarial", "spark"
+    "filter",
+    "door",
+    "threads",
+    "conditions",
+    "mixed",
+    "adversarial",
+    "customise",
+    "spark",
+    "disseminate",
 ]
 
 BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
 """In the order in which they run."""
 
-Result: TypeAlias = FilterResult | DoorResult | ThreadsResult | CaseResult | SparkResult
+Result: TypeAlias = (
+    FilterResult | DoorResult | ThreadsResult | CaseResult | CustomiseResult | SparkResult
+)
 
 
 @dataclass
@@ -131,7 +143,9 @@ def _started(
         say(f"{name}: {text}")
 
     linear = read_definition(directory, "filter", FilterDefinition)
-    definition: MixedDefinition | DoorDefinition | ThreadsDefinition | SparkDefinition
+    definition: (
+        MixedDefinition | DoorDefinition | ThreadsDefinition | CustomiseDefinition | SparkDefinition
+    )
     results: Iterable[Result]
     match name:
         case "filter":
@@ -152,6 +166,12 @@ def _started(
         case "adversarial":
             definition = read_definition(directory, name, AdversarialDefinition)
             results = run_adversarial(definition, _changed(definition, plan), tell)
+        case "customise":
+            definition = read_definition(directory, name, CustomiseDefinition)
+            results = run_customise(definition, chosen, tell)
+        case "disseminate":
+            definition = read_definition(directory, name, SparkDefinition)
+            results = run_disseminate(definition, definition.sets[chosen], tell)
         case "spark":
             definition = read_definition(directory, name, SparkDefinition)
             results = run_spark(definition, definition.sets[chosen], tell)

@@ -303,7 +303,7 @@ def _kernel(experiment: BrokerExperiment, most: int) -> Iterator[list[Value]]:
             values, checked = measure_kernel(
                 Place(figure.name, "", "kernel", x, len(queries)),
                 case,
-                [query.text() for query in queries],
+                queries,
                 messages,
                 experiment.definition,
                 rounds=chosen.kernel_rounds,

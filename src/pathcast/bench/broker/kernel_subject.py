@@ -18,11 +18,14 @@ from pathcast.bench.broker.definition import BrokerFigures
 from pathcast.bench.checking import wrong_count
 from pathcast.bench.customising import (
     CustomisingRound,
+    Process,
+    check_groups,
     check_results,
+    counting_groups,
     customising_round,
-    groups_only,
     new_engine,
     rounds_spread,
+    serialising,
     subscribe_all,
     subscriptions_of,
 )
@@ -30,7 +33,7 @@ from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.filtering import spread_messages
 from pathcast.bench.rounds import binary_array
 from pathcast.bench.timing import elapsed_ns, undisturbed, yardstick
-from pathcast.model import DeliveryAnswer
+from pathcast.workload import FlwrQuery
 
 KERNEL = "kernel"
 """The series of results in groupSequence-listSequence form."""
@@ -42,7 +45,7 @@ SERIALISED = "kernel, serialised"
 def measure_kernel(
     place: Place,
     case: str,
-    texts: Sequence[str],
+    queries: Sequence[FlwrQuery],
     messages: Sequence[bytes],
     definition: BrokerFigures,
     *,
@@ -54,7 +57,7 @@ def measure_kernel(
     Args:
         place: Where the values belong.
         case: What errors call it.
-        texts: The queries.
+        queries: The queries.
         messages: The messages.
         definition: How much is checked.
         rounds: Passes over the messages, if time allows; one at least.
@@ -66,38 +69,38 @@ def measure_kernel(
     Raises:
         WrongCountError: The kernel disagrees with the reference engine or with itself.
     """
-    subscriptions = subscriptions_of(texts)
+    subscriptions = subscriptions_of(query.text() for query in queries)
     engine = new_engine()
     with undisturbed():
         subscribing_ns = elapsed_ns(lambda: subscribe_all(engine, subscriptions))
     step = max(1, len(subscriptions) // definition.check_queries)
+    few = spread_messages(messages, definition.check_messages)
     sample = subscriptions[::step][: definition.check_queries]
-    few = binary_array(spread_messages(messages, definition.check_messages))
-    checked = check_results(case, engine, sample, few)
+    checked = check_results(case, engine, sample, binary_array(few))
+    groups, nodes = check_groups(case, queries[::step][: definition.check_queries], few)
     array = binary_array(messages)
     parse = yardstick(messages)
-    timings: list[tuple[str, Callable[[pa.Array], DeliveryAnswer]]] = []
-    counting = groups_only(engine)
+    deliveries = engine.process(array).stats.deliveries
+    counting = counting_groups(engine)
+    timed = [(SERIALISED, serialising(engine))]
     if counting is not None:
-        timings.append((KERNEL, counting))
-    timings.append((SERIALISED, engine.process))
-    values = [place.value("subscribe", "1/s", len(texts) / subscribing_ns * 1e9)]
-    deliveries: int | None = None
-    for series, process in timings:
+        timed.insert(0, (KERNEL, counting))
+    values = [place.value("subscribe", "1/s", len(queries) / subscribing_ns * 1e9)]
+    for series, process in timed:
         passes = _passes(process, array, parse, rounds, seconds_max)
         for one in passes:
-            if deliveries is not None and one.deliveries != deliveries:
+            if one.deliveries != deliveries:
                 raise wrong_count(case, one.deliveries, deliveries, "the checked pass")
-            deliveries = one.deliveries
         values += _values(replace(place, series=series), passes)
     return values, (
-        f"reference engine: the same {checked:,} results of {len(sample):,} queries in {len(few)} "
+        f"reference engine: the same {checked:,} results, PathSharing-FWR: the same {groups:,} "
+        f"groups and {nodes:,} nodes in their lists, of {len(sample):,} queries in {len(few)} "
         "messages"
     )
 
 
 def _passes(
-    process: Callable[[pa.Array], DeliveryAnswer],
+    process: Process,
     array: pa.Array,
     parse: Callable[[], None],
     rounds: int,
