@@ -11,7 +11,7 @@ Source: XQuery 1.0, section 2.1 (expression context).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pathcast.reference.xquery.items import Item, Items
@@ -56,15 +56,16 @@ class DynamicContext:
 
     def bind(self, name: str, value: Items) -> DynamicContext:
         """With one more variable."""
-        return replace(self, variables=Binding(name, value, self.variables))
+        variables = Binding(name, value, self.variables)
+        return DynamicContext(variables, self.focus, self.namespaces)
 
     def at(self, focus: Focus) -> DynamicContext:
         """With another focus."""
-        return replace(self, focus=focus)
+        return DynamicContext(self.variables, focus, self.namespaces)
 
     def inside(self, namespaces: Mapping[str, str]) -> DynamicContext:
         """With other namespaces."""
-        return replace(self, namespaces=namespaces)
+        return DynamicContext(self.variables, self.focus, namespaces)
 
     def binding(self, name: str) -> Binding:
         """The innermost binding of a variable; there is one, or the parser would have refused."""
