@@ -13,6 +13,7 @@ from pathcast.query.xquery.paper import (
     PaperReturn,
     PaperStep,
     Target,
+    paper_form,
 )
 from pathcast.query.xquery.parser import parse
 from pathcast.query.xquery.scanner import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
@@ -37,5 +38,6 @@ __all__ = [
     "compile_subscription",
     "content_expressions",
     "is_xquery",
+    "paper_form",
     "parse",
 ]

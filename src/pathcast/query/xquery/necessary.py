@@ -50,6 +50,7 @@ from pathcast.query.xquery.items import (
     bound_scope,
     literal_text,
 )
+from pathcast.query.xquery.paper import FLIPPED
 from pathcast.query.xquery.steps import may_be_number, path_text
 from pathcast.query.xquery.syntax import (
     And,
@@ -81,14 +82,6 @@ STEPS_MAX: Final = 4000
 NESTING_MAX: Final = 80
 """How deep the walk goes; what is nested deeper is not known."""
 
-_FLIPPED: Final = {
-    Comparator.EQ: Comparator.EQ,
-    Comparator.NE: Comparator.NE,
-    Comparator.LT: Comparator.GT,
-    Comparator.LE: Comparator.GE,
-    Comparator.GT: Comparator.LT,
-    Comparator.GE: Comparator.LE,
-}
 _EMPTY_IF_EMPTY: Final = frozenset(
     {"data", "distinct-values", "min", "max", "avg", "abs", "floor", "ceiling", "round", "id"}
 )
@@ -427,7 +420,7 @@ class Necessary:
             case Call(function="count", arguments=(path,)), Literal(value=int() as number):
                 operator = expr.operator
             case Literal(value=int() as number), Call(function="count", arguments=(path,)):
-                operator = _FLIPPED[expr.operator]
+                operator = FLIPPED[expr.operator]
             case _:
                 return None
         given = self.gives(path, scope, context)
@@ -444,7 +437,7 @@ class Necessary:
             case Node(), Constant(value=value):
                 return self.against(left, operator, value)
             case Constant(value=value), Node():
-                return self.against(right, _FLIPPED[operator], value)
+                return self.against(right, FLIPPED[operator], value)
         return UNKNOWN
 
     def against(self, node: Node, operator: Comparator, value: str | float) -> Formula:
