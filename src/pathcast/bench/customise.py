@@ -27,6 +27,7 @@ from pathcast.bench.customising import (
     check_results,
     counting_groups,
     customising_round,
+    mixed_sample,
     new_engine,
     rounds_spread,
     serialising,
@@ -339,12 +340,12 @@ class CustomiseCase:
     def _checked(self, engine: DisseminationBackend) -> CustomiseChecks:
         few = spread_messages(self._messages, self._chosen.check_messages)
         most = self._chosen.check_queries
-        step = max(1, len(self._subscriptions) // most)
-        sample = self._subscriptions[::step][:most]
+        places = mixed_sample(engine, len(self._subscriptions), binary_array(few), most)
+        sample = [self._subscriptions[place] for place in places]
         compared = check_results(self._case, engine, sample, binary_array(few))
         groups, nodes = 0, 0
         if self._queries:
-            groups, nodes = check_groups(self._case, self._queries[::step][:most], few)
+            groups, nodes = check_groups(self._case, [self._queries[at] for at in places], few)
         results = engine.process(self._array).stats.deliveries
         inputs = inputs_digest(self._texts, self._messages)
         known = next(

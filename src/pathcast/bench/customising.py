@@ -284,6 +284,26 @@ def _canonical() -> Callable[[bytes], bytes]:
     return canonical
 
 
+def mixed_sample(
+    backend: DisseminationBackend, count: int, messages: pa.Array, most: int
+) -> list[int]:
+    """Places of subscriptions to compare: half of them of those with results, if so many have any.
+
+    Args:
+        backend: The engine, with subscriptions as `subscriptions_of` numbers them.
+        count: How many it has.
+        messages: On which they are compared.
+        most: How many are wanted.
+    """
+    answer = backend.process(messages)
+    numbers = answer.rows.column("subscription").unique().to_pylist()
+    found = sorted(int(answer.subscription_ids[number][1:]) for number in numbers)
+    half = max(1, most // 2)
+    some = found[:: max(1, len(found) // half)][:half]
+    spread = range(0, count, max(1, count // (most - len(some) or 1)))
+    return sorted({*some, *spread[: most - len(some)]})
+
+
 def check_results(
     case: str,
     backend: DisseminationBackend,

@@ -23,6 +23,7 @@ from pathcast.bench.customising import (
     check_results,
     counting_groups,
     customising_round,
+    mixed_sample,
     new_engine,
     rounds_spread,
     serialising,
@@ -73,11 +74,12 @@ def measure_kernel(
     engine = new_engine()
     with undisturbed():
         subscribing_ns = elapsed_ns(lambda: subscribe_all(engine, subscriptions))
-    step = max(1, len(subscriptions) // definition.check_queries)
     few = spread_messages(messages, definition.check_messages)
-    sample = subscriptions[::step][: definition.check_queries]
-    checked = check_results(case, engine, sample, binary_array(few))
-    groups, nodes = check_groups(case, queries[::step][: definition.check_queries], few)
+    some = binary_array(few)
+    places = mixed_sample(engine, len(queries), some, definition.check_queries)
+    sample = [subscriptions[at] for at in places]
+    checked = check_results(case, engine, sample, some)
+    groups, nodes = check_groups(case, [queries[at] for at in places], few)
     array = binary_array(messages)
     parse = yardstick(messages)
     deliveries = engine.process(array).stats.deliveries
