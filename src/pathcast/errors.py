@@ -368,6 +368,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     # The rest.
     "schema.unreadable": CatalogueEntry("SchemaError", "{path} cannot be read as a DTD: {reason}"),
+    "schema.catalog": CatalogueEntry(
+        "SchemaError", "{path} cannot be read as an XML catalog: {reason}"
+    ),
     "schema.unusable": CatalogueEntry("SchemaError", "{reason}"),
     "workload.exhausted": CatalogueEntry(
         "ConfigError",

@@ -1,4 +1,4 @@
-"""Schemas: a DTD as an element graph.
+"""Schemas: a DTD as an element graph, and what it says of loops and paths.
 
 Example:
     >>> graph = parse_dtd("<!ELEMENT note (para+)><!ELEMENT para (#PCDATA)>")
@@ -8,6 +8,13 @@ Example:
 It holds no XSD reader and no schema-driven rewriting of queries.
 """
 
+from pathcast.schema.catalog import Catalog, read_catalog
+from pathcast.schema.doctype import (
+    DocumentSchema,
+    DocumentType,
+    read_doctype,
+    read_document_schema,
+)
 from pathcast.schema.dtd import parse_dtd, read_dtd
 from pathcast.schema.element_paths import ElementPaths
 from pathcast.schema.graph import (
@@ -29,9 +36,12 @@ __all__ = [
     "Attribute",
     "AttributeDefault",
     "AttributeType",
+    "Catalog",
     "Child",
     "ChoiceParticle",
     "ContentKind",
+    "DocumentSchema",
+    "DocumentType",
     "Element",
     "ElementGraph",
     "ElementPaths",
@@ -40,5 +50,8 @@ __all__ = [
     "Particle",
     "SequenceParticle",
     "parse_dtd",
+    "read_catalog",
+    "read_doctype",
+    "read_document_schema",
     "read_dtd",
 ]

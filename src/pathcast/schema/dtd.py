@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pathcast.errors import MissingDependencyError, SchemaError
-from pathcast.schema.external import decode, resolve_external
+from pathcast.schema.catalog import Catalog
+from pathcast.schema.external import DtdPart, decode, read_text, resolve_parts
 from pathcast.schema.graph import (
     Attribute,
     AttributeDefault,
@@ -44,12 +46,14 @@ _OCCURRENCES = {
 _COLONS = "\u203f\u2040\u00b7"
 
 
-def read_dtd(path: str | os.PathLike[str]) -> ElementGraph:
+def read_dtd(path: str | os.PathLike[str], *, catalog: Catalog | None = None) -> ElementGraph:
     """The element graph of a DTD file.
 
     Args:
         path: File with the declarations of an external subset. Modules that it names by a relative
-            path are read from beside it; others are left out and named in `unread_entities`.
+            path are read from beside it or below; others are left out and named in
+            `unread_entities`.
+        catalog: Where modules are looked for first.
 
     Raises:
         SchemaError: The file cannot be read or is not a DTD.
@@ -58,12 +62,7 @@ def read_dtd(path: str | os.PathLike[str]) -> ElementGraph:
     Cost: About 10 ms for NITF (83 KB, 123 elements).
     """
     file = Path(path)
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SchemaError("schema.unreadable", path=str(file), reason=reason) from error
-    return _graph(decode(data, str(file)), file.parent, str(file))
+    return graph_of([DtdPart(read_text(file), file.parent)], str(file), catalog)
 
 
 def parse_dtd(text: str | bytes, *, name: str = "the text") -> ElementGraph:
@@ -78,17 +77,43 @@ def parse_dtd(text: str | bytes, *, name: str = "the text") -> ElementGraph:
         MissingDependencyError: lxml is not installed.
     """
     decoded = decode(text.encode() if isinstance(text, str) else text, name)
-    return _graph(decoded, None, name)
+    return graph_of([DtdPart(decoded, None)], name)
 
 
-def _graph(text: str, directory: Path | None, path: str) -> ElementGraph:
+def graph_of(parts: Sequence[DtdPart], path: str, catalog: Catalog | None = None) -> ElementGraph:
+    """The element graph of a DTD in several parts.
+
+    Raises:
+        SchemaError: The parts are not a DTD, or declare no element.
+        MissingDependencyError: lxml is not installed.
+    """
+    elements, unread = elements_of(parts, path, catalog)
+    if not elements:
+        raise SchemaError("schema.unreadable", path=path, reason="it declares no element")
+    return ElementGraph(elements, unread)
+
+
+def elements_of(
+    parts: Sequence[DtdPart], path: str, catalog: Catalog | None = None
+) -> tuple[tuple[Element, ...], tuple[str, ...]]:
+    """The elements that a DTD in several parts declares, and the entities that were not read.
+
+    Args:
+        parts: Internal subset and external subset, in this order: the first declaration holds.
+        path: What errors call the DTD.
+        catalog: Where modules are looked for first.
+
+    Raises:
+        SchemaError: The parts are not a DTD.
+        MissingDependencyError: lxml is not installed.
+    """
     try:
         from lxml import etree
     except ImportError as error:
         raise MissingDependencyError(
             "dependency.missing", purpose="reading a DTD", module="lxml", extra="workload"
         ) from error
-    resolved = resolve_external(text, directory, path)
+    resolved = resolve_parts(parts, path, catalog)
     colon = next((char for char in _COLONS if char not in resolved.text), None)
     if colon is None:
         raise SchemaError("schema.unreadable", path=path, reason=f"it uses all of {_COLONS}")
@@ -99,9 +124,7 @@ def _graph(text: str, directory: Path | None, path: str) -> ElementGraph:
         raise SchemaError("schema.unreadable", path=path, reason=_reason(error)) from error
     names = _Names(colon)
     elements = tuple(names.element(declaration) for declaration in dtd.iterelements())
-    if not elements:
-        raise SchemaError("schema.unreadable", path=path, reason="it declares no element")
-    return ElementGraph(elements, resolved.unread)
+    return elements, resolved.unread
 
 
 def _reason(error: Any) -> str:

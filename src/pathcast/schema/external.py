@@ -1,8 +1,8 @@
 """External parameter entities of a DTD, put in place or left out, without any network.
 
 The DTD reader would fetch what a DTD names. So nothing external is left in the text it gets: a
-module in a local file beside the DTD takes the place of its reference, everything else is replaced
-by nothing and reported.
+module in a local file beside the DTD, or below that directory, or one that a catalog leads to takes
+the place of its reference, everything else is replaced by nothing and reported.
 
 Example:
     >>> text = '<!ENTITY % m SYSTEM "http://example.org/m.mod"> %m; <!ELEMENT a EMPTY>'
@@ -17,12 +17,14 @@ put a module into the middle of a declaration: that is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from pathcast.errors import SchemaError
 from pathcast.limits import MIB
+from pathcast.schema.catalog import Catalog
 
 DTD_BYTES_MAX = 8 * MIB
 """Bytes of a DTD with its modules; the largest in public use (DocBook, TEI) have about 1 MiB."""
@@ -46,7 +48,7 @@ _TOKEN = re.compile(
 _PARAMETER_ENTITY = re.compile(
     rf"""<!ENTITY\s+%\s+(?P<name>\S+)\s+
     (?:(?P<value>{_LITERAL})|SYSTEM\s+(?P<system>{_LITERAL})
-    |PUBLIC\s+{_LITERAL}(?:\s+(?P<public_system>{_LITERAL}))?)\s*>""",
+    |PUBLIC\s+(?P<public>{_LITERAL})(?:\s+(?P<public_system>{_LITERAL}))?)\s*>""",
     re.VERBOSE,
 )
 _TEXT_DECLARATION = re.compile(
@@ -90,36 +92,63 @@ def decode(data: bytes, path: str) -> str:
     return _TEXT_DECLARATION.sub("", text, count=1)
 
 
-def resolve_external(text: str, directory: Path | None, path: str = "the DTD") -> Resolved:
+def resolve_external(
+    text: str, directory: Path | None, path: str = "the DTD", catalog: Catalog | None = None
+) -> Resolved:
     """Puts local modules in place and leaves the others out.
 
     Args:
         text: Declarations, without text declaration.
-        directory: Where relative system identifiers begin; None reads no file.
+        directory: Where relative system identifiers begin; None reads no file beside the DTD.
         path: What errors call the DTD.
+        catalog: Where else modules are looked for, before anything else.
 
     Raises:
         SchemaError: A module is called inside a declaration, or modules call each other for ever.
     """
-    resolver = _Resolver(path)
-    resolved = resolver.resolve(text, directory, 0)
-    return Resolved(resolved, tuple(resolver.unread))
+    return resolve_parts([DtdPart(text, directory)], path, catalog)
+
+
+class DtdPart(NamedTuple):
+    """A part of a DTD, such as its internal subset.
+
+    Attributes:
+        text: Declarations, without text declaration.
+        directory: Where relative system identifiers begin, and outside which no file is read by
+            them; None reads no file.
+    """
+
+    text: str
+    directory: Path | None
+
+
+def resolve_parts(parts: Sequence[DtdPart], path: str, catalog: Catalog | None = None) -> Resolved:
+    """Puts local modules in place in the parts of one DTD, one after the other.
+
+    Raises:
+        SchemaError: A module is called inside a declaration, or modules call each other for ever.
+    """
+    resolver = _Resolver(path, catalog)
+    texts = [resolver.resolve(part.text, part.directory, part.directory, 0) for part in parts]
+    return Resolved("\n".join(texts), tuple(resolver.unread))
 
 
 class _Module(NamedTuple):
     text: str
     directory: Path
+    root: Path
 
 
 @dataclass
 class _Resolver:
     path: str
+    catalog: Catalog | None
     modules: dict[str, _Module | None] = field(default_factory=dict)  # None: left out
     declared: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
     characters: int = 0
 
-    def resolve(self, text: str, directory: Path | None, depth: int) -> str:
+    def resolve(self, text: str, directory: Path | None, root: Path | None, depth: int) -> str:
         if depth > MODULE_DEPTH_MAX:
             self._refuse(f"modules are nested more than {MODULE_DEPTH_MAX} deep")
         self.characters += len(text)
@@ -128,16 +157,16 @@ class _Resolver:
         out: list[str] = []
         for token in _TOKEN.finditer(text):
             if token["declaration"] is not None:
-                out.append(self._declaration(token["declaration"], directory))
+                out.append(self._declaration(token["declaration"], directory, root))
             elif token["reference"] is not None and token["reference"] in self.modules:
                 module = self.modules[token["reference"]]
                 if module is not None:
-                    out.append(self.resolve(module.text, module.directory, depth + 1))
+                    out.append(self.resolve(module.text, module.directory, module.root, depth + 1))
             else:
                 out.append(token[0])
         return "".join(out)
 
-    def _declaration(self, declaration: str, directory: Path | None) -> str:
+    def _declaration(self, declaration: str, directory: Path | None, root: Path | None) -> str:
         for name in re.findall(r"%([^\s;%]+);", declaration):
             if self.modules.get(name) is not None:
                 self._refuse(f"the module %{name}; is called inside a declaration")
@@ -151,18 +180,49 @@ class _Resolver:
         if entity["value"]:
             return declaration
         literal = entity["system"] or entity["public_system"] or '""'
-        self.modules[name] = self._read(literal[1:-1], directory)
+        public = entity["public"]
+        public_id = None if public is None else public[1:-1]
+        self.modules[name] = self._read(public_id, literal[1:-1], directory, root)
         if self.modules[name] is None:
             self.unread.append(name)
         return f'<!ENTITY % {name} "">' + "\n" * declaration.count("\n")
 
-    def _read(self, system: str, directory: Path | None) -> _Module | None:
-        if directory is None or not system or re.match(r"[A-Za-z][\w+.-]*:|//", system):
+    def _read(
+        self, public_id: str | None, system: str, directory: Path | None, root: Path | None
+    ) -> _Module | None:
+        known = None if self.catalog is None else self.catalog.find(public_id, system)
+        if known is not None and known.is_file():
+            return _Module(read_text(known), known.parent, known.parent)
+        if directory is None or root is None:
             return None
-        file = directory / system
-        if not file.is_file():
-            return None
-        return _Module(decode(file.read_bytes(), str(file)), file.parent)
+        file = local_file(system, directory, root)
+        return None if file is None else _Module(read_text(file), file.parent, root)
 
     def _refuse(self, reason: str) -> None:
         raise SchemaError("schema.unreadable", path=self.path, reason=reason)
+
+
+def local_file(system: str, directory: Path, root: Path) -> Path | None:
+    """The file that a relative system identifier names; None if it is none or lies outside `root`.
+
+    A DTD may come from anyone; it does not choose which files are looked at.
+    """
+    if not system or re.match(r"[A-Za-z][\w+.-]*:|[/\\]", system) or "\0" in system:
+        return None
+    file = (directory / system).resolve()
+    return file if file.is_relative_to(root.resolve()) and file.is_file() else None
+
+
+def read_text(file: Path) -> str:
+    """The text of a file with declarations.
+
+    Raises:
+        SchemaError: It cannot be read, or has too many bytes.
+    """
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(DTD_BYTES_MAX + 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SchemaError("schema.unreadable", path=str(file), reason=reason) from error
+    return decode(data, str(file))
