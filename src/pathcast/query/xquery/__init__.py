@@ -7,6 +7,7 @@ evaluates nothing (`pathcast.reference.xquery` and the kernel do).
 from __future__ import annotations
 
 from pathcast.query.xquery.frame import content_expressions
+from pathcast.query.xquery.notation import text_of
 from pathcast.query.xquery.paper import (
     PaperCondition,
     PaperQuery,
@@ -40,4 +41,5 @@ __all__ = [
     "is_xquery",
     "paper_form",
     "parse",
+    "text_of",
 ]

@@ -109,8 +109,6 @@ class Constructors(Paths):
         self.enter(start)
         tag, written, outer = _Tag(), match[0], self.namespaces
         place = self._attributes(tag, match.end())
-        if tag.namespaces:
-            self.namespaces = {**outer, **tag.namespaces}
         name = self._name(written, start + 1, is_attribute=False)
         attributes = self._named(tag)
         content: tuple[Content, ...] = ()
@@ -216,7 +214,8 @@ class Constructors(Paths):
         if "{" in uri or "}" in uri:
             raise self.unsupported("a namespace URI with braces", offset)
         tag.namespaces[prefix] = uri
-        # What follows in this tag sees the declaration; `element` puts it in force for the rest.
+        # What follows in this tag sees the declaration, too.
+        self.namespaces = {**self.namespaces, prefix: uri}
 
     def _named(self, tag: _Tag) -> tuple[Attribute, ...]:
         """The attributes with their names looked up."""

@@ -102,12 +102,14 @@ def exists(variable: int, base: int, path: str, is_exact: bool, inner: Formula) 
     return FALSE if inner == FALSE else Exists(variable, base, path, is_exact, inner)
 
 
-def implied(formula: Formula, context: int) -> str | None:
+def implied(formula: Formula, context: int, *, is_inner: bool = False) -> str | None:
     """The XPath condition of a node that a formula implies.
 
     Args:
         formula: Any.
         context: The variable that the context node of the condition stands for.
+        is_inner: Whether the formula is part of one of which the condition of the document node is
+            asked too, so that what the formula says of that alone need not be said again.
 
     Returns:
         The condition; None if there is none but the true one.
@@ -119,6 +121,8 @@ def implied(formula: Formula, context: int) -> str | None:
 
     Cost: linear in the formula, times the variables that are nested in it.
     """
+    if is_inner and _free(formula) <= {ROOT}:
+        return None
     match formula:
         case Top():
             return None
@@ -127,7 +131,7 @@ def implied(formula: Formula, context: int) -> str | None:
                 return text
             return f"(/)[{text}]" if variable == ROOT else None
         case All(parts=parts):
-            texts = _distinct(implied(part, context) for part in parts)
+            texts = _distinct(implied(part, context, is_inner=is_inner) for part in parts)
             return _joined(texts, "and")
         case Any(parts=parts):
             alternatives = [implied(part, context) for part in parts]
@@ -137,9 +141,10 @@ def implied(formula: Formula, context: int) -> str | None:
         case Exists(variable=variable, base=base, path=path, inner=inner):
             here: str | None = None
             if base in (context, ROOT):
-                condition = implied(inner, variable)
+                condition = implied(inner, variable, is_inner=True)
                 here = path if condition is None else f"{path}[{condition}]"
-            return _joined(_distinct((here, implied(inner, context))), "and")
+            rest = implied(inner, context, is_inner=is_inner)
+            return _joined(_distinct((here, rest)), "and")
 
 
 def exact(formula: Formula, context: int) -> str | None:
