@@ -52,6 +52,9 @@ OUTPUTS: tuple[OutputName, ...] = ("matches", "dead_letters", "inboxes")
 
 FileFormat = Literal["parquet", "jsonl"]
 
+ContentName = Literal["matches", "results"]
+"""What a pipeline delivers: that a query was satisfied, or the results of a subscription."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -61,14 +64,36 @@ class Layout:
         format: Format of the files.
         ids: Whether matches name queries by id or by number.
         inbox_buckets: Number of buckets of the inboxes.
+        content: What the inboxes hold.
     """
 
     format: FileFormat
     ids: schemas.Ids
     inbox_buckets: int
+    content: ContentName = "matches"
+
+    @property
+    def outputs(self) -> tuple[OutputName, ...]:
+        """What is written. Results have no matches beside them: they are in the inboxes."""
+        return OUTPUTS if self.content == "matches" else OUTPUTS[1:]
 
     def schema(self, name: OutputName) -> StructType:
-        """Columns of an output."""
+        """Columns of an output.
+
+        Raises:
+            ConfigError: There is no such output here.
+        """
+        if name not in self.outputs:
+            raise ConfigError(
+                "config.invalid",
+                key="output",
+                reason=f"a pipeline that delivers {self.content} writes no {name}",
+            )
+        if self.content == "results":
+            if name == "dead_letters":
+                return schemas.UNDELIVERED
+            is_text = self.format == "jsonl"
+            return schemas.TEXT_RESULT_INBOXES if is_text else schemas.RESULT_INBOXES
         if name == "matches":
             return schemas.matches(self.ids)
         return schemas.DEAD_LETTERS if name == "dead_letters" else schemas.INBOXES
@@ -132,6 +157,8 @@ class StagedBatch:
 
     def write(self, frame: DataFrame, name: OutputName) -> None:
         """Write an output; inboxes are split into their buckets."""
+        if "fragment" in frame.columns and self._layout.format == "jsonl":
+            frame = _as_text(frame, self._layout.schema(name))
         writer = frame.write.format(self._layout.spark_format)
         if self._layout.format == "jsonl":
             # Every line has every key: a null is no reason to lose a column.
@@ -155,7 +182,7 @@ class StagedBatch:
 
     def publish(self) -> None:
         """Move everything into place; what a killed run of the same batch had put there goes."""
-        for name in OUTPUTS:
+        for name in self._layout.outputs:
             target = self._output / name / f"batch_id={self._batch_id}"
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists():
@@ -165,6 +192,17 @@ class StagedBatch:
                 (self._staging / name).rename(target)
             sync_directory(target.parent)
         shutil.rmtree(self._staging, ignore_errors=True)
+
+
+def _as_text(frame: DataFrame, schema: StructType) -> DataFrame:
+    """Results as text; a message that is no UTF-8 goes as base64, in a column of its own."""
+    text = F.col("fragment").cast("string")
+    is_text = F.is_valid_utf8(text)
+    return (
+        frame.withColumn("fragment_base64", F.when(~is_text, F.base64("fragment")))
+        .withColumn("fragment", F.when(is_text, text))
+        .select(*schema.names)
+    )
 
 
 def write_rejected(

@@ -4,6 +4,8 @@
                              -> dead letters    > output directory, micro-batch by micro-batch
               deliveries     -> inboxes        /
 
+or, for subscriptions that ask for results, `disseminate` to dead letters and inboxes (`contents`).
+
 Both modes are one Structured Streaming query: "batch" ends when what was there at the start is done
 (`availableNow`), "stream" does not. A micro-batch goes through four steps, and a kill between any
 two of them loses nothing and repeats nothing:
@@ -35,14 +37,13 @@ import pyarrow.dataset as ds
 from pyspark.sql import functions as F
 
 from pathcast.errors import ConfigError, PathcastError
-from pathcast.spark import schemas
+from pathcast.spark.contents import content_of, layout_for
 from pathcast.spark.directory import PATTERN, DirectoryOptions, XmlDirectory, list_files
-from pathcast.spark.ledger import Commit, Ledger, Pin, sole_writer
-from pathcast.spark.outputs import Layout, StagedBatch, claim, write_rejected
+from pathcast.spark.ledger import Ledger, Pin, sole_writer
+from pathcast.spark.outputs import StagedBatch, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.session import local_session
-from pathcast.spark.stages import deliveries, match_messages
-from pathcast.spark.subscriptions import SNAPSHOTS, Generation, SubscriptionBook
+from pathcast.spark.subscriptions import Generation
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 
 if TYPE_CHECKING:
@@ -114,20 +115,14 @@ class Pipeline:
         self._stop = stop
         self._output = settings.output.path
         self._ledger = Ledger(self._output, settings.checkpoint)
-        self._layout = Layout(
-            settings.output.format, settings.output.ids, settings.output.inbox_buckets
-        )
+        self._layout = layout_for(settings)
+        self._content = content_of(settings, self._layout)
         claim(self._output, self._layout)
         if earlier := _stream_id(settings):
             self._ledger.check_stream(earlier)
         else:
             self._ledger.check_stream("a new checkpoint")
-        self._book = SubscriptionBook(
-            settings.subscriptions.path,
-            self._output / SNAPSHOTS,
-            engine=settings.engine.engine,
-            namespaces=settings.subscriptions.namespaces,
-        )
+        self._book = self._content.book()
         self._generation = self._take_up(self._book.current())
         self._failure: BaseException | None = None
         self._summary = Summary(output=str(self._output))
@@ -191,28 +186,8 @@ class Pipeline:
             return
         started = time.monotonic()
         generation = self._pin(batch_id)
-        engine = self._settings.engine
-        found = match_messages(
-            frame,
-            generation.snapshot,
-            ids=self._layout.ids,
-            limits=engine.message_limits(),
-            engine=engine.engine,
-            threads=engine.threads,
-            cache_bytes_max=engine.cache_bytes_max,
-            snapshot_version=generation.snapshot_version,
-        )
         staged = StagedBatch(self._output, self._layout, batch_id)
-        with found:
-            counts = _count(found.verdicts, self._layout)
-            staged.write(found.matches, "matches")
-            if counts.refused or counts.undecided:
-                staged.write(found.dead_letters, "dead_letters")
-            if counts.matches:
-                reader = frame.sparkSession.read.schema(schemas.SUBSCRIPTIONS)
-                table = reader.parquet(str(generation.table))
-                rows = deliveries(found.matches, table, buckets=self._layout.inbox_buckets)
-                staged.write(rows, "inboxes")
+        counts = self._content.write(frame, generation, staged)
         received = staged.deliveries()
         staged.publish()
         commit = replace(
@@ -300,32 +275,6 @@ def messages_stream(spark: SparkSession, settings: PipelineSettings) -> DataFram
             F.col(source.id_column).cast("string").alias("message_id"),
             F.col(source.message_column).alias("message"),
         )
-    )
-
-
-def _count(verdicts: DataFrame, layout: Layout) -> Commit:
-    """Counters of a micro-batch; the batch itself is filled in later."""
-    queries = F.col("query_ids" if layout.ids == "ids" else "query_numbers")
-    rows = (
-        verdicts.groupBy("code")
-        .agg(
-            F.count(F.lit(1)).alias("messages"),
-            F.sum("bytes").alias("bytes"),
-            F.sum(F.when(F.col("code").isNull(), F.size(queries))).alias("matches"),
-            F.sum(F.size("undecided")).alias("undecided"),
-        )
-        .collect()
-    )
-    return Commit(
-        batch_id=-1,
-        stream="",
-        snapshot_version="",
-        messages=sum(row.messages for row in rows),
-        bytes=sum(row.bytes for row in rows),
-        matches=sum(row.matches or 0 for row in rows),
-        deliveries=0,
-        undecided=sum(row.undecided for row in rows),
-        refused={row.code: row.messages for row in sorted(rows, key=str) if row.code is not None},
     )
 
 

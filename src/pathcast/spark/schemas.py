@@ -141,3 +141,14 @@ RESULT_INBOXES = StructType(
     ]
 )
 """`DELIVERIES` as they are written: the columns of one inbox first, and its bucket."""
+
+TEXT_RESULT_INBOXES = StructType(
+    [
+        *RESULT_INBOXES.fields[:4],
+        StructField("fragment", StringType(), nullable=True),
+        StructField("fragment_base64", StringType(), nullable=True),
+        *RESULT_INBOXES.fields[5:],
+    ]
+)
+"""The same for JSON, which has no bytes: `fragment` is text, or null where the message that was
+asked for is no UTF-8; then it is in `fragment_base64`."""

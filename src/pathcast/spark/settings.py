@@ -81,8 +81,9 @@ class SubscriptionSettings(BaseModel):
 
     path: Path = Field(
         description="File with the columns subscriber, query_id and query: tab-separated with a "
-        "header line (.tsv) or Parquet (.parquet). A stream looks at it before each micro-batch "
-        "and takes up what changed."
+        "header line (.tsv) or Parquet (.parquet); or a .xq file, or a folder of them, whose "
+        "results are delivered. A stream looks at it before each micro-batch and takes up what "
+        "changed."
     )
     namespaces: dict[str, str] = Field(
         default_factory=dict,
@@ -132,6 +133,12 @@ class OutputSettings(BaseModel):
     )
     format: Literal["parquet", "jsonl"] = Field(
         default="parquet", description="Format of all outputs."
+    )
+    content: Literal["matches", "results"] | None = Field(
+        default=None,
+        description='"matches": inboxes say which query a message satisfies; "results": they hold '
+        "what the query makes of it. When not given: results for .xq files, folders, and tables "
+        "with a column deliver.",
     )
     inbox_buckets: int = Field(
         default=16,

@@ -141,7 +141,7 @@ class SubscriptionBook:
         try:
             status = self._path.stat()
         except OSError as error:
-            raise _unusable(self._path, error.strerror or str(error)) from error
+            raise unusable_subscriptions(self._path, error.strerror or str(error)) from error
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _files(self, version: str, digest: str) -> tuple[Path, Path]:
@@ -239,27 +239,39 @@ def read_subscriptions(
         ConfigError: The file cannot be read or lacks a column.
     """
     malformed: list[RejectedSubscription] = []
-    try:
-        table = pq.read_table(path) if path.suffix == ".parquet" else _read_tsv(path, malformed)
-    except (OSError, pa.ArrowException) as error:
-        raise _unusable(path, str(error)) from error
-    missing = [name for name in COLUMNS if name not in table.column_names]
-    if missing:
-        raise _unusable(
-            path,
-            f"no column {', '.join(missing)}; it needs the columns {', '.join(COLUMNS)}, and has "
-            f"{', '.join(table.column_names)}",
-        )
+    table = read_table(path, malformed)
     columns = [table.column(name).cast(pa.string()).to_pylist() for name in COLUMNS]
     rows: list[tuple[str, str, str]] = []
     for subscriber, query_id, text in zip(*columns, strict=True):
         if subscriber and query_id and text:
             rows.append((subscriber, query_id, text))
         else:
-            malformed.append(
-                _malformed(subscriber, query_id, text, "subscriber, query_id or query is empty")
-            )
+            malformed.append(malformed_subscription(subscriber, query_id, text))
     return rows, malformed
+
+
+def read_table(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
+    """A file of subscriptions as a table that has at least `COLUMNS`.
+
+    Args:
+        path: The file.
+        malformed: Gets the lines that are none.
+
+    Raises:
+        ConfigError: The file cannot be read or lacks a column.
+    """
+    try:
+        table = pq.read_table(path) if path.suffix == ".parquet" else _read_tsv(path, malformed)
+    except (OSError, pa.ArrowException) as error:
+        raise unusable_subscriptions(path, str(error)) from error
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if missing:
+        raise unusable_subscriptions(
+            path,
+            f"no column {', '.join(missing)}; it needs the columns {', '.join(COLUMNS)}, and has "
+            f"{', '.join(table.column_names)}",
+        )
+    return table
 
 
 def _read_tsv(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
@@ -276,7 +288,8 @@ def _read_tsv(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
             delimiter="\t", quote_char=False, invalid_row_handler=reject
         ),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types={name: pa.string() for name in COLUMNS}, strings_can_be_null=False
+            column_types={name: pa.string() for name in (*COLUMNS, "deliver")},
+            strings_can_be_null=False,
         ),
     )
 
@@ -302,6 +315,13 @@ def _rejected(
     return RejectedSubscription(subscriber, query_id, text, error.code, str(error))
 
 
+def malformed_subscription(
+    subscriber: str | None, query_id: str | None, text: str | None
+) -> RejectedSubscription:
+    """A row that lacks something."""
+    return _malformed(subscriber, query_id, text, "subscriber, query_id or query is empty")
+
+
 def _malformed(
     subscriber: str | None, query_id: str | None, text: str | None, reason: str
 ) -> RejectedSubscription:
@@ -309,5 +329,6 @@ def _malformed(
     return _rejected(subscriber or "", query_id or "", text or "", error)
 
 
-def _unusable(path: Path, reason: str) -> ConfigError:
+def unusable_subscriptions(path: Path, reason: str) -> ConfigError:
+    """The error of subscriptions that cannot be read."""
     return ConfigError("config.invalid", key="subscriptions.path", reason=f"{path}: {reason}")
