@@ -91,6 +91,14 @@ BIB = Shape(
 )
 
 
+def disorderly(shape: Shape) -> Shape:
+    """What no DTD of the shape allows: every element may stand in some others, and unknown ones."""
+    children = {
+        name: (*inner, *shape.names[-3:], "other") for name, inner in shape.children.items()
+    }
+    return Shape(shape.root, {**children, "other": shape.names}, shape.attributes)
+
+
 def random_message(random: Random, shape: Shape, *, elements: int = 45, depth: int = 9) -> bytes:
     """A message whose parents and children are those of a shape."""
     left = elements
@@ -157,7 +165,7 @@ def random_query(random: Random, shape: Shape, *, wildcards: float = 0.1) -> Pap
             attribute = NameTest("", random.choice(shape.attributes))
             if random.random() < 0.1:
                 attribute = ANY
-        if random.random() < 0.2:
+        if random.random() < 0.2 and (path or target is not Target.ELEMENT):
             return PaperCondition(path, target, attribute, None, None)
         constant = random.choice(("1", "2", "x", "12", 1.0, 2.0, 3.0))
         comparator = random.choice((Comparator.EQ, Comparator.NE, *Comparator))
