@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from pathcast.customize import Broker
 from pathcast.errors import ConstructionError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
+from pathcast.message import MessageTree, parse_message
 from pathcast.query.xquery import parse
 from pathcast.reference.xquery import evaluate
 from pathcast.testing import (
@@ -108,12 +109,16 @@ def by_saxon(
 def by_reference(text: str, message: bytes, namespaces: Mapping[str, str] | None) -> Opinion:
     """What the reference interpreter says."""
     program = parse(text, namespaces or {})
-    tree = parse_message(message, GENEROUS)
     try:
-        evaluation = evaluate(program, tree, GENEROUS)
+        evaluation = evaluate(program, _tree(message), GENEROUS)
     except ConstructionError as error:
         return error.code
     return tuple(map(canonical, evaluation.results)) if evaluation.is_delivered else None
+
+
+@lru_cache(maxsize=4)
+def _tree(message: bytes) -> MessageTree:
+    return parse_message(message, GENEROUS)
 
 
 def agree(ours: Opinion, saxons: Opinion) -> str | None:

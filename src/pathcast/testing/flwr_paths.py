@@ -4,7 +4,7 @@ Example:
     >>> import random
     >>> from pathcast.testing.flwr_vocabulary import BIB
     >>> PathWriter(random.Random(7), BIB, FlwrWidth.PAPER).path("book", "$b").text
-    '$b/title[text()="XML"]'
+    '$b/title'
 
 A path knows what it selects as far as the vocabulary says, so that a comparison can fit.
 """
@@ -62,12 +62,15 @@ class PathWriter:
         random: Where every choice comes from.
         vocabulary: Names and values.
         width: How much of the language.
+        is_binding: Whether a binding path is being written: the paper allows simple predicates
+            there alone.
     """
 
     def __init__(self, random: Random, vocabulary: Vocabulary, width: FlwrWidth) -> None:
         self.random = random
         self.vocabulary = vocabulary
         self.width = width
+        self.is_binding = False
 
     def one_in(self, number: int) -> bool:
         """Whether something happens that happens once in so many times."""
@@ -112,6 +115,13 @@ class PathWriter:
 
     def binding_path(self, depth: int) -> Selected:
         """A path from the message."""
+        before, self.is_binding = self.is_binding, True
+        try:
+            return self._from_message(depth)
+        finally:
+            self.is_binding = before
+
+    def _from_message(self, depth: int) -> Selected:
         start = self.random.choice(("$msg", "$msg", *_DOCUMENTS, "", ""))
         vocabulary = self.vocabulary
         names = sorted(vocabulary.elements)
@@ -169,11 +179,12 @@ class PathWriter:
         """An attribute or text nodes at the end of a path; `text` may be empty."""
         random, vocabulary = self.random, self.vocabulary
         kind = vocabulary.elements.get(name)
-        separator = "" if not text else random.choice(("/", "/", "/", "//"))
+        is_paper = self.width is FlwrWidth.PAPER
+        separator = "" if not text else "/" if is_paper else random.choice(("/", "/", "/", "//"))
         if kind is not None and kind.attributes and not self.one_in(4):
             attribute = random.choice(kind.attributes)
             written = "attribute::" if self.one_in(10) else "@"
-            test = "*" if self.one_in(12) else attribute
+            test = "*" if self.one_in(12) and not is_paper else attribute
             is_number = vocabulary.is_number("@" + attribute) and test != "*"
             return Selected(f"{text}{separator}{written}{test}", "@" + attribute, is_number)
         if self.one_in(6):
@@ -207,6 +218,8 @@ class PathWriter:
     def predicates(self, name: str, depth: int, separator: str) -> str:
         """None, one or several predicates on an element."""
         text = ""
+        if self.width is FlwrWidth.PAPER and not self.is_binding:
+            return text
         odds = {FlwrWidth.PAPER: 5, FlwrWidth.SIMPLE: 4, FlwrWidth.WHOLE: 4}[self.width]
         while self.one_in(odds) and len(text) < 200:
             text += f"[{self.predicate(name, depth)}]"
