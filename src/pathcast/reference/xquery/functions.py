@@ -57,7 +57,8 @@ _OF_TEXT: Final = MappingProxyType[str, Callable[..., str | bool | int]](
         "substring-after": substring_after,
         "translate": translate,
         "upper-case": str.upper,
-        "lower-case": str.lower,
+        # Every character by itself: a sigma at the end of a word is no other one.
+        "lower-case": lambda text: "".join(character.lower() for character in text),
     }
 )
 """Functions of texts alone."""
