@@ -169,7 +169,8 @@ pub(super) fn needs_full_tree(arena: &Arena) -> bool {
     calls || paths
 }
 
-fn needs_markup(steps: &[Step]) -> bool {
+/// Whether steps can lead to comments, instructions or namespace nodes, or pass them.
+pub(crate) fn needs_markup(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step.test {
         _ if step.axis == Axis::Namespace => true,
         NodeTest::Comment | NodeTest::Instruction(_) => true,

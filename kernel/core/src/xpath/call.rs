@@ -268,7 +268,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// `de` covers `de` and `de-AT`; case does not count (XPath 1.0, 4.3).
-fn is_same_language(found: &[u8], wanted: &[u8]) -> bool {
+pub(crate) fn is_same_language(found: &[u8], wanted: &[u8]) -> bool {
     let (start, rest) = found.split_at_checked(wanted.len()).unwrap_or((b"", b"?"));
     start.eq_ignore_ascii_case(wanted) && (rest.is_empty() || rest[0] == b'-')
 }

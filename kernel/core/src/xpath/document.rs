@@ -375,6 +375,24 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// The string-value as a span, if it is one run of text.
+    pub fn string_span(&self, node: Node) -> Option<Span> {
+        let tree = self.tree;
+        if let Some(texts) = self.texts_of(node) {
+            return match tree.text_value[texts.start as usize..texts.end as usize] {
+                [] => Some(Span::default()),
+                [span] => Some(span),
+                _ => None,
+            };
+        }
+        Some(match self.sort(node) {
+            Sort::Main(Main::Text(text)) => tree.text_value[text as usize],
+            Sort::Main(Main::Markup(markup)) => tree.markup_content[markup as usize],
+            Sort::Attribute(attribute) => tree.attribute_value[attribute as usize],
+            _ => return None,
+        })
+    }
+
     /// The text nodes that make up a string-value, for the document node and elements.
     fn texts_of(&self, node: Node) -> Option<std::ops::Range<u32>> {
         match self.sort(node) {

@@ -29,11 +29,11 @@
 
 #![forbid(unsafe_code)]
 
-mod analyse;
+pub(crate) mod analyse;
 pub(crate) mod ast;
 pub(crate) mod axes;
 pub(crate) mod budget;
-mod call;
+pub(crate) mod call;
 mod compare;
 pub(crate) mod document;
 mod evaluate;
@@ -189,6 +189,11 @@ impl<'s> Session<'s> {
         Session { document, state, steps_taken }
     }
 
+    /// The message as it is walked.
+    pub(crate) fn document(&self) -> Document<'s> {
+        self.document
+    }
+
     /// As [`Expression::holds`].
     pub fn holds(&mut self, expression: &Expression, steps_max: u64) -> Result<bool, OverBudget> {
         self.run(expression, steps_max, |evaluator| {
@@ -258,7 +263,7 @@ impl<'s> Session<'s> {
     }
 }
 
-fn node_ref(document: &Document<'_>, node: Node) -> NodeRef {
+pub(crate) fn node_ref(document: &Document<'_>, node: Node) -> NodeRef {
     let element = || document.element(node.position()).unwrap_or(0);
     match document.sort(node) {
         Sort::Main(Main::Document) => NodeRef::Document,

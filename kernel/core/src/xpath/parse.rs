@@ -197,7 +197,7 @@ impl<'t> Parser<'t> {
             }
             self.step(&mut steps)?;
         }
-        simplify_steps(&mut steps, start);
+        simplify_steps(&mut steps, matches!(start, Start::Context));
         let first = self.arena.steps.len() as u32;
         self.arena.steps.extend_from_slice(&steps);
         let steps = List { start: first, end: self.arena.steps.len() as u32 };

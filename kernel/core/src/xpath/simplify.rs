@@ -3,11 +3,11 @@
 //! `//a` is `descendant-or-self::node()/child::a`; where no position counts, that is
 //! `descendant::a`, and where one does, only nodes that have children need to be looked at.
 
-use super::ast::{Axis, NodeTest, Start, Step};
+use super::ast::{Axis, NodeTest, Step};
 
-/// Rewrites the steps of a path.
-pub(crate) fn simplify_steps(steps: &mut Vec<Step>, start: Start) {
-    drop_self_steps(steps, start);
+/// Rewrites the steps of a path, which may begin at the context node.
+pub(crate) fn simplify_steps(steps: &mut Vec<Step>, begins_at_context: bool) {
+    drop_self_steps(steps, begins_at_context);
     join_descendant_steps(steps);
     pass_over_leaves(steps);
 }
@@ -47,14 +47,14 @@ fn pass_over_leaves(steps: &mut [Step]) {
 }
 
 /// `self::node()` says nothing but in a path that has nothing else.
-fn drop_self_steps(steps: &mut Vec<Step>, start: Start) {
-    let is_alone = steps.len() == 1 && matches!(start, Start::Context);
+fn drop_self_steps(steps: &mut Vec<Step>, begins_at_context: bool) {
+    let is_alone = steps.len() == 1 && begins_at_context;
     if is_alone {
         return;
     }
     let first = steps.first().copied();
     steps.retain(|step| !is_bare(step, Axis::Itself));
-    if steps.is_empty() && matches!(start, Start::Context) {
+    if steps.is_empty() && begins_at_context {
         steps.extend(first);
     }
 }

@@ -11,13 +11,24 @@
 
 #![forbid(unsafe_code)]
 
+mod call;
+mod compare;
+mod eval;
 mod functions;
+mod nodes;
 mod numbers;
+mod order;
+mod parse;
+mod run;
+mod session;
 mod syntax;
+mod value;
+mod write;
 
 pub use crate::xpath::{List, Step, TextRange};
 pub use functions::Function;
 pub use numbers::untyped_number;
+pub use session::{Scratch, Session};
 pub use syntax::{
     Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
     Number, Operator, OrderKey, Part, Program, Start,
@@ -25,6 +36,7 @@ pub use syntax::{
 
 use crate::names::NameTable;
 use crate::tree::Message;
+use crate::xpath::Expression;
 use std::fmt;
 
 /// The text is not a program, or one that the kernel does not take.
@@ -93,20 +105,15 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// What runs work with; keeps its memory from message to message.
-#[derive(Debug, Default)]
-pub struct Scratch {}
-
 impl Program {
     /// Reads a text; unprefixed names of elements are in the namespace that `namespaces` binds "" to.
+    ///
+    /// Cost: linear in the text; a few microseconds for what subscribers write.
     pub fn parse(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
-        let _ = (text, namespaces);
-        Err(Declined { offset: 0, reason: "not yet" })
+        parse::parse(text, namespaces)
     }
 
-    /// Runs the program over a message: appends its results, says whether it is delivered.
-    ///
-    /// After an error nothing has been appended.
+    /// As [`Session::run`], for one program alone.
     pub fn run(
         &self,
         message: Message<'_>,
@@ -115,7 +122,29 @@ impl Program {
         bounds: Bounds,
         out: &mut Results,
     ) -> Result<bool, RunError> {
-        let _ = (message, names, scratch, bounds, out);
-        Ok(false)
+        Session::new(message, names, scratch).run(self, bounds, out)
     }
+
+    /// As [`Session::is_delivered`], for one program alone.
+    pub fn is_delivered(
+        &self,
+        message: Message<'_>,
+        names: &NameTable,
+        scratch: &mut Scratch,
+        bounds: Bounds,
+    ) -> Result<bool, RunError> {
+        Session::new(message, names, scratch).is_delivered(self, bounds)
+    }
+}
+
+/// As [`Session::select`], for one expression alone.
+pub fn select(
+    expression: &Expression,
+    message: Message<'_>,
+    names: &NameTable,
+    scratch: &mut Scratch,
+    bounds: Bounds,
+    out: &mut Results,
+) -> Result<bool, RunError> {
+    Session::new(message, names, scratch).select(expression, bounds, out)
 }

@@ -17,7 +17,7 @@ impl Number {
     }
 
     /// A decimal; a double where there is no such decimal.
-    fn decimal(value: f64) -> Number {
+    pub(super) fn decimal(value: f64) -> Number {
         // Adding zero takes the sign of -0, which no decimal has.
         if value.is_finite() { Number::Decimal(value + 0.0) } else { Number::Double(value) }
     }
@@ -164,6 +164,11 @@ impl Number {
 pub fn untyped_number(text: &[u8]) -> f64 {
     let found = number(text);
     if found.is_nan() { special_number(text) } else { found }
+}
+
+/// A text as a number.
+pub(super) fn text_number(text: &[u8]) -> Number {
+    Number::Double(untyped_number(text))
 }
 
 /// Numbers that XPath 1.0 does not know.

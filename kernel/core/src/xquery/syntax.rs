@@ -38,7 +38,13 @@ pub struct Program {
     pub(super) slots: u32,
     /// Number of node tests.
     pub(super) tests: u32,
+    /// Number of values that are kept.
+    pub(super) kept_slots: u32,
+    /// By number of the expression: where its value is kept, `u32::MAX` if it is not.
+    pub(super) kept: Vec<u32>,
     pub(super) needs_full_tree: bool,
+    /// A constructor can be given attributes of the message where none may come.
+    pub(super) may_fail: bool,
 }
 
 /// An expression.

@@ -1,6 +1,6 @@
 //! A place in the text of a program: blanks, comments, names, literals (XQuery 1.0, A.2).
 
-use super::Declined;
+use super::super::Declined;
 use crate::door::{is_ncname_char, is_ncname_start};
 
 /// Result of reading.
@@ -107,7 +107,8 @@ impl<'t> Scanner<'t> {
 
     /// Moves over a string if it is right here.
     pub fn take_here(&mut self, text: &str) -> bool {
-        let is_here = self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(text.as_bytes());
+        let is_here =
+            self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(text.as_bytes());
         self.at += if is_here { text.len() } else { 0 };
         is_here
     }

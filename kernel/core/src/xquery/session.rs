@@ -1,0 +1,179 @@
+//! Runs over one message, which is prepared for them once.
+
+use super::run::{Evaluator, Run, State};
+use super::syntax::{Expr, ExprId, Part, Program};
+use super::{Bounds, Results, RunError};
+use crate::names::NameTable;
+use crate::output::{self, Limit, Namespaces, Writer};
+use crate::tree::Message;
+use crate::xpath::{self, Value};
+
+/// What runs work with; keeps its memory from message to message.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    xpath: xpath::Scratch,
+    output: output::Scratch,
+    state: State,
+    /// Where a run writes that is asked for no result.
+    discarded: Results,
+}
+
+/// Runs over one message.
+///
+/// ```
+/// use pathcast_core::door::{Door, Limits};
+/// use pathcast_core::xquery::{Bounds, Program, Results, Scratch, Session};
+///
+/// let mut door = Door::new(Limits::default());
+/// door.keep_source_spans(true);
+/// let parsed = door.parse(b"<bib><book><title>TCP/IP</title></book></bib>", None)?;
+/// let mut scratch = Scratch::default();
+/// let mut session = Session::new(parsed.message, parsed.names, &mut scratch);
+///
+/// let program = Program::parse("<r>{for $b in //book return $b/title}</r>", &[])?;
+/// let bounds = Bounds { steps_max: 1_000, bytes_max: 1_000 };
+/// let mut results = Results::default();
+/// assert!(session.run(&program, bounds, &mut results)?);
+/// assert_eq!(results.bytes, b"<r><title>TCP/IP</title></r>");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Session<'s> {
+    xpath: xpath::Session<'s>,
+    writer: Writer<'s>,
+    state: &'s mut State,
+    discarded: &'s mut Results,
+    steps_taken: u64,
+}
+
+impl<'s> Session<'s> {
+    /// Prepares a message that was parsed with [`crate::door::Door::keep_source_spans`]. Cost: one
+    /// pass over its nodes.
+    pub fn new(message: Message<'s>, names: &'s NameTable, scratch: &'s mut Scratch) -> Self {
+        let Scratch { xpath, output, state, discarded } = scratch;
+        state.ids.begin();
+        Session {
+            xpath: xpath::Session::new(message, names, xpath),
+            writer: Writer::new(message, names, output),
+            state,
+            discarded,
+            steps_taken: 0,
+        }
+    }
+
+    /// Evaluations of bare XPath over the same message.
+    pub fn xpath(&mut self) -> &mut xpath::Session<'s> {
+        &mut self.xpath
+    }
+
+    /// Steps that the last run has taken.
+    pub fn steps_taken(&self) -> u64 {
+        self.steps_taken
+    }
+
+    /// Runs a program: appends its results, says whether the message is delivered. If it is not,
+    /// and after an error, nothing has been appended.
+    ///
+    /// Panics if the program needs a full tree and the message does not have one.
+    pub fn run(
+        &mut self,
+        program: &Program,
+        bounds: Bounds,
+        out: &mut Results,
+    ) -> Result<bool, RunError> {
+        let (bytes, ends) = (out.bytes.len(), out.ends.len());
+        let answer = self.evaluate(program, bounds, out, |evaluator| {
+            evaluator.write(program.body(), true)?;
+            Ok(evaluator.is_delivered)
+        });
+        if answer != Ok(true) {
+            out.bytes.truncate(bytes);
+            out.ends.truncate(ends);
+        }
+        answer
+    }
+
+    /// Whether a message is delivered, for those who want no result: the content expressions are
+    /// tried one after the other until one of them gives an item.
+    pub fn is_delivered(&mut self, program: &Program, bounds: Bounds) -> Result<bool, RunError> {
+        let mut discarded = std::mem::take(self.discarded);
+        let answer = self.evaluate(program, bounds, &mut discarded, |evaluator| {
+            is_asked_for(evaluator, program, program.body())
+        });
+        *self.discarded = discarded;
+        self.discarded.clear();
+        answer
+    }
+
+    fn evaluate(
+        &mut self,
+        program: &Program,
+        bounds: Bounds,
+        out: &mut Results,
+        ask: impl FnOnce(&mut Evaluator<'_, 's>) -> Run<bool>,
+    ) -> Result<bool, RunError> {
+        let document = self.xpath.document();
+        let mut evaluator =
+            Evaluator::new(document, program, self.state, &mut self.writer, out, bounds);
+        let answer = ask(&mut evaluator);
+        self.steps_taken = evaluator.budget.taken();
+        answer
+    }
+
+    /// The nodes that a bare XPath expression selects, each a result, in document order; says
+    /// whether there are any. An expression that is no node-set selects nothing.
+    pub fn select(
+        &mut self,
+        expression: &xpath::Expression,
+        bounds: Bounds,
+        out: &mut Results,
+    ) -> Result<bool, RunError> {
+        let value = self.xpath.evaluate_at(None, expression, bounds.steps_max)?;
+        let Value::Nodes(nodes) = value else {
+            return Ok(false);
+        };
+        let (bytes, ends) = (out.bytes.len(), out.ends.len());
+        let limit = Limit::after(&out.bytes, bounds.bytes_max);
+        let outer = Namespaces::default();
+        for &node in &nodes {
+            if let Err(too_long) = self.writer.node(&mut out.bytes, node, &outer, limit) {
+                out.bytes.truncate(bytes);
+                out.ends.truncate(ends);
+                return Err(too_long.into());
+            }
+            out.ends.push(out.bytes.len());
+        }
+        Ok(!nodes.is_empty())
+    }
+}
+
+/// Whether a content expression of a part of the frame gives an item.
+fn is_asked_for(evaluator: &mut Evaluator<'_, '_>, program: &Program, id: ExprId) -> Run<bool> {
+    match program.expr(id) {
+        Expr::String(_) | Expr::Number(_) => Ok(false),
+        Expr::Sequence(list) => {
+            for &item in program.list(list) {
+                if is_asked_for(evaluator, program, item)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        Expr::Element(number) => is_asked_for_in(evaluator, program, number),
+        _ => evaluator.exists(id),
+    }
+}
+
+fn is_asked_for_in(evaluator: &mut Evaluator<'_, '_>, program: &Program, number: u32) -> Run<bool> {
+    for &part in program.parts(program.element(number).content) {
+        let is_asked_for = match part {
+            Part::Text(_) => false,
+            Part::Element(nested) => is_asked_for_in(evaluator, program, nested)?,
+            Part::Enclosed(id) => is_asked_for(evaluator, program, id)?,
+        };
+        if is_asked_for {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
