@@ -1,7 +1,6 @@
 //! Elements written from the columns of a full tree, and what else has no bytes of its own to copy.
 
-use super::escape::{write_attribute_value, write_text};
-use super::writer::write_declaration;
+use super::escape::{write_attribute_value, write_declaration, write_text};
 use super::{Limit, TooLong, scopes};
 use crate::names::NameTable;
 use crate::tree::{MarkupKind, Message};

@@ -14,7 +14,7 @@ const CHUNK: usize = 32;
 ///
 /// Cost: one pass; runs without these characters are copied whole.
 pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
-    write_escaped(out, text, is_text_special, |byte| match byte {
+    write_escaped(out, text, TEXT, is_text_special, |byte| match byte {
         b'&' => b"&amp;",
         b'<' => b"&lt;",
         b'>' => b"&gt;",
@@ -33,7 +33,7 @@ pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
 ///
 /// Cost: as [`write_text`].
 pub fn write_attribute_value(out: &mut Vec<u8>, value: &[u8]) {
-    write_escaped(out, value, is_value_special, |byte| match byte {
+    write_escaped(out, value, VALUE, is_value_special, |byte| match byte {
         b'&' => b"&amp;",
         b'<' => b"&lt;",
         b'"' => b"&quot;",
@@ -43,13 +43,50 @@ pub fn write_attribute_value(out: &mut Vec<u8>, value: &[u8]) {
     });
 }
 
+/// ` xmlns:prefix="uri"`; nothing for `xml`, which has its namespace everywhere.
+pub(super) fn write_declaration(out: &mut Vec<u8>, prefix: &[u8], uri: &[u8]) {
+    if prefix == b"xml" {
+        return;
+    }
+    out.extend_from_slice(b" xmlns");
+    if !prefix.is_empty() {
+        out.push(b':');
+        out.extend_from_slice(prefix);
+    }
+    out.extend_from_slice(b"=\"");
+    write_attribute_value(out, uri);
+    out.push(b'"');
+}
+
+/// Class bits of every byte.
+static CLASS: [u8; 256] = classes();
+
+const TEXT: u8 = 1;
+const VALUE: u8 = 2;
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        if is_text_special(b) {
+            table[byte] |= TEXT;
+        }
+        if is_value_special(b) {
+            table[byte] |= VALUE;
+        }
+        byte += 1;
+    }
+    table
+}
+
 #[inline(always)]
-fn is_text_special(byte: u8) -> bool {
+const fn is_text_special(byte: u8) -> bool {
     (byte == b'&') | (byte == b'<') | (byte == b'>') | (byte == b'\r')
 }
 
 #[inline(always)]
-fn is_value_special(byte: u8) -> bool {
+const fn is_value_special(byte: u8) -> bool {
     let is_space = (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
     (byte == b'&') | (byte == b'<') | (byte == b'"') | is_space
 }
@@ -58,24 +95,30 @@ fn is_value_special(byte: u8) -> bool {
 fn write_escaped(
     out: &mut Vec<u8>,
     text: &[u8],
+    class: u8,
     is_special: impl Fn(u8) -> bool,
     escape: impl Fn(u8) -> &'static [u8],
 ) {
-    out.reserve(text.len());
     let mut copied = 0;
     let mut at = 0;
     while at < text.len() {
-        let chunk = &text[at..text.len().min(at + CHUNK)];
-        // Without a branch in it, so that it is done with vectors.
-        let is_clean = !chunk.iter().fold(false, |found, &byte| found | is_special(byte));
-        if !is_clean {
-            for (offset, &byte) in chunk.iter().enumerate().filter(|(_, byte)| is_special(**byte)) {
-                out.extend_from_slice(&text[copied..at + offset]);
-                out.extend_from_slice(escape(byte));
-                copied = at + offset + 1;
+        let rest = &text[at..];
+        if let Some(chunk) = rest.first_chunk::<CHUNK>() {
+            // Without a branch in it, so that it is done with vectors.
+            if !chunk.iter().fold(false, |found, &byte| found | is_special(byte)) {
+                at += CHUNK;
+                continue;
             }
         }
-        at += chunk.len();
+        let end = text.len().min(at + CHUNK);
+        for (&byte, place) in rest.iter().zip(at..end) {
+            if CLASS[byte as usize] & class != 0 {
+                out.extend_from_slice(&text[copied..place]);
+                out.extend_from_slice(escape(byte));
+                copied = place + 1;
+            }
+        }
+        at = end;
     }
     out.extend_from_slice(&text[copied..]);
 }

@@ -4,6 +4,7 @@
 //! is in force is kept for one place of the message and moved to the next one, undoing and doing the
 //! declarations between them. A thousand siblings below one root cost a thousand times nothing.
 
+use super::escape::write_declaration;
 use crate::tree::{Message, NONE, Span};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
@@ -29,6 +30,9 @@ pub(super) struct Scopes {
     owners: Vec<Owner>,
     /// Number of the prefix of each declaration.
     prefix: Vec<u32>,
+    /// Each declaration as it is written, and where it ends.
+    written: Vec<u8>,
+    written_end: Vec<usize>,
     /// A declaration for each distinct prefix, by the hash of the prefix.
     by_prefix: HashTable<u32>,
     seed: RandomState,
@@ -76,6 +80,13 @@ impl Scopes {
         self.active.iter().copied().filter(|&declaration| {
             self.own[self.prefix[declaration as usize] as usize] != self.question
         })
+    }
+
+    /// A declaration as it is written in a start tag, a blank before it.
+    pub fn written(&self, declaration: u32) -> &[u8] {
+        let at = declaration as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.written_end[before]);
+        &self.written[start..self.written_end[at]]
     }
 
     /// Whether the default namespace is said there, by the element itself or around it, be it to be
@@ -150,6 +161,8 @@ impl Scopes {
         let tree = message.tree;
         self.owners.clear();
         self.prefix.clear();
+        self.written.clear();
+        self.written_end.clear();
         self.by_prefix.clear();
         self.active.clear();
         self.undo.clear();
@@ -159,6 +172,9 @@ impl Scopes {
         for declaration in 0..tree.declaration_element.len() as u32 {
             let number = self.number(message, declaration);
             self.prefix.push(number);
+            let (prefix, uri) = declared(message, declaration);
+            write_declaration(&mut self.written, prefix, uri);
+            self.written_end.push(self.written.len());
             let element = tree.declaration_element[declaration as usize];
             match self.owners.last_mut() {
                 Some(last) if last.element == element => last.end = declaration + 1,

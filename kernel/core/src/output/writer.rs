@@ -1,7 +1,7 @@
 //! Nodes of any kind: raw if their bytes can be copied, anew otherwise.
 
 use super::anew::{Anew, write_markup, write_name};
-use super::escape::{write_attribute_value, write_text};
+use super::escape::{write_attribute_value, write_declaration, write_text};
 use super::scopes::{Scopes, declared};
 use super::{Limit, Namespaces, TooLong};
 use crate::names::NameTable;
@@ -234,29 +234,17 @@ impl<'w> Writer<'w> {
 /// Declarations in force that are not those of `outer`, without those an element writes itself.
 fn write_needed(out: &mut Vec<u8>, message: Message<'_>, scopes: &Scopes, outer: &Namespaces) {
     for declaration in scopes.inherited() {
-        let (prefix, uri) = declared(message, declaration);
-        if !outer.has(prefix, uri) {
-            write_declaration(out, prefix, uri);
+        let is_known = !outer.is_empty() && {
+            let (prefix, uri) = declared(message, declaration);
+            outer.has(prefix, uri)
+        };
+        if !is_known {
+            out.extend_from_slice(scopes.written(declaration));
         }
     }
     if outer.has_default() && !scopes.has_default() {
         write_declaration(out, b"", b"");
     }
-}
-
-/// ` xmlns:prefix="uri"`; nothing for `xml`, which has its namespace everywhere.
-pub(super) fn write_declaration(out: &mut Vec<u8>, prefix: &[u8], uri: &[u8]) {
-    if prefix == b"xml" {
-        return;
-    }
-    out.extend_from_slice(b" xmlns");
-    if !prefix.is_empty() {
-        out.push(b':');
-        out.extend_from_slice(prefix);
-    }
-    out.extend_from_slice(b"=\"");
-    write_attribute_value(out, uri);
-    out.push(b'"');
 }
 
 /// One past the XML declaration.
