@@ -6,6 +6,8 @@ what nobody decided.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from customised_cases import agree, by_reference
@@ -64,3 +66,9 @@ def test_what_two_opinions_may_differ_in() -> None:
     assert agree("XQDY0025", (b"",)) == "what-nobody-asks-for"
     assert agree((b"&#xD;",), (b"\n",)) == "carriage-return-alone"
     assert agree((b"&#xD;",), (b" ",)) is None
+
+
+def test_differences_are_in_the_notes() -> None:
+    notes = (Path(__file__).parent.parent / "docs" / "fidelity.md").read_text("utf-8")
+    for name in DIFFERENCES:
+        assert f"| `{name}` |" in notes, name
