@@ -70,13 +70,13 @@ def generate_shaped(parameters: ShapedParameters) -> Iterator[Subscription]:
     for number in range(1, parameters.queries + 1):
         domain = draw.pick(parameters.domains)
         kind = SHAPED_KINDS[min(bisect_right(bounds, draw.random()), len(bounds) - 1)]
-        text = _filled(draw.pick(SHAPED_TEMPLATES[domain][kind]), draw)
+        text = filled(draw.pick(SHAPED_TEMPLATES[domain][kind]), draw)
         subscriber = draw.whole(1, parameters.subscribers)
         yield Subscription(f"s{subscriber:0{digits}d}", f"f{number:06d}", text)
 
 
-def _filled(template: str, draw: Draw) -> str:
-    """A template with its slots filled."""
+def filled(template: str, draw: Draw) -> str:
+    """A template of `shaped_templates` with its slots filled."""
 
     def fill(match: re.Match[str]) -> str:
         values = SLOTS[match[1]]
