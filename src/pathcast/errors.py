@@ -238,13 +238,23 @@ class WrongCountError(PathcastError, RuntimeError):
 def caret(text: str, offset: int) -> str:
     """The text indented by two, and a caret under the character at `offset`.
 
+    Of a text of several lines the line that holds the character is shown, with its number.
+
     Example:
         >>> print(caret("/a/b[", 5))
           /a/b[
                ^
+        >>> print(caret("for $a in //a\\nreturn $b", 21))
+          2 | return $b
+                     ^
     """
+    label = ""
+    if "\n" in text.strip():
+        start = text.rfind("\n", 0, offset) + 1
+        label = f"{text.count(chr(10), 0, start) + 1} | "
+        text, offset = text[start:].partition("\n")[0], offset - start
     shown = "".join(" " if c in "\t\r\n" else c for c in text)
-    return f"  {shown}\n  {' ' * offset}^"
+    return f"  {label}{shown}\n  {' ' * (len(label) + offset)}^"
 
 
 CATALOGUE: dict[str, CatalogueEntry] = {
