@@ -27,7 +27,12 @@ from pathcast.reference.pathsharing import (
     PlanSharing,
     Profiler,
 )
-from pathcast.reference.pathsharing.broker_query import Constant, Signature, SimplePredicate
+from pathcast.reference.pathsharing.broker_query import (
+    Compared,
+    Constant,
+    Signature,
+    SimplePredicate,
+)
 from pathcast.reference.pathsharing.operators import MessageRun
 from pathcast.reference.pathsharing.optimisation import is_reliant, rewritten, rewritten_query
 from pathcast.reference.pathsharing.paths import navigation_path, path_text
@@ -308,7 +313,7 @@ def test_index_of_constants_finds_those_that_pass(
         run = MessageRun(parse_message(f"<a{attribute}/>".encode(), LIMITS))
         selection.run(run)
         for constant in constants:
-            passes = constant in present and run.values.passes(
+            passes = constant in present and run.values.column(signature.compared).passes(
                 0, SimplePredicate(signature, constant)
             )
             assert bool(selection.list_of((constant,))) == passes, (value, constant)

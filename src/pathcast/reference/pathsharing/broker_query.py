@@ -33,6 +33,7 @@ from pathcast.reference.pathsharing.paths import NavigationPath, PathStep, path_
 __all__ = [
     "BrokerQuery",
     "Comparator",
+    "Compared",
     "Constant",
     "NameTest",
     "PaperCondition",
@@ -51,6 +52,20 @@ Constant: TypeAlias = str | float | None
 """What is compared with: as string, as number; None where existence is asked."""
 
 
+class Compared(NamedTuple):
+    """What of an element is compared.
+
+    Attributes:
+        steps: From the element to what is compared; mostly none.
+        target: What is compared there.
+        attribute: Its name, where it is one.
+    """
+
+    steps: NavigationPath
+    target: Target
+    attribute: NameTest | None
+
+
 class Signature(NamedTuple):
     """What simple predicates share that differ in their constants (section 5.2).
 
@@ -58,7 +73,7 @@ class Signature(NamedTuple):
 
     Attributes:
         steps: From the element to what is compared; mostly none.
-        target: What is compared.
+        target: What is compared there.
         attribute: Its name, where it is one.
         operator: The operator; None for existence.
         is_number: Whether values are compared as numbers.
@@ -71,9 +86,9 @@ class Signature(NamedTuple):
     is_number: bool
 
     @property
-    def sort_key(self) -> str:
-        """An order among signatures, the same in every run."""
-        return repr(self)
+    def compared(self) -> Compared:
+        """What is compared, however it is."""
+        return Compared(self.steps, self.target, self.attribute)
 
 
 class SimplePredicate(NamedTuple):

@@ -110,12 +110,11 @@ class Selection(Operator):
 
     def run(self, message: MessageRun) -> None:
         """Tries the predicates on the nodes of each tuple."""
-        passes = message.values.passes
-        self.tuples = [
-            path_tuple
-            for path_tuple in self._source()
-            if all(passes(path_tuple[field - 1], test) for field, test in self._predicates)
-        ]
+        tuples = self._source()
+        for field, predicate in self._predicates:
+            passes = message.values.column(predicate.signature.compared).passes
+            tuples = [one for one in tuples if passes(one[field - 1], predicate)]
+        self.tuples = tuples
 
 
 class DupElim(Operator):
@@ -179,9 +178,10 @@ class WhereFilter(Operator):
 
 def _holds(message: MessageRun, node: int, predicate: PredicatePath) -> bool:
     path, test = predicate
+    passes = message.values.column(test.signature.compared).passes
     if not path:
-        return message.values.passes(node, test)
-    return any(message.values.passes(found, test) for found in search(message.tree, node, path))
+        return passes(node, test)
+    return any(passes(found, test) for found in search(message.tree, node, path))
 
 
 class GroupOperator(Operator):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,7 +29,7 @@ from pathcast.query.xquery.syntax import Comparator
 from pathcast.reference.pathsharing.broker_query import Constant, Signature
 from pathcast.reference.pathsharing.operators import Input, MessageRun, Operator, OperatorKind
 from pathcast.reference.pathsharing.paths import PathTuple
-from pathcast.reference.pathsharing.simple_predicates import ElementValues, double_of
+from pathcast.reference.pathsharing.simple_predicates import ElementValues
 
 Constants: TypeAlias = tuple[Constant, ...]
 """The constant of each predicate of a signature."""
@@ -191,31 +191,59 @@ class SharedSelection(Operator):
     def run(self, message: MessageRun) -> None:
         """Finds, for each path tuple, the outputs it goes to."""
         self._lists = {}
+        tuples = self._source()
+        if not tuples:
+            return
+        probe = _Probe(self._signature, message.values)
         field_ = self._binding_field
-        for path_tuple in self._source():
-            for constants in self._passed(path_tuple, message.values):
-                tuples = self._lists.setdefault(constants, [])
-                if not tuples or tuples[-1][field_] != path_tuple[field_]:
-                    tuples.append(path_tuple)
+        for path_tuple in tuples:
+            for constants in probe.passed(path_tuple, self._root):
+                output = self._lists.setdefault(constants, [])
+                if not output or output[-1][field_] != path_tuple[field_]:
+                    output.append(path_tuple)
 
-    def _passed(self, path_tuple: PathTuple, values: ElementValues) -> list[Constants]:
-        found: list[tuple[Constants, _Level]] = [((), self._root)]
+    def _new_level(self, number: int) -> _Level:
+        return _Level(ConstantIndex(self._signature[number].signature.operator))
+
+
+class _Probe:
+    """Goes down the index for the path tuples of one message; asks no table twice for one node."""
+
+    def __init__(self, signature: Sequence[PredicateSignature], values: ElementValues) -> None:
+        self._fields = [place.field - 1 for place in signature]
+        columns = [values.column(place.signature.compared) for place in signature]
+        self._read: list[Callable[[int], Sequence[str] | Sequence[float]]] = [
+            column.numbers if place.signature.is_number else column.texts
+            for place, column in zip(signature, columns, strict=True)
+        ]
+        self._known: dict[tuple[int, int], Sequence[Constant]] = {}
+
+    def passed(self, path_tuple: PathTuple, root: _Level) -> list[Constants]:
+        """The outputs that a path tuple goes to."""
+        found: list[tuple[Constants, _Level]] = [((), root)]
         complete: list[Constants] = []
-        for place, signature in self._signature:
-            texts = values.compared(path_tuple[place - 1], signature)
-            compared = [double_of(text) for text in texts] if signature.is_number else texts
+        for field_, read in zip(self._fields, self._read, strict=True):
             following: list[tuple[Constants, _Level]] = []
             for constants, level in found:
-                for constant in level.index.passed(compared):
+                for constant in self._at(level, path_tuple[field_], read):
                     below = level.below[constant]
                     if below is None:
                         complete.append((*constants, constant))
                     else:
                         following.append(((*constants, constant), below))
-            found = following
-            if not found:
+            if not following:
                 break
+            found = following
         return complete
 
-    def _new_level(self, number: int) -> _Level:
-        return _Level(ConstantIndex(self._signature[number].signature.operator))
+    def _at(
+        self,
+        level: _Level,
+        element: int,
+        read: Callable[[int], Sequence[str] | Sequence[float]],
+    ) -> Sequence[Constant]:
+        key = (id(level), element)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = level.index.passed(read(element))
+        return known

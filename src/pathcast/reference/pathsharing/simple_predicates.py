@@ -3,11 +3,12 @@
 Example:
     >>> from pathcast.limits import Limits
     >>> from pathcast.message import parse_message
+    >>> from pathcast.reference.pathsharing.broker_query import Signature
     >>> values = ElementValues(parse_message(b"<a k='07'>x<b>y</b></a>", Limits()))
-    >>> values.compared(0, Signature((), Target.ELEMENT, None, Comparator.EQ, False))
+    >>> values.column(Compared((), Target.ELEMENT, None)).texts(0)
     ('xy',)
     >>> key = Signature((), Target.ATTRIBUTE, NameTest("", "k"), Comparator.EQ, True)
-    >>> values.passes(0, SimplePredicate(key, 7.0))
+    >>> values.column(key.compared).passes(0, SimplePredicate(key, 7.0))
     True
 
 Source: XQuery 1.0, section 3.5.2 (general comparisons of untyped values).
@@ -23,8 +24,8 @@ from typing import Final, TypeVar
 from pathcast.message import MessageTree
 from pathcast.reference.pathsharing.broker_query import (
     Comparator,
+    Compared,
     NameTest,
-    Signature,
     SimplePredicate,
     Target,
 )
@@ -62,41 +63,52 @@ def double_of(text: str) -> float:
     return number_of(untyped(text)).number
 
 
-class ElementValues:
-    """What predicates compare of the elements of one message, each read once."""
+class Column:
+    """What is compared of the elements of one message, each read once.
 
-    def __init__(self, tree: MessageTree) -> None:
+    Args:
+        tree: The message.
+        compared: What is compared.
+    """
+
+    def __init__(self, tree: MessageTree, compared: Compared) -> None:
         self._tree = tree
-        self._known: dict[tuple[int, Signature], tuple[str, ...]] = {}
+        self._compared = compared
+        self._texts: dict[int, tuple[str, ...]] = {}
+        self._numbers: dict[int, tuple[float, ...]] = {}
 
-    def compared(self, element: int, signature: Signature) -> tuple[str, ...]:
-        """The values that a predicate of a signature compares at an element."""
-        # Not the operator: what is compared is the same for all.
-        key = (element, signature._replace(operator=None, is_number=False))
-        found = self._known.get(key)
+    def texts(self, element: int) -> tuple[str, ...]:
+        """The values at an element."""
+        found = self._texts.get(element)
         if found is None:
-            ends = select(self._tree, element, signature.steps) if signature.steps else [element]
-            found = tuple(value for end in ends for value in self._values(end, signature))
-            self._known[key] = found
+            steps = self._compared.steps
+            ends = select(self._tree, element, steps) if steps else [element]
+            found = tuple(value for end in ends for value in self._values(end))
+            self._texts[element] = found
+        return found
+
+    def numbers(self, element: int) -> tuple[float, ...]:
+        """The values at an element as numbers."""
+        found = self._numbers.get(element)
+        if found is None:
+            found = self._numbers[element] = tuple(map(double_of, self.texts(element)))
         return found
 
     def passes(self, element: int, predicate: SimplePredicate) -> bool:
         """Whether some value at an element compares with the constant as asked."""
-        signature, constant = predicate
-        values = self.compared(element, signature)
-        if signature.operator is None:
-            return bool(values)
+        operator_, constant = predicate.signature.operator, predicate.constant
+        if operator_ is None or constant is None:
+            return bool(self.texts(element))
         if isinstance(constant, str):
-            order = _STRINGS[signature.operator]
-            return any(order(value, constant) for value in values)
-        assert constant is not None
-        numbers = _NUMBERS[signature.operator]
-        return any(numbers(double_of(value), constant) for value in values)
+            order = _STRINGS[operator_]
+            return any(order(value, constant) for value in self.texts(element))
+        numbers = _NUMBERS[operator_]
+        return any(numbers(value, constant) for value in self.numbers(element))
 
-    def _values(self, element: int, signature: Signature) -> Iterator[str]:
+    def _values(self, element: int) -> Iterator[str]:
         tree = self._tree
         texts = range(tree.text_start[element], tree.text_end[element])
-        match signature.target:
+        match self._compared.target:
             case Target.ELEMENT:
                 yield "".join(tree.text_value[texts.start : texts.stop])
             case Target.TEXT:
@@ -104,9 +116,24 @@ class ElementValues:
                     if tree.text_parent[text] == element:
                         yield tree.text_value[text]
             case Target.ATTRIBUTE:
-                assert signature.attribute is not None
-                for attribute in attributes_named(tree, element, signature.attribute):
+                assert self._compared.attribute is not None
+                for attribute in attributes_named(tree, element, self._compared.attribute):
                     yield tree.attribute_value[attribute]
+
+
+class ElementValues:
+    """The columns of one message, one for each thing that is compared."""
+
+    def __init__(self, tree: MessageTree) -> None:
+        self._tree = tree
+        self._columns: dict[Compared, Column] = {}
+
+    def column(self, compared: Compared) -> Column:
+        """The column of what is compared."""
+        found = self._columns.get(compared)
+        if found is None:
+            found = self._columns[compared] = Column(self._tree, compared)
+        return found
 
 
 def attributes_named(tree: MessageTree, element: int, test: NameTest) -> Iterator[int]:
