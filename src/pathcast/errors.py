@@ -236,7 +236,7 @@ class WrongCountError(PathcastError, RuntimeError):
 
 
 def caret(text: str, offset: int) -> str:
-    """The text indented by two, and a caret under the character at `offset`.
+    r"""The text indented by two, and a caret under the character at `offset`.
 
     Of a text of several lines the line that holds the character is shown, with its number.
 
@@ -244,7 +244,7 @@ def caret(text: str, offset: int) -> str:
         >>> print(caret("/a/b[", 5))
           /a/b[
                ^
-        >>> print(caret("for $a in //a\\nreturn $b", 21))
+        >>> print(caret("for $a in //a\nreturn $b", 21))
           2 | return $b
                      ^
     """

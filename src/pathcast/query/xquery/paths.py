@@ -1,4 +1,4 @@
-"""Paths, steps, primaries and calls of a FLWR subscription, and what their names mean."""
+"""Paths, steps, primaries and calls of a FLWR subscription."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import suggestions
-from pathcast.query.names import NCNAME_PATTERN, Namespaces, namespace_of
 from pathcast.query.xquery.functions import (
     ARGUMENT_COUNTS,
     CONTEXT_FUNCTIONS,
@@ -17,11 +16,11 @@ from pathcast.query.xquery.functions import (
     SCHEMA_NAMESPACE,
     arguments_expected,
 )
+from pathcast.query.xquery.node_tests import NODE_KINDS, REFUSED_KINDS, NodeTests
 from pathcast.query.xquery.scanner import (
     INTEGER_DIGITS_MAX,
     PREDICATES_MAX,
     Kind,
-    Scanner,
 )
 from pathcast.query.xquery.syntax import (
     Axis,
@@ -33,9 +32,7 @@ from pathcast.query.xquery.syntax import (
     KindTest,
     Literal,
     LiteralKind,
-    NameTest,
     NodeKind,
-    NodeTest,
     Path,
     Root,
     Sequence,
@@ -46,9 +43,6 @@ from pathcast.query.xquery.syntax import (
 MESSAGE_VARIABLE: Final = "msg"
 """The message, as papers write it."""
 
-_AXES: Final = MappingProxyType({axis.value: axis for axis in Axis})
-_NODE_KINDS: Final = MappingProxyType({kind.value: kind for kind in NodeKind})
-_REFUSED_KINDS: Final = frozenset({"document-node", "item", "schema-element", "schema-attribute"})
 _COMPUTED: Final = frozenset(
     {"element", "attribute", "text", "document", "comment", "processing-instruction", "namespace"}
 )
@@ -63,22 +57,8 @@ _STEP_SYMBOLS: Final = frozenset({"@", "*", ".", ".."})
 _DOUBLE_SLASH: Final = KindTest(NodeKind.NODE)
 
 
-class Paths(Scanner):
-    """The part of the parser that reads what XPath has too.
-
-    Attributes:
-        namespaces: Prefix -> URI, as bound at this place.
-        variables: Names of the variables that are bound at this place.
-        predicates_open: How many predicates stand around this place.
-    """
-
-    def __init__(self, text: str, namespaces: Namespaces) -> None:
-        self.namespaces: dict[str, str] = dict(namespaces)
-        self.namespaces.setdefault("fn", FUNCTION_NAMESPACE)
-        self.namespaces.setdefault("xs", SCHEMA_NAMESPACE)
-        self.variables: frozenset[str] = frozenset()
-        self.predicates_open = 0
-        super().__init__(text)
+class Paths(NodeTests):
+    """The part of the parser that reads what XPath has too."""
 
     @abstractmethod
     def sequence(self) -> Expr:
@@ -91,54 +71,6 @@ class Paths(Scanner):
     @abstractmethod
     def constructor(self) -> Expr:
         """A direct constructor; the token is its `<`."""
-
-    # Names.
-
-    def prefixed(self, prefix: str, offset: int) -> str:
-        """The namespace URI of a prefix."""
-        uri = namespace_of(prefix, self.namespaces)
-        if uri is None:
-            meant = suggestions.nearest(prefix, sorted({"xml", *self.namespaces} - {""}))
-            hint = f'declare namespace {prefix} = "...";'
-            raise self.error(
-                "XPST0081",
-                offset,
-                f"prefix {prefix} is not bound",
-                f"did you mean {meant}:?" if meant else hint,
-                prefix=prefix,
-            )
-        return uri
-
-    def name_test(self, axis: Axis) -> NameTest:
-        """The name test that is the token; goes on."""
-        written, offset = self.value, self.start
-        if written == "*" and self.kind is Kind.SYMBOL:
-            return self._star()
-        self.advance()
-        if written.startswith("Q{"):
-            uri, _, local = written[2:].partition("}")
-            return NameTest(uri, None if local == "*" else local)
-        prefix, colon, local = written.partition(":")
-        if colon:
-            return NameTest(self.prefixed(prefix, offset), None if local == "*" else local)
-        default = "" if axis is Axis.ATTRIBUTE else self.namespaces.get("", "")
-        return NameTest(default, written)
-
-    def _star(self) -> NameTest:
-        """`*`, or `*:name` without blanks."""
-        if not self.text.startswith(":", self.end) or self.text.startswith("::", self.end):
-            self.advance()
-            return NameTest(None, None)
-        match = NCNAME_PATTERN.match(self.text, self.end + 1)
-        if match is None:
-            raise self.error("XPST0003", self.end + 1, "a local name is expected after *:")
-        self.move(match.end())
-        return NameTest(None, match[0])
-
-    def variable_name(self, written: str, offset: int) -> str:
-        """The name of a variable with its prefix looked up."""
-        prefix, colon, local = written.partition(":")
-        return f"Q{{{self.prefixed(prefix, offset)}}}{local}" if colon else written
 
     # Paths.
 
@@ -203,7 +135,7 @@ class Paths(Scanner):
             # `a {` is a computed constructor if it is anything, but the end of an enclosed
             # expression never looks so.
             return False
-        return self.value in _NODE_KINDS or self.value in _REFUSED_KINDS
+        return self.value in NODE_KINDS or self.value in REFUSED_KINDS
 
     def _begins_primary(self) -> bool:
         """Whether the token would begin a primary expression, which is no step."""
@@ -235,74 +167,6 @@ class Paths(Scanner):
             written = self.axis()
         axis, test = self.node_test(written)
         return Step(axis, test, self.predicates(), offset)
-
-    def axis(self) -> Axis:
-        """`child::` and the others."""
-        written, offset = self.value, self.start
-        axis = _AXES.get(written)
-        if axis is Axis.NAMESPACE:
-            raise self.unsupported("the namespace axis", offset)
-        if axis is None:
-            meant = suggestions.nearest(written, _AXES)
-            raise self.error(
-                "XPST0003",
-                offset,
-                f"there is no axis {written}::",
-                f"did you mean {meant}::?" if meant else None,
-            )
-        self.advance()
-        self.advance()
-        return axis
-
-    def node_test(self, axis: Axis | None) -> tuple[Axis, NodeTest]:
-        """A node test, and the axis that it stands on."""
-        if self.is_symbol("*"):
-            axis = axis or Axis.CHILD
-            return axis, self.name_test(axis)
-        if self.kind is not Kind.NAME:
-            raise self.unexpected("a name, * or a node test")
-        if not self.comes("("):
-            axis = axis or Axis.CHILD
-            return axis, self.name_test(axis)
-        return self.kind_test(axis)
-
-    def kind_test(self, axis: Axis | None) -> tuple[Axis, NodeTest]:
-        """`text()` and the others."""
-        written, offset = self.value, self.start
-        kind = _NODE_KINDS.get(written)
-        if kind is None:
-            if written in _REFUSED_KINDS:
-                raise self.unsupported(f"the node test {written}()", offset)
-            raise self.unexpected("a node test")
-        if axis is None:
-            axis = Axis.ATTRIBUTE if kind is NodeKind.ATTRIBUTE else Axis.CHILD
-        self.advance()
-        self.advance()
-        test: NodeTest = KindTest(kind)
-        if not self.is_symbol(")"):
-            test = self._kind_argument(kind, axis)
-            if self.is_symbol(","):
-                raise self.unsupported(f"a schema type in {written}()", self.start)
-        self.expect(")", f"of {written}()")
-        return axis, test
-
-    def _kind_argument(self, kind: NodeKind, axis: Axis) -> NodeTest:
-        offset = self.start
-        if kind is NodeKind.PROCESSING_INSTRUCTION:
-            if self.kind not in (Kind.NAME, Kind.STRING):
-                raise self.unexpected("a target")
-            target = self.value
-            self.advance()
-            return KindTest(kind, target)
-        if kind not in (NodeKind.ELEMENT, NodeKind.ATTRIBUTE):
-            raise self.unexpected(f") of {kind.value}()")
-        if self.take("*"):
-            return KindTest(kind)
-        if self.kind is not Kind.NAME or self.value.endswith("*"):
-            raise self.unexpected("a name or *")
-        if (kind is NodeKind.ATTRIBUTE) is not (axis is Axis.ATTRIBUTE):
-            raise self.unsupported(f"{kind.value}(name) on the {axis.value} axis", offset)
-        return self.name_test(axis)
 
     def predicates(self) -> tuple[Expr, ...]:
         """Expressions in square brackets."""
@@ -456,7 +320,7 @@ class Paths(Scanner):
                 raise self.unsupported(f"the function {local}()", offset)
             if local in ("typeswitch", "switch", "function"):
                 raise self.unsupported(f"{local} ()", offset)
-        meant = suggestions.nearest(local, [*ARGUMENT_COUNTS, *_NODE_KINDS])
+        meant = suggestions.nearest(local, [*ARGUMENT_COUNTS, *NODE_KINDS])
         raise self.error(
             "XPST0017",
             offset,
