@@ -47,14 +47,17 @@ def pathcast(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_demo_shows_the_whole_way_and_leaves_a_pipeline_that_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "demo"
-    options = ("--messages", "60", "--queries", "200", "--subscribers", "10")
+    options = ("--messages", "60", "--queries", "60", "--subscribers", "5")
     done = pathcast("demo", "--out", out, *options)
     assert done.returncode == ExitCode.OK, done.stderr
     assert "\x1b" not in done.stdout
-    for words in ("60 messages", "Inbox of s0", ": match", "What to try next"):
+    for words in ("60 messages", "Inbox of s0", "Before: ", "After: ", "What to try next"):
         assert words in done.stdout
-    shown = re.findall(r"because of (q\d+)", done.stdout)
+    shown = re.findall(r"because of (f\d+)", done.stdout)
     assert 1 < len(shown) == len(set(shown)), "an inbox shows what different queries delivered"
+    before, after = done.stdout.split("After: ")
+    assert len(re.findall(r"^  <", after, re.MULTILINE)), "the result is not shown"
+    assert "has asked for" in before
     # The pipeline file that the demo names must do what the demo says: take up new messages.
     message = next((out / "messages").glob("news-*.xml"))
     shutil.copy(message, out / "messages" / "new.xml")

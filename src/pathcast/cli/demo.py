@@ -1,12 +1,15 @@
 """`pathcast demo`: messages of three domains through the Spark pipeline, to inboxes.
 
-It writes its input, runs the pipeline of `pathcast run` on local Spark, and shows what came of it.
+Half of the subscriptions are FLWR expressions, whose subscribers get each message in the shape that
+they asked for; the others are told of it. The command writes this input, runs the pipeline of
+`pathcast run` on local Spark, and shows what came of it, one message before and after.
 It measures nothing: the first micro-batches of a JVM are no benchmark.
 """
 
 from __future__ import annotations
 
 import shutil
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,12 +19,13 @@ from rich.console import Console
 
 from pathcast.cli.console import answers, extra, say
 from pathcast.cli.exits import ExitCode
-from pathcast.engine import Snapshot, engine_name
+from pathcast.customize import Broker, SubscriptionSnapshot
+from pathcast.engine import engine_name
 from pathcast.errors import ConfigError
 from pathcast.workload.demo import DemoInput, write_demo
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
     from pathcast.spark.summary import Summary
 
@@ -29,6 +33,9 @@ MARKER = "pipeline.toml"
 """File by which a directory is known as that of an earlier demo, which may be replaced."""
 
 INBOX_ROWS_SHOWN = 5
+LINES_SHOWN = 16
+WIDTH_SHOWN = 160
+SHAPED_SHARE = 0.5
 
 PIPELINE = """\
 # What `make demo` ran. `pathcast run --describe` lists every key.
@@ -58,15 +65,21 @@ def demo(
         int | None,
         typer.Option(min=10, help="Messages. Default: 3000; 300 on the reference engine."),
     ] = None,
-    queries: Annotated[int, typer.Option(min=10, help="Standing queries.")] = 10_000,
+    queries: Annotated[
+        int | None,
+        typer.Option(min=10, help="Subscriptions. Default: 10000; 200 on the reference engine."),
+    ] = None,
     subscribers: Annotated[int, typer.Option(min=1, help="Subscribers.")] = 1_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same demo.")] = 0,
 ) -> ExitCode:
-    """Show the whole way: messages, standing queries, Spark pipeline, one subscriber's inbox."""
+    """Show the whole way: messages, subscriptions, Spark pipeline, one subscriber's inbox."""
     started = time.monotonic()
     engine = engine_name(None)
+    # The reference evaluates every subscription on every message.
     if messages is None:
         messages = 300 if engine == "reference" else 3_000
+    if queries is None:
+        queries = 200 if engine == "reference" else 10_000
     _clear(out)
     with extra("spark", "pathcast demo"):
         from pathcast.spark.pipeline import run
@@ -75,11 +88,16 @@ def demo(
         from pathcast.spark.settings import load_settings
     say(f"Engine: {engine}. Writing {messages:,} messages and {queries:,} queries to {out}")
     written = write_demo(
-        out, messages=messages, queries=queries, subscribers=subscribers, seed=seed
+        out,
+        messages=messages,
+        queries=queries,
+        subscribers=min(subscribers, queries),
+        seed=seed,
+        shaped=SHAPED_SHARE,
     )
     say(
-        f"{written.distinct_query_count:,} of the queries differ: structure, values, ranges, text, "
-        "nested paths, and one in a hundred that only exact evaluation decides"
+        f"{written.distinct_query_count:,} of the queries differ: half of them are FLWR "
+        "expressions that shape what they deliver, half are paths whose subscribers get a notice"
     )
     pipeline = out / MARKER
     pipeline.write_text(PIPELINE.format(subscriptions=written.subscriptions.name), encoding="utf-8")
@@ -120,30 +138,72 @@ def _show_summary(summary: Summary) -> None:
 
 
 def _show_delivery(spark: SparkSession, written: DemoInput, output: Path, summary: Summary) -> None:
-    """The inbox of the subscriber with the most deliveries, and why one of them was made."""
-    from pathcast.spark.outputs import inbox
-
+    """The inbox of the subscriber with the most deliveries, one message before and after."""
     out = answers()
     if not summary.top_subscribers:
         out.print("\nNothing was delivered.")
         return
-    subscriber, count = summary.top_subscribers[0]
-    rows = inbox(spark, output, subscriber).orderBy("message_id", "query_id").collect()
-    # One delivery a query: a query on structure alone would fill the place with itself.
-    firsts = {row["query_id"]: row for row in reversed(rows)}
-    shown = sorted(firsts.values(), key=lambda row: (row["message_id"], row["query_id"]))
-    first = shown[:INBOX_ROWS_SHOWN]
-    version = first[0]["snapshot_version"]
-    snapshot = Snapshot.open(output / "_snapshots" / f"{version}.snapshot")
-    out.print(f"\nInbox of {subscriber}, {count:,} deliveries because of {len(firsts):,} queries:")
-    for row in first:
-        text = snapshot.query(row["query_id"]).text
-        out.print(f"  {row['message_id']}  because of {row['query_id']}  {text}")
-    # The longest query shows most of what there is to explain.
-    told = max(first, key=lambda row: len(snapshot.query(row["query_id"]).text))
-    message = (written.messages / told["message_id"]).read_bytes()
-    out.print(f"\nWhy {told['message_id']} was delivered:")
-    out.print(str(snapshot.explain(told["query_id"], message)))
+    subscriber, count, found = _first_with_results(spark, output, summary)
+    if not found:
+        out.print("\nThe subscribers with the most deliveries get notices only.")
+        return
+    # One delivery a subscription: one that takes everything would fill the place with itself.
+    firsts = {row["subscription_id"]: row for row in reversed(found)}
+    shown = sorted(firsts.values(), key=lambda row: (row["message_id"], row["subscription_id"]))
+    out.print(
+        f"\nInbox of {subscriber}: {count:,} deliveries, {len(found):,} of them results of "
+        f"{len(firsts):,} subscriptions:"
+    )
+    for row in shown[:INBOX_ROWS_SHOWN]:
+        told = f"{row['message_id']}  because of {row['subscription_id']}"
+        out.print(f"  {told}  {len(row['fragment']):,} characters")
+    # The longest of the short ones shows most and still fits.
+    fitting = [row for row in shown if len(row["fragment"].splitlines()) <= LINES_SHOWN]
+    chosen = max(fitting or shown, key=lambda row: len(row["fragment"]))
+    _show_before_and_after(written, output, chosen)
+
+
+def _first_with_results(
+    spark: SparkSession, output: Path, summary: Summary
+) -> tuple[str, int, list[Row]]:
+    """The first of the top subscribers who gets results, with all deliveries and those."""
+    from pathcast.spark.outputs import inbox
+
+    for subscriber, count in summary.top_subscribers:
+        rows = inbox(spark, output, subscriber).where("fragment IS NOT NULL")
+        found = rows.orderBy("message_id", "subscription_id", "result_number").collect()
+        if found:
+            return subscriber, count, found
+    return "", 0, []
+
+
+def _show_before_and_after(written: DemoInput, output: Path, row: Row) -> None:
+    out = answers()
+    path = output / "_snapshots" / f"{row['snapshot_version']}.subscriptions"
+    broker = Broker.restored(SubscriptionSnapshot.open(path), threads=1)
+    plan = broker.explain(row["subscription_id"])
+    out.print(f"\nWhat {plan.subscription.subscriber} has asked for ({plan.subscription.id}):")
+    out.print(textwrap.indent(plan.subscription.query, "  "))
+    message = (written.messages / row["message_id"]).read_bytes()
+    out.print(f"\nBefore: {row['message_id']}, {len(message):,} bytes")
+    out.print(_excerpt(message.decode(errors="replace")))
+    out.print(f"\nAfter: result {row['result_number']} of it, delivery {row['delivery_id']}")
+    out.print(_excerpt(row["fragment"]))
+    shared = {what: count for what, count in plan.shared.items() if count}
+    if shared:
+        out.print("\nShared with other subscriptions:")
+        for what, count in shared.items():
+            out.print(f"  {what}: {count:,}")
+
+
+def _excerpt(text: str) -> str:
+    """The first lines of a text, indented."""
+    lines = text.splitlines()
+    shown = [line if len(line) <= WIDTH_SHOWN else line[: WIDTH_SHOWN - 1] + "…" for line in lines]
+    more = len(shown) - LINES_SHOWN
+    if more > 0:
+        shown = [*shown[:LINES_SHOWN], f"… and {more:,} more lines"]
+    return textwrap.indent("\n".join(shown), "  ")
 
 
 def _show_what_next(out: Path, pipeline: Path) -> None:
@@ -151,13 +211,13 @@ def _show_what_next(out: Path, pipeline: Path) -> None:
     answers().print(f"""
 What lies where:
   {messages}              the messages, one file each
-  {output / "matches"}        one row a message: the queries it satisfies
-  {output / "inboxes"}        one row a delivery, in buckets of subscribers
+  {output / "inboxes"}        one row a delivery with its result, in buckets of subscribers
   {output / "dead_letters"}   one row a refused message, with code, line and column
 
 What to try next (source .venv/bin/activate puts pathcast on the PATH):
   pathcast run {pipeline} --set mode.kind=stream
       and then put another XML file into {messages}
+  pathcast transform 'for $h in //hedline return <title>{{$h//text()}}</title>' {messages} | head
   pathcast generate queries --domain news -n 20 > queries.txt
   pathcast match --queries queries.txt {messages}
   pathcast doctor""")

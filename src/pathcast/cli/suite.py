@@ -270,7 +270,8 @@ def _file(path: Path, name: str | None) -> bytes:
 
 
 def _first_problem(error: ValidationError) -> str:
-    detail = error.errors()[0]
+    # A key that is misspelt is missing as well: the first of the two is what has to be told.
+    detail = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in detail["loc"])
     problem = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":

@@ -27,6 +27,7 @@ from pathcast.workload.packing import (
     write_message_parquet,
     write_subscriptions,
 )
+from pathcast.workload.shaped import ShapedParameters, generate_shaped
 from pathcast.workload.subscriptions import (
     Subscription,
     SubscriptionParameters,
@@ -44,6 +45,8 @@ class DemoParameters:
         subscribers: Subscribers, 1 to 10,000,000.
         seed: Any whole number; the same seed gives the same files everywhere.
         broken_ratio: Share of messages that are broken on purpose, 0 to 1.
+        shaped: Share of the queries that are FLWR expressions, 0 to 1; where there are any, the
+            file has a column `deliver`, and the other queries ask for a notice.
         packing: "files" writes `messages/ID.xml`, "parquet" writes `messages/messages.parquet`.
         domains: Which domains, in turn.
     """
@@ -53,6 +56,7 @@ class DemoParameters:
     subscribers: int = 1_000
     seed: int = 0
     broken_ratio: float = 0.02
+    shaped: float = 0.0
     packing: Literal["files", "parquet"] = "files"
     domains: tuple[str, ...] = ("alerts", "news", "payments")
 
@@ -62,6 +66,10 @@ class DemoParameters:
                 "config.invalid",
                 key="packing",
                 reason=f'{self.packing!r} is not "files" or "parquet"',
+            )
+        if not 0 <= self.shaped <= 1:
+            raise ConfigError(
+                "config.invalid", key="shaped", reason=f"{self.shaped!r} is not between 0 and 1"
             )
         if not isinstance(self.messages, int) or not 0 <= self.messages <= 100_000_000:
             raise ConfigError(
@@ -74,10 +82,27 @@ class DemoParameters:
     def subscriptions(self) -> SubscriptionParameters:
         """The part of it that concerns subscriptions."""
         return SubscriptionParameters(
-            queries=self.queries,
+            queries=self.queries - self.shaped_queries,
             subscribers=self.subscribers,
             seed=self.seed,
             domains=self.domains,
+        )
+
+    @property
+    def shaped_queries(self) -> int:
+        """How many of the queries are FLWR expressions."""
+        return round(self.queries * self.shaped)
+
+    def rows(self) -> Iterator[Subscription]:
+        """All subscriptions."""
+        yield from generate_subscriptions(self.subscriptions())
+        yield from generate_shaped(
+            ShapedParameters(
+                queries=self.shaped_queries,
+                subscribers=self.subscribers,
+                seed=self.seed,
+                domains=self.domains,
+            )
         )
 
 
@@ -123,6 +148,7 @@ def write_demo(
     subscribers: int = 1_000,
     seed: int = 0,
     broken_ratio: float = 0.02,
+    shaped: float = 0.0,
     packing: Literal["files", "parquet"] = "files",
 ) -> DemoInput:
     """Writes messages and subscriptions.
@@ -135,6 +161,7 @@ def write_demo(
         subscribers: Subscribers.
         seed: Any whole number.
         broken_ratio: Share of messages that are broken on purpose.
+        shaped: Share of the queries that are FLWR expressions.
         packing: One file a message, or one Parquet file.
 
     Raises:
@@ -149,6 +176,7 @@ def write_demo(
         subscribers=subscribers,
         seed=seed,
         broken_ratio=broken_ratio,
+        shaped=shaped,
         packing=packing,
     )
     folder = Path(directory)
@@ -158,8 +186,9 @@ def write_demo(
         write_message_files(made, folder / "messages")
     else:
         write_message_parquet(made, folder / "messages" / "messages.parquet")
-    rows = tally.count_queries(generate_subscriptions(parameters.subscriptions()))
-    subscriptions = write_subscriptions(rows, folder / "subscriptions.tsv")
+    rows = tally.count_queries(parameters.rows())
+    write = _write_with_modes if shaped else write_subscriptions
+    subscriptions = write(rows, folder / "subscriptions.tsv")
     return DemoInput(
         directory=folder,
         messages=folder / "messages",
@@ -186,6 +215,16 @@ def demo_messages(parameters: DemoParameters) -> Iterator[GeneratedMessage]:
     for number in range(parameters.messages):
         turn, place = divmod(number, len(generators))
         yield generators[place].generate(turn)
+
+
+def _write_with_modes(rows: Iterator[Subscription], path: Path) -> Path:
+    """Subscriptions with a column that says what is delivered: results of FLWR expressions."""
+    lines = ["subscriber\tquery_id\tquery\tdeliver"]
+    for row in rows:
+        is_shaped = row.query_id.startswith("f")
+        lines.append("\t".join((*row, "fragment" if is_shaped else "ids")))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
 
 
 @dataclass
