@@ -7,6 +7,7 @@ down, and the kernel's answers are compared with something wrong.
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from pathcast.model import BatchStats, DeliverMode, DeliveryAnswer, Subscription
 from pathcast.query import compile_subscription, normalise
 from pathcast.reference.dissemination import ReferenceDissemination, new_dissemination
 from pathcast.reference.oracle import Oracle
+from pathcast.testing import VOCABULARIES, FlwrWidth, random_flwr, random_flwr_message
 
 MESSAGE = b"<a k='1'><b>1</b><b>2</b><c/></a>"
 
@@ -319,3 +321,74 @@ def test_gates_let_everything_through_that_is_delivered() -> None:
             assert any(oracle.select(each) for each in steps), (query, compiled.alternatives)
             opened += 1
     assert opened > 600
+
+
+def generated(seeds: range) -> tuple[list[Subscription], list[bytes]]:
+    """Subscriptions of all widths, paths among them, and messages of their vocabulary."""
+    vocabulary = VOCABULARIES["book"]
+    subscriptions = []
+    messages = []
+    for seed in seeds:
+        random = Random(seed)
+        flwr = random_flwr(random, vocabulary, list(FlwrWidth)[seed % 3])
+        subscriptions.append(
+            Subscription(f"g{seed}", "desk", flwr.text, "fragment", flwr.namespaces)
+        )
+        messages.append(random_flwr_message(random, vocabulary))
+    paths = ("//title", "//section[title]", "//*[@id]", "(//p)[last()]", "//section//figure")
+    for number, path in enumerate(paths):
+        subscriptions.append(Subscription(f"p{number}", "desk", path))
+    return subscriptions, messages
+
+
+def test_neighbours_batches_and_modes_change_nothing() -> None:
+    subscriptions, messages = generated(range(21))
+    together = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+    assert together.subscribe(subscriptions, {}).rejected == {}
+    whole = together.process(pa.array(messages))
+    found = fragments(whole)
+    assert len(found) > 60
+    # One batch a message.
+    apart: dict[tuple[int, str], list[bytes | None]] = {}
+    for place, message in enumerate(messages):
+        for (_, name), results in fragments(together.process(pa.array([message]))).items():
+            apart[place, name] = results
+    assert apart == found
+    # One engine a subscription, and the other modes.
+    stopped = {(message, whole.subscription_ids[number]) for message, number, _ in whole.verdicts}
+    for subscription in subscriptions[::6]:
+        alone = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+        names = [subscription.id, "message", "ids"]
+        modes: tuple[DeliverMode, ...] = ("fragment", "message", "ids")
+        changed = [
+            subscription._replace(id=name, deliver=mode)
+            for name, mode in zip(names, modes, strict=True)
+        ]
+        assert alone.subscribe(changed, {}).accepted == 3
+        own = fragments(alone.process(pa.array(messages)))
+        for place, message in enumerate(messages):
+            wanted = found.get((place, subscription.id))
+            assert own.get((place, subscription.id)) == wanted
+            if (place, subscription.id) not in stopped:
+                is_delivered = wanted is not None
+                assert own.get((place, "message")) == ([message] if is_delivered else None)
+                assert own.get((place, "ids")) == ([None] if is_delivered else None)
+
+
+def test_results_are_well_formed() -> None:
+    """Every element that is delivered can be parsed again by itself, and says the same again."""
+    subscriptions, messages = generated(range(100, 121))
+    made = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+    assert made.subscribe(subscriptions, {}).rejected == {}
+    elements = [
+        fragment
+        for results in fragments(made.process(pa.array(messages))).values()
+        for fragment in results
+        if fragment is not None and fragment.startswith(b"<") and not fragment.startswith(b"<!")
+    ]
+    assert len(elements) > 60
+    for fragment in elements[:60]:
+        if fragment.startswith(b"<?"):
+            continue
+        again = engine("/*").process(pa.array([fragment]))
+        assert fragments(again) == {(0, "q0"): [fragment]}

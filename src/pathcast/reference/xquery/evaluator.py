@@ -43,7 +43,7 @@ from pathcast.reference.xquery.items import (
     string,
     untyped,
 )
-from pathcast.reference.xquery.paths import passes
+from pathcast.reference.xquery.paths import passes, shortened
 
 _PAIRS_PER_STEP = 16
 """Pairs of atomic values that a general comparison tries for one step."""
@@ -68,6 +68,7 @@ class Evaluator:
         self.is_delivered = False
         self._dependences = Dependences()
         self._kept: dict[tuple[object, ...], Items] = {}
+        self._shortened: dict[int, Sequence[Step]] = {}
 
     def frame(self, expr: Expr, context: DynamicContext) -> Items:
         """The value of the body of a subscription, or of a part of its frame."""
@@ -214,12 +215,18 @@ class Evaluator:
                 nodes = (item,) if isinstance(item, Node) else ()
             case start:
                 nodes = self.nodes(start, context)
-        for step in path.steps:
+        for step in self._steps(path):
             found: set[Node] = set()
             for node in nodes:
                 found.update(self.step(step, node, context))
             nodes = sorted(found)
         return tuple(nodes)
+
+    def _steps(self, path: syntax.Path) -> Sequence[Step]:
+        steps = self._shortened.get(id(path))
+        if steps is None:
+            steps = self._shortened[id(path)] = shortened(path.steps)
+        return steps
 
     def step(self, step: Step, node: Node, context: DynamicContext) -> list[Node]:
         """The nodes that one step leads to from one node, in the order of its axis."""

@@ -1,16 +1,18 @@
 """Axis steps: the nodes of an axis that pass a node test.
 
-The axes are those of `pathcast.reference.xpath.axes`; the node tests are XQuery's.
+The axes are those of `pathcast.reference.xpath.axes`; the node tests are XQuery's. `//a`, short for
+two steps, is taken as one where that makes no difference.
 
 Source: XQuery 1.0, section 3.2.1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pathcast.query.syntax import Axis
-from pathcast.query.xquery.syntax import NameTest, NodeKind, NodeTest
+from pathcast.query.xquery.syntax import KindTest, NameTest, NodeKind, NodeTest, Step
 from pathcast.reference.xpath import Document, Node
 from pathcast.reference.xpath import NodeKind as Kind
 
@@ -21,6 +23,31 @@ _KINDS: Final = {
     NodeKind.ELEMENT: Kind.ELEMENT,
     NodeKind.ATTRIBUTE: Kind.ATTRIBUTE,
 }
+
+
+_ANY_NODE_BELOW: Final = Step(Axis.DESCENDANT_OR_SELF, KindTest(NodeKind.NODE))
+
+
+def shortened(steps: Sequence[Step]) -> list[Step]:
+    """Steps that lead to the same nodes, `//a` being `descendant::a` where no predicate counts.
+
+    Example:
+        >>> child = Step(Axis.CHILD, NameTest("", "a"))
+        >>> [step.axis.value for step in shortened([_ANY_NODE_BELOW, child, child])]
+        ['descendant', 'child']
+    """
+    found: list[Step] = []
+    for step in steps:
+        if (
+            step.axis is Axis.CHILD
+            and not step.predicates
+            and found
+            and found[-1] == _ANY_NODE_BELOW
+        ):
+            found[-1] = Step(Axis.DESCENDANT, step.node_test)
+        else:
+            found.append(step)
+    return found
 
 
 def passes(document: Document, axis: Axis, test: NodeTest, node: Node) -> bool:
