@@ -17,6 +17,7 @@ if KERNEL_MISSING := missing_reason("kernel"):
 
 from pathcast.bench import checking, pipeline
 from pathcast.bench.checking import Truth, check_nfa, check_reference
+from pathcast.bench.customise import CustomiseDefinition
 from pathcast.bench.definitions import (
     AdversarialDefinition,
     Aim,
@@ -149,7 +150,16 @@ def test_aims_belong_to_their_measure_case_and_number() -> None:
 
 
 def test_shipped_definitions_say_all_three_sets() -> None:
-    kinds: dict[str, type[MixedDefinition | DoorDefinition | ThreadsDefinition | SparkDefinition]]
+    kinds: dict[
+        str,
+        type[
+            MixedDefinition
+            | DoorDefinition
+            | ThreadsDefinition
+            | CustomiseDefinition
+            | SparkDefinition
+        ],
+    ]
     kinds = {
         "filter": FilterDefinition,
         "conditions": ConditionsDefinition,
@@ -157,10 +167,13 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "adversarial": AdversarialDefinition,
         "door": DoorDefinition,
         "threads": ThreadsDefinition,
+        "customise": CustomiseDefinition,
         "spark": SparkDefinition,
+        "disseminate": SparkDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
-    assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, "figures"}
+    figures = {"figures", "broker-figures"}
+    assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, *figures}
     for name, kind in kinds.items():
         definition = read_definition(DEFINITIONS, name, kind)
         assert set(definition.sets) == {"quick", "short", "full"}
