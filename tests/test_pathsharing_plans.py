@@ -28,14 +28,14 @@ from pathcast.reference.pathsharing import (
     Profiler,
 )
 from pathcast.reference.pathsharing.broker_query import (
-    Compared,
     Constant,
     Signature,
     SimplePredicate,
 )
 from pathcast.reference.pathsharing.operators import MessageRun
-from pathcast.reference.pathsharing.optimisation import is_reliant, rewritten, rewritten_query
+from pathcast.reference.pathsharing.optimisation import facts_of, rewritten, rewritten_query
 from pathcast.reference.pathsharing.paths import navigation_path, path_text
+from pathcast.reference.pathsharing.reliance import NoLoop, OnlyWay
 from pathcast.reference.pathsharing.shared_selection import (
     ConstantIndex,
     PredicateSignature,
@@ -193,8 +193,41 @@ def test_conditions_in_another_order_share_a_plan() -> None:
 
 def test_plans_rely_on_a_dtd_where_it_changes_them() -> None:
     elements = book()
-    assert is_reliant(BrokerQuery.of(QUERY_2), elements)
-    assert not is_reliant(BrokerQuery.of(paper_query("/book/section", [], ["title"])), elements)
+    section, figure, image = ("", "section"), ("", "figure"), ("", "image")
+    assert facts_of(BrokerQuery.of(QUERY_2), elements) == {NoLoop(figure)}
+    assert facts_of(BrokerQuery.of(paper_query("//figure", [], ["//image"])), elements) == {
+        OnlyWay(figure, image, (image,)),
+        NoLoop(figure),
+    }
+    assert not facts_of(BrokerQuery.of(paper_query("/book/section", [], ["title"])), elements)
+    apart = facts_of(BrokerQuery.of(paper_query("//section//section", [], ["p"])), elements)
+    assert NoLoop(section) not in apart
+
+
+@pytest.mark.parametrize(
+    ("message", "is_trusted"),
+    [
+        (b"<book><section><figure><image/></figure></section></book>", True),
+        # What breaks the DTD elsewhere does not matter.
+        (b"<book><other/><section><other><figure><image/></figure></other></section></book>", True),
+        (b"<image/>", True),
+        (b"<other><figure/></other>", True),
+        (b"<book><figure><other><image/></other></figure></book>", False),
+        (b"<book><figure><other><figure/></other></figure></book>", False),
+    ],
+)
+def test_a_message_is_trusted_if_what_plans_rely_on_is_true_of_it(
+    message: bytes, is_trusted: bool
+) -> None:
+    tree = parse_message(message, LIMITS)
+    query = paper_query("//figure", [], ["//image"])
+    for algorithm in (PathSharingF, PathSharingFW, PathSharingFWR, PlanSharing):
+        paths = algorithm(Optimisation.QUERY_AND_DTD, book())
+        plain = algorithm(Optimisation.QUERY)
+        paths.subscribe("q", query)
+        plain.subscribe("q", query)
+        assert paths.process(tree) == plain.process(tree)
+        assert (paths._fallback is None) is is_trusted
 
 
 def operators_of(queries: list[PaperQuery]) -> Counter[OperatorKind]:

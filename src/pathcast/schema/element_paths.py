@@ -76,6 +76,26 @@ class ElementPaths:
                 children.add(_ANYTHING)
             else:
                 children.update(names.expanded(child.name) for child in element.children)
+        self._build(edges)
+
+    @classmethod
+    def of_message(cls, names: Sequence[ExpandedName], parents: Sequence[int]) -> ElementPaths:
+        """The graph of the parents and children that one message has.
+
+        Args:
+            names: Name of each element, in document order; one or more.
+            parents: Number of each element's parent; of the root, any negative one.
+        """
+        edges: dict[ExpandedName, set[ExpandedName]] = {_ANYTHING: set()}
+        for parent, child in _pairs(names, parents):
+            edges.setdefault(parent, set()).add(child)
+        edges.setdefault(names[0], set())
+        paths = cls.__new__(cls)
+        paths.root = names[0]
+        paths._build(edges)
+        return paths
+
+    def _build(self, edges: dict[ExpandedName, set[ExpandedName]]) -> None:
         for children in list(edges.values()):
             for child in children:
                 edges.setdefault(child, set())
@@ -165,6 +185,26 @@ class ElementPaths:
                 way.append(here)
         return tuple(way)
 
+    def has_no_other_way(
+        self, above: ExpandedName | None, below: ExpandedName, way: tuple[ExpandedName, ...]
+    ) -> bool:
+        """Whether there is no way from an element down to another one but the given one.
+
+        Args:
+            above: The upper element; None for the document node.
+            below: The lower element.
+            way: As from `single_path`.
+        """
+        start = self.root if above is None else above
+        if start is None:
+            return False
+        if start not in self._edges or (
+            below not in _reached(self._edges[start], self._edges)
+            and not (above is None and below == start)
+        ):
+            return True
+        return self.single_path(above, below) == way
+
     def conforms(self, names: Sequence[ExpandedName], parents: Sequence[int]) -> bool:
         """Whether what this object says holds of a message.
 
@@ -176,12 +216,7 @@ class ElementPaths:
         """
         if not names or (self.root is not None and names[0] != self.root):
             return False
-        pairs = {
-            (names[parent], name)
-            for name, parent in zip(names, parents, strict=True)
-            if parent >= 0
-        }
-        return all(self.is_edge(parent, child) for parent, child in pairs)
+        return all(self.is_edge(parent, child) for parent, child in _pairs(names, parents))
 
 
 class _Names:
@@ -207,6 +242,15 @@ class _Names:
             return (self._declared[prefix], local)
         # A prefix that nothing binds: no message has an element of such a name.
         return (f"\0{prefix}", local) if colon else ("", local)
+
+
+def _pairs(
+    names: Sequence[ExpandedName], parents: Sequence[int]
+) -> set[tuple[ExpandedName, ExpandedName]]:
+    """The distinct pairs of a parent's and a child's name in a message."""
+    return {
+        (names[parent], name) for name, parent in zip(names, parents, strict=True) if parent >= 0
+    }
 
 
 def _declarations(element: Element) -> Iterator[tuple[str, str]]:

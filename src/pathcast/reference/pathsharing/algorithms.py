@@ -58,10 +58,11 @@ from pathcast.reference.pathsharing.operators import (
 from pathcast.reference.pathsharing.optimisation import (
     Choices,
     Optimisation,
-    is_reliant,
+    facts_of,
     rewritten_query,
 )
 from pathcast.reference.pathsharing.paths import NavigationPath
+from pathcast.reference.pathsharing.reliance import Fact
 from pathcast.schema import ElementPaths
 
 
@@ -142,7 +143,8 @@ class PathSharing(ABC):
         self._tuples_max = tuples_max
         self._plans: dict[BrokerQuery, Plan] = {}
         self._queries: dict[str, BrokerQuery] = {}
-        self._reliant: set[str] = set()
+        # What plans rely on, with how many queries do.
+        self._facts: Counter[Fact] = Counter()
         self._fallback: PathSharing | None = None
 
     def subscribe(self, id: str, query: PaperQuery | BrokerQuery) -> None:
@@ -155,8 +157,8 @@ class PathSharing(ABC):
             raise DuplicateQueryError("query.duplicate", id=id)
         parts = query if isinstance(query, BrokerQuery) else BrokerQuery.of(query)
         self._queries[id] = parts
-        if self._elements is not None and is_reliant(parts, self._elements):
-            self._reliant.add(id)
+        if self._elements is not None:
+            self._facts.update(facts_of(parts, self._elements))
         canonical = self._canonical(parts)
         plan = self._plans.get(canonical)
         if plan is None:
@@ -173,8 +175,13 @@ class PathSharing(ABC):
         """
         if id not in self._queries:
             raise UnknownQueryError("query.unknown", id=id)
-        canonical = self._canonical(self._queries.pop(id))
-        self._reliant.discard(id)
+        parts = self._queries.pop(id)
+        if self._elements is not None:
+            for fact in facts_of(parts, self._elements):
+                self._facts[fact] -= 1
+                if not self._facts[fact]:
+                    del self._facts[fact]
+        canonical = self._canonical(parts)
         plan = self._plans[canonical]
         del plan.ids[id]
         if not plan.ids:
@@ -195,8 +202,8 @@ class PathSharing(ABC):
     ) -> dict[str, GroupSequence]:
         """The groups of every query that has any, for a message.
 
-        A message that does not conform to the element graph that plans rely on is given to plans
-        without a DTD, which are made when the first such message comes.
+        A message of which something is not true that plans have taken from the DTD is given to
+        plans without a DTD, which are made when the first such message comes.
 
         Args:
             tree: The message.
@@ -205,11 +212,7 @@ class PathSharing(ABC):
         Raises:
             EvaluationBudgetError: The message gives more path tuples than allowed.
         """
-        if (
-            self._reliant
-            and self._elements is not None
-            and not self._elements.conforms(tree.name, tree.parent)
-        ):
+        if not self._can_trust(tree):
             return self._without_dtd().process(tree, profiler)
         with nullcontext() if profiler is None else profiler.timing_all():
             with nullcontext() if profiler is None else profiler.timing(OperatorKind.PATH_MATCHING):
@@ -247,6 +250,15 @@ class PathSharing(ABC):
 
     def _canonical(self, query: BrokerQuery) -> BrokerQuery:
         return query if self._elements is None else rewritten_query(query, self._elements)
+
+    def _can_trust(self, tree: MessageTree) -> bool:
+        """Whether a message conforms to the DTD, where it matters."""
+        if self._elements is None or not self._facts:
+            return True
+        if self._elements.conforms(tree.name, tree.parent):
+            return True
+        message = ElementPaths.of_message(tree.name, tree.parent)
+        return all(fact.holds(message) for fact in self._facts)
 
     def _without_dtd(self) -> PathSharing:
         if self._fallback is None:

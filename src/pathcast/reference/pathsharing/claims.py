@@ -25,7 +25,7 @@ in the other one: a loop may pass an element twice.
 from __future__ import annotations
 
 from pathcast.reference.pathsharing.paths import NavigationPath, descendant_steps, name_of
-from pathcast.schema import ElementPaths
+from pathcast.reference.pathsharing.reliance import Elements
 
 
 def claim_1(path: NavigationPath) -> bool:
@@ -37,7 +37,7 @@ def claim_1(path: NavigationPath) -> bool:
     return len(descendant_steps(path)) <= 1
 
 
-def claim_2(path: NavigationPath, elements: ElementPaths) -> bool:
+def claim_2(path: NavigationPath, elements: Elements) -> bool:
     """With several `//`: none of their steps but the last can be bound in two ways above a node.
 
     An element that is on no loop occurs once at most among the ancestors of a node. If that is true
@@ -49,7 +49,7 @@ def claim_2(path: NavigationPath, elements: ElementPaths) -> bool:
     )
 
 
-def claim_3(path: NavigationPath, i: int, elements: ElementPaths | None) -> bool:
+def claim_3(path: NavigationPath, i: int, elements: Elements | None) -> bool:
     """Both parts of a path, up to field i and behind it, are free of duplicates for themselves.
 
     Then no two path tuples agree in field i and in the last field.
@@ -71,7 +71,7 @@ def claim_4(path: NavigationPath, i: int) -> bool:
     return not descendant_steps(path[:i])
 
 
-def claim_5(path: NavigationPath, i: int, elements: ElementPaths) -> bool:
+def claim_5(path: NavigationPath, i: int, elements: Elements) -> bool:
     """With `//` up to step i, where no element of such a step is on one loop with element i.
 
     For the stream to leave the order of field i, one node bound by step i must stand in another
@@ -93,12 +93,12 @@ def claim_5(path: NavigationPath, i: int, elements: ElementPaths) -> bool:
     return True
 
 
-def has_no_duplicates(path: NavigationPath, elements: ElementPaths | None) -> bool:
+def has_no_duplicates(path: NavigationPath, elements: Elements | None) -> bool:
     """Claim 1, or claim 2 if there is a DTD: no two path tuples end in the same node."""
     return claim_1(path) or (elements is not None and claim_2(path, elements))
 
 
-def is_ordered(path: NavigationPath, i: int, elements: ElementPaths | None) -> bool:
+def is_ordered(path: NavigationPath, i: int, elements: Elements | None) -> bool:
     """Claim 4, or claim 5 if there is a DTD: the stream is in order of field i.
 
     Of the last field that is what the path matching engine guarantees.
@@ -108,6 +108,6 @@ def is_ordered(path: NavigationPath, i: int, elements: ElementPaths | None) -> b
     )
 
 
-def _is_on_no_loop(path: NavigationPath, number: int, elements: ElementPaths) -> bool:
+def _is_on_no_loop(path: NavigationPath, number: int, elements: Elements) -> bool:
     name = name_of(path[number - 1].test)
     return name is not None and not elements.is_on_loop(name)

@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast.reference.pathsharing.paths import navigation_path, path_text
-    >>> from pathcast.schema import parse_dtd
+    >>> from pathcast.schema import ElementPaths, parse_dtd
     >>> elements = ElementPaths(parse_dtd(
     ...     "<!ELEMENT figure (image, title)><!ELEMENT image EMPTY><!ELEMENT title (#PCDATA)>"))
     >>> path_text(rewritten(navigation_path("/figure//image"), elements))
@@ -22,7 +22,7 @@ from pathcast.query import Axis, Name
 from pathcast.reference.pathsharing.broker_query import BrokerQuery, PredicatePath
 from pathcast.reference.pathsharing.claims import claim_3, has_no_duplicates, is_ordered
 from pathcast.reference.pathsharing.paths import NavigationPath, PathStep, name_of
-from pathcast.schema import ElementPaths
+from pathcast.reference.pathsharing.reliance import Elements, Fact, Recorder
 
 
 class Optimisation(Enum):
@@ -45,7 +45,7 @@ class Choices:
     """
 
     optimisation: Optimisation
-    elements: ElementPaths | None = None
+    elements: Elements | None = None
 
     def needs_dup_elim(self, binding: NavigationPath) -> bool:
         """Whether a binding path's stream may bind a node twice."""
@@ -66,12 +66,12 @@ class Choices:
         return is_ordered(path, binding_field, self._dtd)
 
     @property
-    def _dtd(self) -> ElementPaths | None:
+    def _dtd(self) -> Elements | None:
         return self.elements if self.optimisation is Optimisation.QUERY_AND_DTD else None
 
 
 def rewritten(
-    path: NavigationPath, elements: ElementPaths, above: NavigationPath = ()
+    path: NavigationPath, elements: Elements, above: NavigationPath = ()
 ) -> NavigationPath:
     """A path without superfluous `//`: each becomes the only steps that it can stand for.
 
@@ -84,7 +84,7 @@ def rewritten(
 
 
 def _rewritten_steps(
-    path: NavigationPath, elements: ElementPaths, above: NavigationPath
+    path: NavigationPath, elements: Elements, above: NavigationPath
 ) -> list[NavigationPath]:
     """For each step of a path, the steps that take its place."""
     found: list[NavigationPath] = []
@@ -106,7 +106,7 @@ def _rewritten_steps(
     return found
 
 
-def rewritten_query(query: BrokerQuery, elements: ElementPaths) -> BrokerQuery:
+def rewritten_query(query: BrokerQuery, elements: Elements) -> BrokerQuery:
     """A query with all its paths in canonical form; predicates stay on the steps they are on."""
     steps = _rewritten_steps(query.binding, elements, ())
     ends: list[int] = []
@@ -129,16 +129,17 @@ def rewritten_query(query: BrokerQuery, elements: ElementPaths) -> BrokerQuery:
     )
 
 
-def is_reliant(query: BrokerQuery, elements: ElementPaths) -> bool:
-    """Whether a DTD changes anything in the plan of a query.
+def facts_of(query: BrokerQuery, elements: Elements) -> frozenset[Fact]:
+    """What the plan of a query relies on; nothing if a DTD does not change the plan.
 
-    Such a plan is right only for messages that conform to the element graph.
+    Such a plan is right for a message of which the facts are true.
     """
-    canonical = rewritten_query(query, elements)
-    if canonical != query:
-        return True
-    plain = Choices(Optimisation.QUERY)
-    return _answers(query, plain) != _answers(query, Choices(Optimisation.QUERY_AND_DTD, elements))
+    recorder = Recorder(elements)
+    canonical = rewritten_query(query, recorder)
+    answers = _answers(canonical, Choices(Optimisation.QUERY_AND_DTD, recorder))
+    if canonical == query and answers == _answers(query, Choices(Optimisation.QUERY)):
+        return frozenset()
+    return frozenset(recorder.facts)
 
 
 def _answers(query: BrokerQuery, choices: Choices) -> tuple[bool, ...]:
