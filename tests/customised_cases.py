@@ -7,6 +7,7 @@ code of a construction error, or a `Skipped` with the name of the difference.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +27,7 @@ from pathcast.testing import (
     SaxonError,
     SaxonOracle,
     canonical,
+    expanded,
     random_flwr,
     random_flwr_message,
 )
@@ -35,6 +37,9 @@ GENEROUS = Limits(
     evaluation_steps_max=20_000_000, result_bytes_max=1 << 28, result_ratio_max=1_000_000
 )
 """No generated pair comes near: what goes over a limit has no answer to compare."""
+
+
+_LONG_NUMBER = re.compile(rb"-?\d*\.\d{13,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,14 @@ def agree(ours: Opinion, saxons: Opinion) -> str | None:
         return ""
     if isinstance(ours, str) and not isinstance(saxons, str):
         return "what-nobody-asks-for"
-    if isinstance(ours, tuple) and isinstance(saxons, tuple) and _read(ours) == _read(saxons):
+    if not isinstance(ours, tuple) or not isinstance(saxons, tuple):
+        return None
+    if _read(ours) == _read(saxons):
         return "carriage-return-alone"
+    if list(map(_rounded, ours)) == list(map(_rounded, saxons)):
+        return "digits-of-decimals"
+    if list(map(expanded, ours)) == list(map(expanded, saxons)):
+        return "prefix-of-an-attribute"
     return None
 
 
@@ -157,3 +168,8 @@ def by_broker(broker: Broker, messages: Sequence[bytes]) -> list[dict[str, Opini
         assert verdict["subscription_id"] not in said[verdict["row"]], verdict
         said[verdict["row"]][verdict["subscription_id"]] = verdict["code"]
     return said
+
+
+def _rounded(result: bytes) -> bytes:
+    """With what a double cannot tell apart written alike."""
+    return _LONG_NUMBER.sub(lambda found: b"%.13g" % float(found[0]), result)

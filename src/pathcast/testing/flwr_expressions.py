@@ -5,7 +5,7 @@ Example:
     >>> from pathcast.testing.flwr_vocabulary import BIB
     >>> writer = ExpressionWriter(random.Random(5), BIB, FlwrWidth.WHOLE)
     >>> writer.boolean(1)
-    '(2.0 = 10)'
+    '(007 >= 0)'
 
 Every method gives the text of one expression that can stand wherever an operand can: compound ones
 come in parentheses. What a method promises of the value (a node, one number, ...) holds for most
@@ -193,7 +193,12 @@ class ExpressionWriter(PathWriter):
                 function = "number" if self.vocabulary.is_number(node.element) else "string-length"
                 return f"{function}(${node.name})"
             return self.number()
-        match random.randrange(12):
+        match random.randrange(14):
+            case 12:
+                function = random.choice(("sum", "avg", "min", "max"))
+                return f"{function}({self.sequence_of(self.any_number, depth)})"
+            case 13:
+                return f"number({self.atomic(depth - 1)})"
             case 0 | 1 | 2:
                 return f"count({self.nodes(depth - 1).text})"
             case 3 | 4:
@@ -248,7 +253,7 @@ class ExpressionWriter(PathWriter):
                 pairs = random.choice(("'Xe', 'xE'", "'abc', ''", "' ', '_'", "'\u00e9', 'e'"))
                 return f"translate({self.any_string(depth - 1)}, {pairs})"
             case 9:
-                function = random.choice(("name", "local-name"))
+                function = random.choice(("name", "local-name", "local-name", "namespace-uri"))
                 return f"{function}({self.node(depth - 1).text})"
             case 10 | 11:
                 separator = random.choice(("', '", "''", "'|'", '" &amp; "'))
@@ -260,12 +265,21 @@ class ExpressionWriter(PathWriter):
                 then, otherwise = self.any_string(depth - 1), self.any_string(depth - 1)
                 return f"(if ({condition}) then {then} else {otherwise})"
 
+    def sequence_of(self, writer: Callable[[int], str], depth: int) -> str:
+        """No item, one or several, in parentheses."""
+        parts = [writer(depth - 1) for _ in range(self.random.randrange(4))]
+        return f"({', '.join(parts)})"
+
     def atomic(self, depth: int) -> str:
         """One atomic value or a node, for functions that take either."""
         writers = (self.any_number, self.any_string, self.any_string)
         if self.one_in(3):
             return self.node(depth).text
         return self.random.choice(writers)(depth)
+
+    def string_of(self, depth: int) -> str:
+        """One string, never none."""
+        return f"string({self.node(depth).text})" if depth > 0 else self.string()
 
     def strings(self, depth: int) -> str:
         """A sequence for `string-join`."""
@@ -283,9 +297,15 @@ class ExpressionWriter(PathWriter):
         random = self.random
         if depth <= 0:
             return random.choice((f"({self.number()}, {self.number()})", f"({self.string()})"))
-        match random.randrange(5):
+        match random.randrange(8):
             case 0 | 1:
                 return f"distinct-values({self.nodes(depth - 1).text})"
+            case 5:
+                return f"distinct-values({self.sequence_of(self.any_number, depth)})"
+            case 6:
+                return f"{random.choice(('min', 'max'))}({self.sequence_of(self.string_of, depth)})"
+            case 7:
+                return f"distinct-values({self.sequence_of(self.atomic, depth)})"
             case 2:
                 return f"data({self.nodes(depth - 1).text})"
             case 3:

@@ -193,10 +193,11 @@ class FrameWriter:
 
     def declaration(self) -> str:
         """A namespace declaration on a constructor."""
-        uri = self.random.choice(("urn:a", "urn:example:line", ""))
-        return self.random.choice(
-            (f' xmlns="{uri}"', ' xmlns:k="urn:k"', ' xmlns:k="urn:p?a&amp;b"')
-        )
+        default = self.random.choice(("urn:a", "urn:example:line", ""))
+        prefixed = self.random.choice(("urn:k", "urn:p?a&amp;b"))
+        # A prefix of the vocabulary, bound to something else: what is copied must bind it again.
+        prefix = self.random.choice(("k", "k", *filter(None, self.write.vocabulary.namespaces)))
+        return self.random.choice((f' xmlns="{default}"', f' xmlns:{prefix}="{prefixed}"'))
 
     def element(
         self,

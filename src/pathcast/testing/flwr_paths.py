@@ -49,6 +49,17 @@ class Selected:
 
 _OPERATORS: Final = ("=", "=", "=", "!=", "<", "<=", ">", ">=")
 _NUMBERS: Final = ("0", "1", "2", "3", "4", "10", "25", "1994", "2.5", "0.5", "1e1", "2.0", "007")
+_ODD_NUMBERS: Final = (
+    ".5",
+    "5.",
+    "1e-7",
+    "1.5E6",
+    "123456789012",
+    "1E0",
+    "0.0",
+    "0.000001",
+    "1e21",
+)
 _FORWARD: Final = ("child", "descendant", "descendant-or-self", "following", "following-sibling")
 _REVERSE: Final = ("parent", "ancestor", "ancestor-or-self", "preceding", "preceding-sibling")
 _KINDS: Final = ("node()", "text()", "comment()", "processing-instruction()", "element()")
@@ -80,6 +91,8 @@ class PathWriter:
 
     def number(self) -> str:
         """A number literal: integer, decimal or double."""
+        if self.width is FlwrWidth.WHOLE and self.one_in(10):
+            return self.random.choice(_ODD_NUMBERS)
         return self.random.choice(_NUMBERS)
 
     def string(self, value: str | None = None) -> str:

@@ -168,7 +168,19 @@ WORDS: Final = Vocabulary(
         }
     ),
     numbers=frozenset({"mod", "in"}),
-    texts=("for", "$x", "{}", "]]>", "it's", 'say "so"', "&amp;", "\U0001f600", ""),
+    texts=(
+        "for",
+        "$x",
+        "{}",
+        "]]>",
+        "it's",
+        'say "so"',
+        "&amp;",
+        "\U0001f600x",
+        "\uffeex",
+        "\u00df",
+        "",
+    ),
 )
 """Names that are words of the language, values that look like markup."""
 
