@@ -6,3 +6,4 @@ mod infoset;
 mod messages;
 mod places;
 mod round_trips;
+mod texts;

@@ -46,17 +46,22 @@ struct Tally {
 
 /// Writes every element, text, comment and instruction, and the document, in all ways into all
 /// outers.
-fn compare(bytes: &[u8], doors: &mut [(Way, Door); 3], again: &mut Door, tally: &mut Tally) {
+fn compare(
+    bytes: &[u8],
+    doors: &mut [(Way, Door); 3],
+    again: &mut Door,
+    scratch: &mut Scratch,
+    tally: &mut Tally,
+) {
     let mut full = door(Way::Full);
     let Ok(original) = full.parse(bytes, None) else {
         tally.refused += 1;
         return;
     };
-    let mut scratch = Scratch::default();
     for (way, door) in doors {
         let parsed = door.parse(bytes, None).expect("what one door reads, all read");
         assert_eq!(parsed.message.tree.len(), original.message.tree.len());
-        let mut writer = Writer::new(parsed.message, parsed.names, &mut scratch);
+        let mut writer = Writer::new(parsed.message, parsed.names, scratch);
         for (number, outer) in OUTERS.iter().enumerate() {
             let scope = namespaces(outer);
             let mut write = |node| {
@@ -161,10 +166,11 @@ fn run(messages: impl Iterator<Item = (u64, Vec<u8>)>) -> Tally {
     let ways = [Way::Spans, Way::SpansAndFull, Way::Full];
     let mut doors = ways.map(|way| (way, door(way)));
     let mut again = door(Way::Full);
+    let mut scratch = Scratch::default();
     let mut tally = Tally::default();
     for (seed, bytes) in messages {
         let shown = Shown(seed, &bytes);
-        compare(&bytes, &mut doors, &mut again, &mut tally);
+        compare(&bytes, &mut doors, &mut again, &mut scratch, &mut tally);
         drop(shown);
     }
     println!("{tally:?}");
