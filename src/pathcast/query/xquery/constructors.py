@@ -128,7 +128,7 @@ class Constructors(Paths):
             if prefix == "xmlns":
                 raise self.error("XQST0070", place, "the prefix xmlns is reserved")
             return Name(prefix, self.prefixed(prefix, place), local)
-        return Name("", "" if is_attribute else self.namespaces.get("", ""), written)
+        return Name("", "" if is_attribute else self.default_namespace(place), written)
 
     # Start and end tag.
 
@@ -211,9 +211,7 @@ class Constructors(Paths):
             raise self.error("XQST0070", offset, f"the namespace name {uri} is reserved")
         if prefix and not uri:
             raise self.error("XQST0085", offset, f"the prefix {prefix} cannot be taken back")
-        if "{" in uri or "}" in uri:
-            raise self.unsupported("a namespace URI with braces", offset)
-        tag.namespaces[prefix] = uri
+        tag.namespaces[prefix] = self.writable(uri, offset)
         # What follows in this tag sees the declaration, too.
         self.namespaces = {**self.namespaces, prefix: uri}
 

@@ -48,7 +48,19 @@ class NodeTests(Scanner):
                 f"did you mean {meant}:?" if meant else hint,
                 prefix=prefix,
             )
+        return self.writable(uri, offset)
+
+    def writable(self, uri: str, offset: int) -> str:
+        """A namespace URI that canonical texts can hold."""
+        if "{" in uri or "}" in uri:
+            raise self.unsupported("a namespace URI with braces", offset)
+        if any("\ud800" <= character <= "\udfff" for character in uri):
+            raise self.unsupported("a namespace URI with a lone surrogate", offset)
         return uri
+
+    def default_namespace(self, offset: int) -> str:
+        """The default element namespace."""
+        return self.writable(self.namespaces.get("", ""), offset)
 
     def name_test(self, axis: Axis) -> NameTest:
         """The name test that is the token; goes on."""
@@ -62,7 +74,7 @@ class NodeTests(Scanner):
         prefix, colon, local = written.partition(":")
         if colon:
             return NameTest(self.prefixed(prefix, offset), None if local == "*" else local)
-        default = "" if axis is Axis.ATTRIBUTE else self.namespaces.get("", "")
+        default = "" if axis is Axis.ATTRIBUTE else self.default_namespace(offset)
         return NameTest(default, written)
 
     def _star(self) -> NameTest:

@@ -215,8 +215,7 @@ class _Parser(Constructors):
     def _check_declared(self, prefix: str, uri: str, offset: int) -> None:
         if prefix in ("xml", "xmlns") or uri == XML_NAMESPACE:
             raise self.error("XQST0070", offset, "xml and xmlns are reserved")
-        if "{" in uri or "}" in uri:
-            raise self.unsupported("a namespace URI with braces", offset)
+        self.writable(uri, offset)
 
     # Sequences, FLWOR, quantifiers, conditionals.
 

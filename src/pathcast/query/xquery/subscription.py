@@ -23,10 +23,21 @@ from pathcast.query.compiled import Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.parser import parse as parse_xpath
 from pathcast.query.static import Kind, kind_of
+from pathcast.query.xquery.functions import ADDED_ARGUMENT_COUNTS
 from pathcast.query.xquery.gate import gate_of
 from pathcast.query.xquery.parser import parse
-from pathcast.query.xquery.scanner import TEXT_BYTES_MAX
-from pathcast.query.xquery.syntax import Program
+from pathcast.query.xquery.syntax import (
+    Arithmetic,
+    ArithmeticOperator,
+    Call,
+    Comparison,
+    Element,
+    Flwor,
+    If,
+    Program,
+    Quantified,
+    Sequence,
+)
 
 _COMMENT_OR_SPACE: Final = r"(?:[ \t\r\n]|\(:[^:(]*:\))*"
 
@@ -105,20 +116,32 @@ def is_xquery(text: str) -> bool:
     try:
         parse_xpath(text)
     except QuerySyntaxError as error:
-        if error.code in _LIMITS and not _is_longer_xquery(text, error):
-            return False
+        if error.code in _LIMITS:
+            return _has_what_xpath_lacks(text)
         return _is_nearer_to_xquery(text, error)
     return False
 
 
-def _is_longer_xquery(text: str, error: QuerySyntaxError) -> bool:
-    """Whether a text that is over the limits of an XPath is none anyway."""
-    if error.code != "query.too_long":
-        return False
+def _has_what_xpath_lacks(text: str) -> bool:
+    """Whether a text that is over the limits of an XPath is XQuery that is no XPath."""
     try:
-        parse_xpath(text, bytes_max=TEXT_BYTES_MAX)
-    except QuerySyntaxError as longer:
-        return longer.code not in _LIMITS
+        waiting: list[object] = [parse(text).body]
+    except QuerySyntaxError as error:
+        # A prefix that is not bound here may be bound where it is compiled.
+        return error.code not in (*_LIMITS, "XPST0003", "XPST0081")
+    while waiting:
+        part = waiting.pop()
+        match part:
+            case Sequence() | Flwor() | If() | Quantified() | Element():
+                return True
+            case Comparison(is_value=True) | Arithmetic(operator=ArithmeticOperator.IDIV):
+                return True
+            case Call(function=function) if function in ADDED_ARGUMENT_COUNTS:
+                return True
+            case tuple():
+                waiting.extend(part)
+            case _:
+                waiting.extend(getattr(part, name) for name in getattr(part, "__slots__", ()))
     return False
 
 
