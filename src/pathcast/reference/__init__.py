@@ -7,6 +7,9 @@ reading order: `fragment`, `nfa`, `state_execution`, `execution` (the automaton)
 `hybrid` (the paper's baselines); `algorithm` (what it compares, by name); `xpath` (expressions),
 `query_table` (queries of several paths and with expressions); `index`, `snapshot`, `snapshot_file`,
 `matcher` (the engine around it). `oracle` evaluates one query on one message without filtering.
+Customised delivery: `xquery` (FLWR subscriptions, exactly), `standing_subscription`,
+`subscription_plan`, `dissemination` (the engine around it); `pathsharing` (the second paper's
+plans).
 
 Example:
     >>> from pathcast import Query, QueryIndex
@@ -18,7 +21,8 @@ Example:
 It uses one thread, keeps no cache, and its snapshots hold the queries without an automaton.
 
 Source: Diao, Altinel, Franklin, Zhang, Fischer: Path Sharing and Predicate Evaluation for
-High-Performance XML Filtering, ACM TODS 28(4), 2003.
+High-Performance XML Filtering, ACM TODS 28(4), 2003; Diao and Franklin: Query Processing for
+High-Volume XML Message Brokering, VLDB 2003.
 """
 
 from __future__ import annotations
