@@ -4,6 +4,8 @@ from os import PathLike
 from typing import Any, final
 
 __all__ = [
+    "DeliveryIds",
+    "Dissemination",
     "IdTable",
     "Index",
     "Matcher",
@@ -76,3 +78,43 @@ class Matcher:
     ) -> tuple[
         Any, list[tuple[int, str, dict[str, Any]]], tuple[Any, Any], dict[str, int], IdTable
     ]: ...
+
+@final
+class Dissemination:
+    def __new__(cls, limits: object, threads: int, cache_bytes_max: int) -> Dissemination: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, id: str, /) -> bool: ...
+    def subscribe(
+        self, subscriptions: list[Any], namespaces: dict[str, str]
+    ) -> list[tuple[int, str]]: ...
+    def subscribe_compiled(
+        self,
+        id: str,
+        text: str,
+        deliver: str,
+        namespaces: dict[str, str],
+        is_xquery: bool,
+        alternatives: list[str],
+        expression: str | None,
+        selection: str | None,
+    ) -> bool | None: ...
+    def unsubscribe(self, ids: list[str]) -> None: ...
+    def is_worn(self) -> bool: ...
+    def explain(self, id: str) -> dict[str, Any] | None: ...
+    def process(
+        self, messages: Any, encoding: str | None = None
+    ) -> tuple[
+        list[Any],
+        Any,
+        list[tuple[int, str, dict[str, Any]]],
+        list[tuple[int, int, str, dict[str, Any]]],
+        dict[str, int],
+        DeliveryIds,
+    ]: ...
+    def count_groups(self, messages: Any, visits: bool) -> dict[str, int]: ...
+
+@final
+class DeliveryIds:
+    def __len__(self) -> int: ...
+    def take(self, numbers: list[int]) -> list[str]: ...
+    def to_arrow(self) -> Any: ...

@@ -6,6 +6,7 @@
 
 use pyo3::prelude::*;
 
+mod dissemination;
 mod door;
 mod index;
 mod matcher;
@@ -14,6 +15,8 @@ mod query;
 /// Native kernel of Pathcast.
 #[pymodule]
 mod pathcast_kernel {
+    #[pymodule_export]
+    use super::dissemination::{DeliveryIds, Dissemination};
     #[pymodule_export]
     use super::door::{door_error_codes, parse};
     #[pymodule_export]

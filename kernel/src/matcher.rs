@@ -10,7 +10,7 @@ use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
 use pathcast_core::batch::{Answer, Interrupted, Messages, Pool};
 use pathcast_core::index::{IdTable, Index};
-use pathcast_core::matcher::{Options, Target, View};
+use pathcast_core::matcher::{Options, Stats, Target, View};
 use pathcast_core::snapshot::Snapshot;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -93,7 +93,7 @@ impl Matcher {
             (Err(Interrupted), Some(error)) => return Err(error),
             (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
         };
-        let stats = counters(py, &answer)?;
+        let stats = counters_of(py, &answer.stats)?;
         let refusals = answer
             .refusals
             .iter()
@@ -128,13 +128,15 @@ enum Values<'a> {
     Large(&'a LargeBinaryArray),
 }
 
-struct Column<'a> {
+/// The messages of an Arrow array, and their encoding where the caller knows it.
+pub struct Column<'a> {
     values: Values<'a>,
     encoding: Option<String>,
 }
 
 impl<'a> Column<'a> {
-    fn new(array: &'a ArrayRef, encoding: Option<String>) -> PyResult<Self> {
+    /// The messages of a binary or large_binary array.
+    pub fn new(array: &'a ArrayRef, encoding: Option<String>) -> PyResult<Self> {
         let any = array.as_any();
         let values = if let Some(small) = any.downcast_ref() {
             Values::Small(small)
@@ -222,8 +224,8 @@ pub fn to_pyarrow<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py
     array.to_data().to_pyarrow(py)
 }
 
-fn counters<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyDict>> {
-    let stats = &answer.stats;
+/// Counters by name.
+pub fn counters_of<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let counters = PyDict::new(py);
     for (name, value) in [
         ("messages", stats.messages),

@@ -176,6 +176,13 @@ impl LazyDfa {
         &self.states[state as usize].planned
     }
 
+    /// Whether nothing is active in a state: no path ends at it or below.
+    #[inline]
+    pub fn is_dead(&self, state: DfaState) -> bool {
+        let active = &self.states[state as usize];
+        active.reached.is_empty() && active.looping.is_empty()
+    }
+
     /// A block.
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block as usize]

@@ -14,6 +14,7 @@ pub mod batch;
 pub mod collect;
 pub mod conditions;
 pub mod content;
+pub mod customize;
 pub mod dfa;
 pub mod door;
 pub mod index;

@@ -98,7 +98,8 @@ impl<'v> View<'v> {
         }
     }
 
-    fn needs_full_tree(&self) -> bool {
+    /// Whether some expression needs more of a message than elements, attributes and text.
+    pub fn needs_full_tree(&self) -> bool {
         self.base.is_some_and(Snapshot::needs_full_tree)
             || self.delta.is_some_and(Nfa::needs_full_tree)
     }
@@ -122,7 +123,7 @@ pub struct Worker {
 
 /// A worker without its door.
 #[derive(Debug)]
-struct Engine {
+pub(crate) struct Engine {
     cache_bytes_max: usize,
     steps_max: u64,
     base: Runner,
@@ -139,16 +140,7 @@ impl Worker {
     pub fn new(options: Options) -> Self {
         Worker {
             door: Door::new(options.limits),
-            engine: Engine {
-                cache_bytes_max: options.cache_bytes_max,
-                steps_max: options.steps_max,
-                base: Runner::default(),
-                delta: Runner::default(),
-                post: PostProcessor::default(),
-                evaluation: xpath::Scratch::default(),
-                collector: Collector::default(),
-                over_budget: Collector::default(),
-            },
+            engine: Engine::new(options.cache_bytes_max, options.steps_max),
             stats: Stats::default(),
             over_budget: Vec::new(),
         }
@@ -192,7 +184,23 @@ impl Worker {
 }
 
 impl Engine {
-    fn run(
+    /// An engine with empty caches; see [`Options`].
+    pub fn new(cache_bytes_max: usize, steps_max: u64) -> Self {
+        Engine {
+            cache_bytes_max,
+            steps_max,
+            base: Runner::default(),
+            delta: Runner::default(),
+            post: PostProcessor::default(),
+            evaluation: xpath::Scratch::default(),
+            collector: Collector::default(),
+            over_budget: Collector::default(),
+        }
+    }
+
+    /// Appends the numbers of the queries that a message satisfies, and of those that it leaves
+    /// undecided; both ascending. The tree is full if the view needs that.
+    pub fn run(
         &mut self,
         view: View<'_>,
         Parsed { message, names }: Parsed<'_>,

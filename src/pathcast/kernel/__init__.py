@@ -31,7 +31,7 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.kernel.boundary import native, native_errors
-from pathcast.kernel.dissemination import new_dissemination
+from pathcast.kernel.dissemination import new_dissemination as new_dissemination
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import (

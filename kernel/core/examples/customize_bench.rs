@@ -1,0 +1,110 @@
+//! Customised delivery by itself: how long subscribing, groupSequence-listSequence and writing take.
+//!
+//!     cargo run --release --example customize_bench -- QUERIES MESSAGES...
+//!
+//! QUERIES has one subscription a line.
+
+use pathcast_core::customize::dissemination::{Deliver, Dissemination, Subscription};
+use pathcast_core::customize::worker::{GroupCounts, Options, Output, Worker};
+use pathcast_core::door::Limits;
+use pathcast_core::query::Namespaces;
+use pathcast_core::snapshot::NamespaceMap;
+use std::time::{Duration, Instant};
+
+fn best(mut f: impl FnMut()) -> Duration {
+    let rounds = (0..7).map(|_| {
+        let started = Instant::now();
+        f();
+        started.elapsed()
+    });
+    rounds.min().expect("there are rounds")
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let queries = std::fs::read_to_string(arguments.next().expect("QUERIES")).expect("a file");
+    let messages: Vec<Vec<u8>> =
+        arguments.map(|path| std::fs::read(path).expect("a message")).collect();
+    let queries: Vec<&str> = queries.lines().collect();
+    let target = Dissemination::default();
+    let (map, resolver) = (NamespaceMap::new(), Namespaces::NONE);
+    let subscribe = |prefix: &str, count: usize| {
+        let started = Instant::now();
+        let mut declined = 0;
+        target.change(|state| {
+            for (at, text) in queries.iter().take(count).enumerate() {
+                let id = format!("{prefix}{at}");
+                let subscription = Subscription { id: &id, text, deliver: Deliver::Fragment };
+                declined +=
+                    usize::from(state.subscribe(subscription, &map, &[], resolver).is_err());
+            }
+        });
+        (started.elapsed(), declined)
+    };
+    let (elapsed, declined) = subscribe("q", queries.len());
+    let per = elapsed.as_secs_f64() * 1e6 / queries.len() as f64;
+    println!("subscribe {} in {elapsed:?} ({per:.2} us each), {declined} declined", queries.len());
+    let options = Options {
+        limits: Limits::default(),
+        cache_bytes_max: 256 << 20,
+        steps_max: 1_000_000,
+        result_bytes_max: 1 << 20,
+        result_ratio_max: 20,
+    };
+    let mut worker = Worker::new(options);
+    let count = messages.len() as f64;
+    let us = |elapsed: Duration| elapsed.as_secs_f64() * 1e6 / count;
+    let mut counts = GroupCounts::default();
+    for message in &messages {
+        worker.count_groups(&target, message, true, &mut counts).expect("good messages");
+    }
+    println!("a message: {:?}", counts);
+    for visits in [false, true] {
+        let elapsed = best(|| {
+            for message in &messages {
+                let mut counts = GroupCounts::default();
+                worker.count_groups(&target, message, visits, &mut counts).expect("good messages");
+            }
+        });
+        worker.stats = Default::default();
+        println!("groups, visited {visits}: {:.1} us a message", us(elapsed));
+    }
+    let mut out = Output::default();
+    let (mut deliveries, mut fragments, mut bytes) = (0, 0, 0);
+    let elapsed = best(|| {
+        (deliveries, fragments, bytes) = (0, 0, 0);
+        for message in &messages {
+            worker.serve(&target, message, None, &mut out).expect("good messages");
+            deliveries += out.deliveries.len();
+            fragments += out.fragments.ends.len();
+            bytes += out.fragments.bytes.len();
+            out.deliveries.clear();
+            out.verdicts.clear();
+            out.fragments.clear();
+        }
+    });
+    println!(
+        "served: {:.1} us a message; a message {:.0} deliveries, {:.0} fragments, {:.0} bytes; {:.0} MB/s",
+        us(elapsed),
+        deliveries as f64 / count,
+        fragments as f64 / count,
+        bytes as f64 / count,
+        bytes as f64 / elapsed.as_secs_f64() / 1e6,
+    );
+    let stats = worker.stats;
+    let each = |ns: u64| ns as f64 / 1e3 / stats.messages as f64;
+    println!(
+        "parsing {:.1} us, matching {:.1} us, writing {:.1} us",
+        each(stats.parsing_ns),
+        each(stats.matching_ns),
+        each(stats.collecting_ns)
+    );
+    let some = 10_000.min(queries.len());
+    let (elapsed, _) = subscribe("n", some);
+    let ids: Vec<String> = (0..some).map(|at| format!("n{at}")).collect();
+    let started = Instant::now();
+    target.change(|state| state.unsubscribe(ids.iter().map(String::as_str)).expect("known"));
+    let left = started.elapsed();
+    let rate = some as f64 / (elapsed + left).as_secs_f64();
+    println!("{some} enter in {elapsed:?} and leave in {left:?}: {rate:.0} a second");
+}

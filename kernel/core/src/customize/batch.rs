@@ -1,0 +1,223 @@
+//! A batch of messages on several threads; the answers are put together in the order of the messages.
+
+use super::dissemination::Dissemination;
+use super::plans::SubscriptionNumber;
+use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
+use crate::batch::{Interrupted, Messages};
+use crate::door::Refusal;
+use crate::matcher::Stats;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often the waiting thread looks whether to give up.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Messages handed to a thread at a time.
+const RUN: usize = 32;
+/// Batches of fewer messages are served by the calling thread itself.
+const INLINE_MESSAGES_MAX: usize = 4;
+
+/// What came of a batch, as columns.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Per delivery: the message, by its place in the batch.
+    pub messages: Vec<u32>,
+    /// Per delivery: the subscription.
+    pub subscriptions: Vec<SubscriptionNumber>,
+    /// Per delivery: which result of the subscription for the message.
+    pub results: Vec<u32>,
+    /// Per delivery: the fragment, or [`NO_FRAGMENT`].
+    pub fragments: Vec<u32>,
+    /// The fragments, one after the other.
+    pub bytes: Vec<u8>,
+    /// Where each fragment ends.
+    pub ends: Vec<i64>,
+    /// The refused messages, ascending.
+    pub refusals: Vec<(usize, Refusal)>,
+    /// Pairs of message and subscription without a delivery that might have had one, ascending.
+    pub verdicts: Vec<(usize, SubscriptionNumber, Verdict)>,
+    /// Counters.
+    pub stats: Stats,
+}
+
+impl Answer {
+    /// Adds what one message gave.
+    fn take(&mut self, message: usize, out: &mut Output) {
+        let base = self.ends.len() as u32;
+        for delivery in out.deliveries.drain(..) {
+            self.messages.push(message as u32);
+            self.subscriptions.push(delivery.subscription);
+            self.results.push(delivery.result);
+            self.fragments.push(match delivery.fragment {
+                NO_FRAGMENT => NO_FRAGMENT,
+                fragment => base + fragment,
+            });
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&out.fragments.bytes);
+        self.ends.extend(out.fragments.ends.iter().map(|&end| (start + end) as i64));
+        out.fragments.clear();
+        let verdicts = out.verdicts.drain(..);
+        self.verdicts.extend(verdicts.map(|(number, verdict)| (message, number, verdict)));
+    }
+
+    /// Adds the answer to the messages that follow.
+    fn append(&mut self, next: Answer) {
+        if self.messages.is_empty() && self.ends.is_empty() {
+            let (refusals, verdicts) =
+                (std::mem::take(&mut self.refusals), std::mem::take(&mut self.verdicts));
+            let stats = self.stats;
+            *self = next;
+            self.refusals.splice(0..0, refusals);
+            self.verdicts.splice(0..0, verdicts);
+            self.stats.add(&stats);
+            return;
+        }
+        let base = self.ends.len() as u32;
+        let start = self.bytes.len() as i64;
+        self.messages.extend(next.messages);
+        self.subscriptions.extend(next.subscriptions);
+        self.results.extend(next.results);
+        self.fragments.extend(next.fragments.into_iter().map(|fragment| match fragment {
+            NO_FRAGMENT => NO_FRAGMENT,
+            fragment => base + fragment,
+        }));
+        self.bytes.extend_from_slice(&next.bytes);
+        self.ends.extend(next.ends.into_iter().map(|end| start + end));
+        self.refusals.extend(next.refusals);
+        self.verdicts.extend(next.verdicts);
+        self.stats.add(&next.stats);
+    }
+}
+
+/// Workers that keep their caches from batch to batch.
+#[derive(Debug)]
+pub struct Pool {
+    options: Options,
+    threads: usize,
+    idle: Mutex<Vec<Worker>>,
+}
+
+impl Pool {
+    /// A pool for `threads` threads (at least one); the bound on the caches is shared out to them.
+    pub fn new(mut options: Options, threads: usize) -> Self {
+        let threads = threads.max(1);
+        options.cache_bytes_max /= threads;
+        Pool { options, threads, idle: Mutex::default() }
+    }
+
+    /// Serves a batch. `give_up` is asked now and then, on the calling thread only.
+    pub fn run(
+        &self,
+        target: &Dissemination,
+        messages: &impl Messages,
+        mut give_up: impl FnMut() -> bool,
+    ) -> Result<Answer, Interrupted> {
+        if messages.len() <= INLINE_MESSAGES_MAX {
+            let mut worker = self.take();
+            let answer = serve_run(&mut worker, target, messages, 0..messages.len(), &|| false);
+            self.give_back(worker);
+            return Ok(answer);
+        }
+        let next = AtomicUsize::new(0);
+        let stop = AtomicBool::new(false);
+        let runs = messages.len().div_ceil(RUN);
+        let run_len = if self.threads == 1 { messages.len() } else { RUN };
+        let (send, receive) = channel();
+        let mut parts = std::thread::scope(|scope| {
+            for _ in 0..self.threads.min(runs) {
+                let (send, next, stop) = (send.clone(), &next, &stop);
+                scope.spawn(move || {
+                    let mut worker = self.take();
+                    loop {
+                        let start = next.fetch_add(run_len, Ordering::Relaxed);
+                        if start >= messages.len() || stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let range = start..messages.len().min(start + run_len);
+                        let is_stopped = || stop.load(Ordering::Relaxed);
+                        let part = serve_run(&mut worker, target, messages, range, &is_stopped);
+                        // The receiver lives until this scope ends.
+                        drop(send.send((start, part)));
+                    }
+                    self.give_back(worker);
+                });
+            }
+            drop(send);
+            let mut parts = Vec::new();
+            loop {
+                match receive.recv_timeout(LOOK_EVERY) {
+                    Ok(part) => parts.push(part),
+                    Err(RecvTimeoutError::Disconnected) => break parts,
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                if !stop.load(Ordering::Relaxed) && give_up() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        if stop.load(Ordering::Relaxed) {
+            return Err(Interrupted);
+        }
+        parts.sort_unstable_by_key(|&(start, _)| start);
+        let mut answer = Answer::default();
+        parts.into_iter().for_each(|(_, part)| answer.append(part));
+        Ok(answer)
+    }
+
+    /// Runs the shared plans to groupSequence-listSequence on one thread; see
+    /// [`Worker::count_groups`]. Messages that the door refuses are passed over.
+    pub fn count_groups(
+        &self,
+        target: &Dissemination,
+        messages: &impl Messages,
+        visits: bool,
+    ) -> (GroupCounts, Stats) {
+        let mut worker = self.take();
+        let mut counts = GroupCounts::default();
+        for message in (0..messages.len()).filter_map(|at| messages.get(at)) {
+            // A refusal is counted by the worker.
+            drop(worker.count_groups(target, message, visits, &mut counts));
+        }
+        let stats = std::mem::take(&mut worker.stats);
+        self.give_back(worker);
+        (counts, stats)
+    }
+
+    fn take(&self) -> Worker {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| Worker::new(self.options.clone()))
+    }
+
+    fn give_back(&self, worker: Worker) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < self.threads {
+            idle.push(worker);
+        }
+    }
+}
+
+fn serve_run(
+    worker: &mut Worker,
+    target: &Dissemination,
+    messages: &impl Messages,
+    range: Range<usize>,
+    is_stopped: &impl Fn() -> bool,
+) -> Answer {
+    let mut answer = Answer::default();
+    let mut out = Output::default();
+    for at in range {
+        if is_stopped() {
+            break;
+        }
+        let Some(message) = messages.get(at) else { continue };
+        match worker.serve(target, message, messages.encoding(), &mut out) {
+            Ok(()) => answer.take(at, &mut out),
+            Err(refusal) => answer.refusals.push((at, refusal)),
+        }
+    }
+    answer.stats = std::mem::take(&mut worker.stats);
+    answer
+}

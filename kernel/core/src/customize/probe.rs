@@ -1,0 +1,303 @@
+//! Simple predicates of one operand, found from the value that the operand has.
+//!
+//! The paper groups selections by signature (path, level, attribute, operator) and merges their
+//! constants into one index. An *operand* is such a signature without the operator: a predicate path
+//! and what of its nodes is compared. One look-up gives the predicates that ask for equality, a walk
+//! along an ordered map those that ask for less or more; what does not hold is not visited, except `!=`.
+//!
+//! Source: paper 002, section 5.2 (shared selection).
+
+use crate::query::ast::Operator;
+use hashbrown::{DefaultHashBuilder, HashMap};
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Number of a predicate (operand, operator, constant); equal predicates have equal numbers.
+pub type PredicateId = u32;
+
+/// A number that can be a key: never NaN; 0 and -0 are one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Finite(f64);
+
+impl Finite {
+    fn new(number: f64) -> Self {
+        Finite(if number == 0.0 { 0.0 } else { number })
+    }
+}
+
+impl Eq for Finite {}
+
+impl PartialOrd for Finite {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Finite {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl std::hash::Hash for Finite {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
+/// What an operand is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constant {
+    /// A number; not NaN. Values are compared as numbers.
+    Number(f64),
+    /// A string. Values are compared as strings, by code point.
+    Text(Box<str>),
+}
+
+/// What is asked of the values of an operand: that one of them is so.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// That there is one.
+    Exists,
+    /// A comparison. Of `contains` and `starts-with`, which speak of the first node only, there is none.
+    Compare(Operator, Constant),
+}
+
+/// Predicates by constant, for one kind of constant.
+#[derive(Debug)]
+struct Index<K> {
+    equal: HashMap<K, PredicateId, DefaultHashBuilder>,
+    unequal: Vec<(K, PredicateId)>,
+    below: BTreeMap<K, PredicateId>,
+    at_most: BTreeMap<K, PredicateId>,
+    above: BTreeMap<K, PredicateId>,
+    at_least: BTreeMap<K, PredicateId>,
+}
+
+impl<K> Default for Index<K> {
+    fn default() -> Self {
+        Index {
+            equal: HashMap::default(),
+            unequal: Vec::new(),
+            below: BTreeMap::new(),
+            at_most: BTreeMap::new(),
+            above: BTreeMap::new(),
+            at_least: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: Ord + std::hash::Hash + Clone> Index<K> {
+    fn is_empty(&self) -> bool {
+        self.equal.is_empty()
+            && self.unequal.is_empty()
+            && [&self.below, &self.at_most, &self.above, &self.at_least]
+                .iter()
+                .all(|map| map.is_empty())
+    }
+
+    fn map(&mut self, operator: Operator) -> &mut BTreeMap<K, PredicateId> {
+        match operator {
+            Operator::Lt => &mut self.below,
+            Operator::Le => &mut self.at_most,
+            Operator::Gt => &mut self.above,
+            Operator::Ge => &mut self.at_least,
+            _ => unreachable!("the other operators have no order"),
+        }
+    }
+
+    fn find<Q>(&mut self, operator: Operator, key: &Q) -> Option<PredicateId>
+    where
+        K: Borrow<Q>,
+        Q: Ord + std::hash::Hash + ?Sized,
+    {
+        match operator {
+            Operator::Eq => self.equal.get(key).copied(),
+            Operator::Ne => {
+                self.unequal.iter().find(|(known, _)| known.borrow() == key).map(|&(_, id)| id)
+            }
+            _ => self.map(operator).get(key).copied(),
+        }
+    }
+
+    fn insert(&mut self, operator: Operator, key: K, predicate: PredicateId) {
+        match operator {
+            Operator::Eq => drop(self.equal.insert(key, predicate)),
+            Operator::Ne => self.unequal.push((key, predicate)),
+            _ => drop(self.map(operator).insert(key, predicate)),
+        }
+    }
+
+    fn remove<Q>(&mut self, operator: Operator, key: &Q)
+    where
+        K: Borrow<Q>,
+        Q: Ord + std::hash::Hash + ?Sized,
+    {
+        match operator {
+            Operator::Eq => drop(self.equal.remove(key)),
+            Operator::Ne => self.unequal.retain(|(known, _)| known.borrow() != key),
+            _ => drop(self.map(operator).remove(key)),
+        }
+    }
+
+    fn satisfied<Q>(&self, value: &Q, mut found: impl FnMut(PredicateId))
+    where
+        K: Borrow<Q>,
+        Q: Ord + std::hash::Hash + ?Sized,
+    {
+        if let Some(&predicate) = self.equal.get(value) {
+            found(predicate);
+        }
+        for (constant, predicate) in &self.unequal {
+            if constant.borrow() != value {
+                found(*predicate);
+            }
+        }
+        let (less, more) = (Bound::Excluded(value), Bound::Included(value));
+        // value < constant, value <= constant, value > constant, value >= constant
+        self.below.range((less, Bound::Unbounded)).for_each(|(_, &p)| found(p));
+        self.at_most.range((more, Bound::Unbounded)).for_each(|(_, &p)| found(p));
+        self.above.range((Bound::Unbounded, less)).for_each(|(_, &p)| found(p));
+        self.at_least.range((Bound::Unbounded, more)).for_each(|(_, &p)| found(p));
+    }
+}
+
+/// The predicates of one operand.
+#[derive(Debug, Default)]
+pub struct Probe {
+    exists: Option<PredicateId>,
+    texts: Index<Box<str>>,
+    numbers: Index<Finite>,
+    /// Bytes of the longest string that was asked for; a longer value equals none.
+    text_len_max: usize,
+}
+
+impl Probe {
+    /// The predicate that asks this, if there is one.
+    pub fn find(&mut self, ask: &Ask) -> Option<PredicateId> {
+        match ask {
+            Ask::Exists => self.exists,
+            Ask::Compare(operator, Constant::Text(text)) => self.texts.find(*operator, &**text),
+            Ask::Compare(operator, Constant::Number(number)) => {
+                self.numbers.find(*operator, &Finite::new(*number))
+            }
+        }
+    }
+
+    /// Adds a predicate that is not there yet.
+    pub fn insert(&mut self, ask: &Ask, predicate: PredicateId) {
+        match ask {
+            Ask::Exists => self.exists = Some(predicate),
+            Ask::Compare(operator, Constant::Text(text)) => {
+                self.text_len_max = self.text_len_max.max(text.len());
+                self.texts.insert(*operator, text.clone(), predicate);
+            }
+            Ask::Compare(operator, Constant::Number(number)) => {
+                self.numbers.insert(*operator, Finite::new(*number), predicate);
+            }
+        }
+    }
+
+    /// Takes a predicate out.
+    pub fn remove(&mut self, ask: &Ask) {
+        match ask {
+            Ask::Exists => self.exists = None,
+            Ask::Compare(operator, Constant::Text(text)) => self.texts.remove(*operator, &**text),
+            Ask::Compare(operator, Constant::Number(number)) => {
+                self.numbers.remove(*operator, &Finite::new(*number));
+            }
+        }
+    }
+
+    /// The predicate that asks for existence.
+    pub fn exists(&self) -> Option<PredicateId> {
+        self.exists
+    }
+
+    /// Whether values matter; otherwise existence is all that is asked for.
+    pub fn reads_values(&self) -> bool {
+        !self.texts.is_empty() || !self.numbers.is_empty()
+    }
+
+    /// Whether nothing asks whether a value of that many bytes is some string or less or more than it,
+    /// nor for a number.
+    pub fn is_beyond(&self, value_len: usize) -> bool {
+        value_len > self.text_len_max
+            && self.numbers.is_empty()
+            && self.texts.unequal.is_empty()
+            && self.texts.below.is_empty()
+            && self.texts.at_most.is_empty()
+            && self.texts.above.is_empty()
+            && self.texts.at_least.is_empty()
+    }
+
+    /// Gives the predicates that a value satisfies, existence not among them.
+    ///
+    /// `number` reads the value as a number; it is asked at most once.
+    pub fn satisfied(
+        &self,
+        value: &str,
+        number: impl FnOnce() -> f64,
+        mut found: impl FnMut(PredicateId),
+    ) {
+        if !self.texts.is_empty() {
+            self.texts.satisfied(value, &mut found);
+        }
+        if self.numbers.is_empty() {
+            return;
+        }
+        let number = number();
+        if number.is_nan() {
+            // NaN is unlike every number, and neither less nor more.
+            self.numbers.unequal.iter().for_each(|&(_, predicate)| found(predicate));
+        } else {
+            self.numbers.satisfied(&Finite::new(number), found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn satisfied(probe: &Probe, value: &str) -> Vec<PredicateId> {
+        let mut found = Vec::new();
+        probe.satisfied(value, || value.parse().unwrap_or(f64::NAN), |p| found.push(p));
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn a_value_finds_what_it_satisfies_and_nothing_else() {
+        let number = |operator, number| Ask::Compare(operator, Constant::Number(number));
+        let text = |operator, text: &str| Ask::Compare(operator, Constant::Text(text.into()));
+        let asks = [
+            number(Operator::Eq, 2.0),
+            number(Operator::Ne, 2.0),
+            number(Operator::Lt, 2.0),
+            number(Operator::Le, 2.0),
+            number(Operator::Gt, 2.0),
+            number(Operator::Ge, 2.0),
+            text(Operator::Eq, "2"),
+            text(Operator::Lt, "3"),
+            text(Operator::Ge, "10"),
+        ];
+        let mut probe = Probe::default();
+        for (id, ask) in asks.iter().enumerate() {
+            assert_eq!(probe.find(ask), None);
+            probe.insert(ask, id as PredicateId);
+            assert_eq!(probe.find(ask), Some(id as PredicateId));
+        }
+        assert_eq!(satisfied(&probe, "2"), [0, 3, 5, 6, 7, 8]);
+        assert_eq!(satisfied(&probe, "2.0"), [0, 3, 5, 7, 8]);
+        assert_eq!(satisfied(&probe, "1"), [1, 2, 3, 7]);
+        assert_eq!(satisfied(&probe, "30"), [1, 4, 5, 8]);
+        assert_eq!(satisfied(&probe, "x"), [1, 8]);
+        for ask in &asks {
+            probe.remove(ask);
+        }
+        assert!(satisfied(&probe, "2").is_empty());
+        assert!(!probe.reads_values());
+    }
+}

@@ -1,0 +1,673 @@
+//! One message through the shared plans: from path matching to groupSequence-listSequence.
+//!
+//! 1. The binding paths run over the message: per element, the paths that have bound it.
+//! 2. The predicate paths run below every BoundNode, all at once; what comes out is, per path, a stream
+//!    of (BoundNode, nodes), in document order and without duplicates.
+//! 3. The values of those nodes find the predicates that hold, per BoundNode.
+//! 4. A selection reached through a predicate that holds is checked; the BoundNodes that pass are its
+//!    *list*, shared by all subscriptions of the selection.
+//! 5. The return paths run below the BoundNodes that some list has: streams grouped by BoundNode.
+//!
+//! A subscription's groupSequence-listSequence then is: for each BoundNode of its list, for each return
+//! path of its template, the group of that path's stream. Nothing is copied for it, as nothing differs.
+//!
+//! Because streams begin at the BoundNode and not at the document node, a node is in a group once and in
+//! document order whatever the paths look like: DupElim, hash joins and their optimisation by a DTD have
+//! nothing left to do (ADR 0007).
+//!
+//! Source: paper 002, sections 3.3 and 5.2.
+
+use super::paths::{PathId, PathRun, PathSet, START};
+use super::plans::{Row, SelectionId, SharedPlans, SubscriptionNumber};
+use super::probe::PredicateId;
+use super::template::{Leaf, TemplateId};
+use super::values::Values;
+use crate::dfa::DfaState;
+use crate::names::NameTable;
+use crate::tree::{Message, NONE};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::ops::Range;
+
+/// Number of a list of BoundNodes of one message.
+pub type ListId = u32;
+
+/// Pairs of BoundNode and node that predicate streams gather before their values are looked up.
+const PROBE_EVERY: usize = 1 << 20;
+/// BoundNodes of a message up to which streams are indexed by them.
+const INDEXED_MAX: usize = 1 << 12;
+/// Node numbers that all columns of a message may hold together: 128 MiB.
+const ENTRIES_MAX: usize = 1 << 25;
+
+/// The columns of a message would have grown past their bound. A message must be large and deeply nested
+/// for that, and the paths must lead from nearly everywhere to nearly everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow;
+
+/// The stream of one path: for each BoundNode, the nodes of the path below it.
+#[derive(Debug, Default)]
+pub struct Stream {
+    /// BoundNodes, ascending, and where the nodes of each begin.
+    groups: Vec<(u32, u32)>,
+    nodes: Vec<u32>,
+    /// By the place of a BoundNode among those of the message: its group, from 1 on. Empty where there
+    /// are too many BoundNodes for that.
+    group_of: Vec<u32>,
+}
+
+impl Stream {
+    fn push(&mut self, bound: u32, node: u32) {
+        if self.groups.last().is_none_or(|&(last, _)| last != bound) {
+            self.groups.push((bound, self.nodes.len() as u32));
+        }
+        self.nodes.push(node);
+    }
+
+    #[inline]
+    fn range(&self, group: usize) -> Range<usize> {
+        let end = self.groups.get(group + 1).map_or(self.nodes.len(), |&(_, start)| start as usize);
+        self.groups[group].1 as usize..end
+    }
+
+    /// The nodes below a BoundNode, in document order. `place` is its place among the BoundNodes of
+    /// the message. Cost: a look-up, or in large messages a binary search.
+    #[inline]
+    fn group(&self, bound: u32, place: u32) -> &[u32] {
+        let group = match self.group_of.get(place as usize) {
+            Some(&group) => group as usize,
+            None => self.search(bound),
+        };
+        if group == 0 { &[] } else { &self.nodes[self.range(group - 1)] }
+    }
+
+    fn search(&self, bound: u32) -> usize {
+        let found = self.groups.binary_search_by_key(&bound, |&(bound, _)| bound);
+        found.map_or(0, |group| group + 1)
+    }
+
+    /// Makes groups quick to find.
+    fn index(&mut self, place_of: &[u32], bound_count: usize) {
+        self.group_of.resize(bound_count, 0);
+        for (group, &(bound, _)) in self.groups.iter().enumerate() {
+            self.group_of[place_of[bound as usize] as usize] = group as u32 + 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.groups.clear();
+        self.nodes.clear();
+        self.group_of.clear();
+    }
+}
+
+/// The streams of all paths of one set.
+#[derive(Debug, Default)]
+struct Streams {
+    streams: Vec<Stream>,
+    /// Paths whose stream is not empty.
+    active: Vec<PathId>,
+    /// Nodes of all streams.
+    total: usize,
+}
+
+impl Streams {
+    fn begin(&mut self, path_count: usize) {
+        for path in self.active.drain(..) {
+            self.streams[path as usize].clear();
+        }
+        if self.streams.len() < path_count {
+            self.streams.resize_with(path_count, Stream::default);
+        }
+        self.total = 0;
+    }
+
+    fn push(&mut self, path: PathId, bound: u32, node: u32) {
+        let stream = &mut self.streams[path as usize];
+        if stream.nodes.is_empty() {
+            self.active.push(path);
+        }
+        stream.push(bound, node);
+        self.total += 1;
+    }
+}
+
+/// What a message gave: which subscriptions, and the BoundNodes of each.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// BoundNodes of all lists.
+    nodes: Vec<u32>,
+    /// Where each list is in `nodes`.
+    lists: Vec<(u32, u32)>,
+    /// By subscription: its list and template, if its bit is set.
+    answers: Vec<(ListId, TemplateId)>,
+    hits: Vec<u64>,
+    count: usize,
+    /// Per element: whether some list has it.
+    is_wanted: Vec<bool>,
+}
+
+impl Found {
+    fn begin(&mut self, bound: usize) {
+        self.nodes.clear();
+        self.lists.clear();
+        self.count = 0;
+        self.answers.resize(bound.max(self.answers.len()), (0, 0));
+        self.hits.clear();
+        self.hits.resize(bound.div_ceil(64), 0);
+    }
+
+    /// The BoundNodes from `start` on are a list.
+    fn add_list(&mut self, start: usize) -> ListId {
+        for &node in &self.nodes[start..] {
+            self.is_wanted[node as usize] = true;
+        }
+        self.lists.push((start as u32, self.nodes.len() as u32));
+        (self.lists.len() - 1) as ListId
+    }
+
+    /// A list of these BoundNodes.
+    fn copy_list(&mut self, nodes: &[u32]) -> ListId {
+        let start = self.nodes.len();
+        self.nodes.extend_from_slice(nodes);
+        self.add_list(start)
+    }
+
+    /// The BoundNodes from `start` on are a selection's by its access predicate; keeps those at which
+    /// its other predicates hold. `holds` are the BoundNodes of each predicate.
+    fn check_others(
+        &mut self,
+        plans: &SharedPlans,
+        selection: SelectionId,
+        start: usize,
+        holds: &[Vec<u32>],
+    ) {
+        let selection = plans.selections.get(selection);
+        if selection.has_others() {
+            for other in selection.others() {
+                let holds = &holds[other as usize];
+                retain_from(&mut self.nodes, start, |node| holds.binary_search(&node).is_ok());
+            }
+        }
+        if self.nodes.len() > start {
+            let list = self.add_list(start);
+            self.add(&selection.rows, list);
+        }
+    }
+
+    /// These subscriptions have the BoundNodes of a list.
+    fn add(&mut self, rows: &[Row], list: ListId) {
+        self.count += rows.len();
+        for row in rows {
+            let at = row.subscription as usize;
+            self.hits[at / 64] |= 1 << (at % 64);
+            self.answers[at] = (list, row.template);
+        }
+    }
+
+    /// Number of subscriptions.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The subscriptions with a BoundNode, ascending; list and template of each.
+    pub fn iter(&self) -> impl Iterator<Item = (SubscriptionNumber, ListId, TemplateId)> {
+        self.hits.iter().enumerate().flat_map(move |(word, &bits)| {
+            let mut bits = bits;
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros();
+                (bits != 0).then(|| {
+                    bits &= bits - 1;
+                    let subscription = word as u32 * 64 + bit;
+                    let (list, template) = self.answers[subscription as usize];
+                    (subscription, list, template)
+                })
+            })
+        })
+    }
+
+    /// The BoundNodes of a list, in document order.
+    pub fn list(&self, list: ListId) -> &[u32] {
+        let (start, end) = self.lists[list as usize];
+        &self.nodes[start as usize..end as usize]
+    }
+
+    /// Number of lists.
+    pub fn list_count(&self) -> usize {
+        self.lists.len()
+    }
+}
+
+/// What a predicate reaches at BoundNodes that were bound by the same paths.
+#[derive(Debug)]
+struct Reached {
+    /// [`super::plans::Predicate::version`] from which it was made.
+    version: u64,
+    /// The subscriptions that ask for nothing more.
+    rows: Box<[Row]>,
+    /// The selections that do.
+    checked: Box<[SelectionId]>,
+}
+
+impl Reached {
+    /// `paths` are the binding paths, a bit each.
+    fn new(plans: &SharedPlans, predicate: PredicateId, paths: &[u64]) -> Self {
+        let predicate = plans.predicates.get(predicate);
+        let (mut rows, mut checked) = (Vec::new(), Vec::new());
+        for attached in &predicate.selections {
+            let binding = attached.binding as usize;
+            if paths[binding / 64] >> (binding % 64) & 1 == 0 {
+                continue;
+            }
+            let selection = plans.selections.get(attached.selection);
+            if selection.has_others() {
+                checked.push(attached.selection);
+            } else {
+                rows.extend_from_slice(&selection.rows);
+            }
+        }
+        Reached { version: predicate.version, rows: rows.into(), checked: checked.into() }
+    }
+
+    fn memory(&self) -> usize {
+        64 + self.rows.len() * size_of::<Row>() + self.checked.len() * 4
+    }
+}
+
+/// What one worker keeps of the shared plans: caches of the automata and the columns of a message.
+#[derive(Debug, Default)]
+pub struct SharedRun {
+    bindings: PathRun,
+    predicates: PathRun,
+    returns: PathRun,
+    /// Per DFA state of the binding paths: the paths that end there, a bit each.
+    bound_by: Vec<Option<Box<[u64]>>>,
+    /// Per predicate and DFA state: what is reached where all its BoundNodes have that state.
+    alike: HashMap<(PredicateId, DfaState), Reached, FxBuildHasher>,
+    alike_bytes: usize,
+    /// Number of the message; marks with it are of now.
+    now: u32,
+    /// Per DFA state of the binding paths: the last message with it.
+    state_seen: Vec<u32>,
+    /// Per binding path: the last message in which it has bound something.
+    path_seen: Vec<u32>,
+    /// Per element: state of the binding paths.
+    reached: Vec<DfaState>,
+    /// Elements that some path has bound, ascending.
+    bound: Vec<u32>,
+    /// Per element that is bound: its place in `bound`.
+    place_of: Vec<u32>,
+    /// Per element: state of a walk below a BoundNode.
+    states: Vec<DfaState>,
+    predicate_streams: Streams,
+    return_streams: Streams,
+    /// Per binding path without predicates: its BoundNodes.
+    binding_lists: Vec<Vec<u32>>,
+    active_bindings: Vec<PathId>,
+    /// Per predicate: the BoundNodes at which it holds, ascending.
+    holds: Vec<Vec<u32>>,
+    active_predicates: Vec<PredicateId>,
+    /// Entries of all of `holds`.
+    holds_total: usize,
+    values: Values,
+    found: Found,
+}
+
+impl SharedRun {
+    /// What the last message gave.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The nodes of a return path below a BoundNode that a list has; none is the node itself.
+    #[inline]
+    pub fn group(&self, path: PathId, bound: u32) -> &[u32] {
+        let place = self.place_of[bound as usize];
+        self.return_streams.streams[path as usize].group(bound, place)
+    }
+
+    /// Number of DFA states compiled, and bytes that all caches hold.
+    pub fn cache(&self) -> (usize, usize) {
+        let runs = [&self.bindings, &self.predicates, &self.returns];
+        let bytes: usize = runs.iter().map(|run| run.memory()).sum();
+        (runs.iter().map(|run| run.len()).sum(), bytes + self.alike_bytes)
+    }
+
+    /// Runs a message through the plans. `subscription_bound` is one past the largest number of a
+    /// subscription.
+    ///
+    /// Cost: a step for each pair of a BoundNode and an element below it that a path can reach; a
+    /// look-up for each value that an operand has; what holds.
+    pub fn run(
+        &mut self,
+        plans: &SharedPlans,
+        subscription_bound: usize,
+        message: Message<'_>,
+        names: &NameTable,
+        cache_bytes_max: usize,
+    ) -> Result<(), Overflow> {
+        self.found.begin(subscription_bound);
+        self.bind(plans, message, names, cache_bytes_max);
+        if self.bound.is_empty() {
+            return Ok(());
+        }
+        self.states.resize(message.tree.len().max(self.states.len()), START);
+        self.find_predicates(plans, message, names, cache_bytes_max)?;
+        self.select(plans)?;
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        self.returns.begin(&plans.return_paths, names, cache_bytes_max / 3);
+        self.return_streams.begin(plans.return_paths.len());
+        let walk = Walk { paths: &plans.return_paths, message };
+        for &bound in &self.bound {
+            if self.found.is_wanted[bound as usize] {
+                walk.below(bound, &mut self.returns, &mut self.states, &mut self.return_streams);
+                self.check(self.return_streams.total)?;
+            }
+        }
+        if self.bound.len() <= INDEXED_MAX {
+            let Streams { streams, active, .. } = &mut self.return_streams;
+            for &path in &*active {
+                streams[path as usize].index(&self.place_of, self.bound.len());
+            }
+        }
+        Ok(())
+    }
+
+    /// The subscriptions whose binding path has bound something in the last message: after an
+    /// [`Overflow`], those that it may have kept from their results. Ascending.
+    pub fn affected(&self, plans: &SharedPlans) -> Vec<SubscriptionNumber> {
+        let mut affected: Vec<SubscriptionNumber> = plans
+            .selections
+            .iter()
+            .filter(|selection| self.path_seen[selection.binding as usize] == self.now)
+            .flat_map(|selection| selection.rows.iter().map(|row| row.subscription))
+            .collect();
+        affected.sort_unstable();
+        affected
+    }
+
+    fn check(&self, total: usize) -> Result<(), Overflow> {
+        let entries = total + self.holds_total + self.found.nodes.len();
+        if entries > ENTRIES_MAX { Err(Overflow) } else { Ok(()) }
+    }
+
+    /// Runs the predicate paths and finds the predicates that hold, and where.
+    fn find_predicates(
+        &mut self,
+        plans: &SharedPlans,
+        message: Message<'_>,
+        names: &NameTable,
+        cache_bytes_max: usize,
+    ) -> Result<(), Overflow> {
+        for predicate in self.active_predicates.drain(..) {
+            self.holds[predicate as usize].clear();
+        }
+        self.holds_total = 0;
+        self.holds.resize_with(plans.predicates.bound().max(self.holds.len()), Vec::new);
+        self.predicates.begin(&plans.predicate_paths, names, cache_bytes_max / 3);
+        self.predicate_streams.begin(plans.predicate_paths.len());
+        let walk = Walk { paths: &plans.predicate_paths, message };
+        for at in 0..self.bound.len() {
+            let streams = &mut self.predicate_streams;
+            walk.below(self.bound[at], &mut self.predicates, &mut self.states, streams);
+            if streams.total > PROBE_EVERY {
+                self.probe(plans, message, names);
+                self.predicate_streams.begin(plans.predicate_paths.len());
+                self.check(0)?;
+            }
+        }
+        self.probe(plans, message, names);
+        self.check(0)
+    }
+
+    /// Finds the BoundNodes of all binding paths.
+    fn bind(
+        &mut self,
+        plans: &SharedPlans,
+        message: Message<'_>,
+        names: &NameTable,
+        cache_bytes_max: usize,
+    ) {
+        let tree = message.tree;
+        if self.bindings.begin(&plans.bindings, names, cache_bytes_max / 3) || self.now == u32::MAX
+        {
+            self.bound_by.clear();
+            self.alike.clear();
+            self.alike_bytes = 0;
+            self.state_seen.clear();
+            self.path_seen.clear();
+            self.now = 0;
+        }
+        self.now += 1;
+        if self.alike_bytes > cache_bytes_max / 3 {
+            self.alike.clear();
+            self.alike_bytes = 0;
+        }
+        self.path_seen.resize(plans.bindings.len(), 0);
+        for path in self.active_bindings.drain(..) {
+            self.binding_lists[path as usize].clear();
+        }
+        self.binding_lists
+            .resize_with(plans.unconditional.len().max(self.binding_lists.len()), Vec::new);
+        self.reached.clear();
+        self.bound.clear();
+        self.place_of.resize(tree.len().max(self.place_of.len()), 0);
+        for (element, (&name, &parent)) in tree.name.iter().zip(&tree.parent).enumerate() {
+            let from = if parent == NONE { START } else { self.reached[parent as usize] };
+            let state = self.bindings.step(&plans.bindings, from, name);
+            self.reached.push(state);
+            let paths = self.bindings.accepted(state);
+            if paths.is_empty() {
+                continue;
+            }
+            self.place_of[element] = self.bound.len() as u32;
+            self.bound.push(element as u32);
+            for &path in paths {
+                if plans.unconditional.get(path as usize).is_some_and(|list| !list.is_empty()) {
+                    let list = &mut self.binding_lists[path as usize];
+                    if list.is_empty() {
+                        self.active_bindings.push(path);
+                    }
+                    list.push(element as u32);
+                }
+            }
+            if self.state_seen.len() <= state as usize {
+                self.state_seen.resize(state as usize + 1, 0);
+                self.bound_by.resize(state as usize + 1, None);
+            }
+            if std::mem::replace(&mut self.state_seen[state as usize], self.now) == self.now {
+                continue;
+            }
+            paths.iter().for_each(|&path| self.path_seen[path as usize] = self.now);
+            self.bound_by[state as usize].get_or_insert_with(|| {
+                let mut bits = vec![0u64; plans.bindings.len().div_ceil(64)];
+                paths.iter().for_each(|&path| bits[path as usize / 64] |= 1 << (path % 64));
+                bits.into()
+            });
+        }
+    }
+
+    /// Looks up the values that the predicate streams lead to.
+    fn probe(&mut self, plans: &SharedPlans, message: Message<'_>, names: &NameTable) {
+        for at in 0..self.predicate_streams.active.len() {
+            let path = self.predicate_streams.active[at];
+            let Some(operands) = plans.operands_of.get(path as usize) else { continue };
+            for &operand in operands {
+                self.probe_operand(plans, operand, message, names);
+            }
+        }
+    }
+
+    fn probe_operand(
+        &mut self,
+        plans: &SharedPlans,
+        operand: u32,
+        message: Message<'_>,
+        names: &NameTable,
+    ) {
+        let operand = plans.operands.get(operand);
+        let stream = &self.predicate_streams.streams[operand.path as usize];
+        let attribute = match &operand.leaf {
+            Leaf::Attribute { uri, local } => match self.values.name(names, uri, local) {
+                Some(name) => Some(name),
+                None => return,
+            },
+            _ => None,
+        };
+        let (holds, active) = (&mut self.holds, &mut self.active_predicates);
+        let total = &mut self.holds_total;
+        for group in 0..stream.groups.len() {
+            let bound = stream.groups[group].0;
+            let mut hold = |predicate: PredicateId| {
+                let list = &mut holds[predicate as usize];
+                if list.is_empty() {
+                    active.push(predicate);
+                }
+                if list.last() != Some(&bound) {
+                    list.push(bound);
+                    *total += 1;
+                }
+            };
+            for &node in &stream.nodes[stream.range(group)] {
+                match (&operand.leaf, attribute) {
+                    (Leaf::Element, _) => {
+                        self.values.element(message, node, &operand.probe, &mut hold);
+                    }
+                    (Leaf::Text, _) => {
+                        self.values.texts(message, node, &operand.probe, &mut hold);
+                    }
+                    (Leaf::Attribute { .. }, Some(name)) => {
+                        self.values.attribute(message, node, name, &operand.probe, &mut hold);
+                    }
+                    (Leaf::Attribute { .. }, None) => {}
+                }
+            }
+        }
+    }
+
+    /// Finds the selections with a BoundNode and marks their subscriptions.
+    fn select(&mut self, plans: &SharedPlans) -> Result<(), Overflow> {
+        self.found.is_wanted.clear();
+        self.found.is_wanted.resize(self.reached.len(), false);
+        for at in 0..self.active_bindings.len() {
+            let path = self.active_bindings[at];
+            let start = self.found.nodes.len();
+            self.found.nodes.extend_from_slice(&self.binding_lists[path as usize]);
+            let list = self.found.add_list(start);
+            for attached in &plans.unconditional[path as usize] {
+                self.found.add(&plans.selections.get(attached.selection).rows, list);
+            }
+        }
+        for at in 0..self.active_predicates.len() {
+            let predicate = self.active_predicates[at];
+            let holds = &self.holds[predicate as usize];
+            let state = self.reached[holds[0] as usize];
+            if holds[1..].iter().all(|&node| self.reached[node as usize] == state) {
+                self.select_alike(plans, predicate, state);
+            } else {
+                self.select_each(plans, predicate)?;
+            }
+            self.check(0)?;
+        }
+        Ok(())
+    }
+
+    /// The usual case: all BoundNodes of a predicate were bound by the same paths, so all its selections
+    /// by such a path have the same list.
+    fn select_alike(&mut self, plans: &SharedPlans, predicate: PredicateId, state: DfaState) {
+        let version = plans.predicates.get(predicate).version;
+        let key = (predicate, state);
+        if self.alike.get(&key).is_none_or(|reached| reached.version != version) {
+            let paths = self.bound_by[state as usize].as_deref().unwrap_or(&[]);
+            let reached = Reached::new(plans, predicate, paths);
+            self.alike_bytes += reached.memory();
+            self.alike.insert(key, reached);
+        }
+        let reached = &self.alike[&key];
+        let holds = &self.holds[predicate as usize];
+        if !reached.rows.is_empty() {
+            let list = self.found.copy_list(holds);
+            self.found.add(&reached.rows, list);
+        }
+        for &selection in &reached.checked {
+            let start = self.found.nodes.len();
+            self.found.nodes.extend_from_slice(holds);
+            self.found.check_others(plans, selection, start, &self.holds);
+        }
+    }
+
+    /// Selection by selection.
+    fn select_each(
+        &mut self,
+        plans: &SharedPlans,
+        predicate: PredicateId,
+    ) -> Result<(), Overflow> {
+        for attached in &plans.predicates.get(predicate).selections {
+            if self.path_seen[attached.binding as usize] != self.now {
+                continue;
+            }
+            let start = self.found.nodes.len();
+            let (word, bit) = (attached.binding as usize / 64, attached.binding % 64);
+            let (bound_by, reached) = (&self.bound_by, &self.reached);
+            self.found.nodes.extend(self.holds[predicate as usize].iter().filter(|&&node| {
+                let paths = &bound_by[reached[node as usize] as usize];
+                paths.as_ref().is_some_and(|paths| paths[word] >> bit & 1 == 1)
+            }));
+            self.found.check_others(plans, attached.selection, start, &self.holds);
+            self.check(0)?;
+        }
+        Ok(())
+    }
+}
+
+/// Keeps of the nodes from `start` on those that pass.
+fn retain_from(nodes: &mut Vec<u32>, start: usize, mut passes: impl FnMut(u32) -> bool) {
+    let mut kept = start;
+    for at in start..nodes.len() {
+        if passes(nodes[at]) {
+            nodes[kept] = nodes[at];
+            kept += 1;
+        }
+    }
+    nodes.truncate(kept);
+}
+
+/// Paths that are run below BoundNodes.
+struct Walk<'m> {
+    paths: &'m PathSet,
+    message: Message<'m>,
+}
+
+impl Walk<'_> {
+    /// Adds to the streams what the paths reach from one BoundNode. Subtrees that no path leads into
+    /// are stepped over.
+    fn below(&self, bound: u32, run: &mut PathRun, states: &mut [DfaState], streams: &mut Streams) {
+        let tree = self.message.tree;
+        states[bound as usize] = START;
+        for &path in run.accepted(START) {
+            streams.push(path, bound, bound);
+        }
+        let end = tree.element_end[bound as usize];
+        let mut element = bound + 1;
+        while element < end {
+            let at = element as usize;
+            let from = states[tree.parent[at] as usize];
+            let state = run.step(self.paths, from, tree.name[at]);
+            if run.is_dead(state) {
+                element = tree.element_end[at];
+                continue;
+            }
+            states[at] = state;
+            for &path in run.accepted(state) {
+                streams.push(path, bound, element);
+            }
+            element += 1;
+        }
+    }
+}

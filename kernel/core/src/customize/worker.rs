@@ -1,0 +1,487 @@
+//! One message against all subscriptions: door, gate, shared plans, message factory.
+
+use super::dissemination::{Deliver, Dissemination, State, Way};
+use super::factory::{Factory, Source, is_delivered};
+use super::plans::SubscriptionNumber;
+use super::run::{Overflow, SharedRun};
+use crate::door::{Door, Limits, Parsed, Refusal};
+use crate::matcher::{Engine, Stats, View};
+use crate::nfa::QueryNumber;
+use crate::xquery::{self, Bounds, Results, RunError};
+use memchr::memmem;
+use std::time::Instant;
+
+/// How a worker runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What a message may cost.
+    pub limits: Limits,
+    /// Bytes that compiled label paths may take.
+    pub cache_bytes_max: usize,
+    /// Steps that one evaluation of one subscription may take.
+    pub steps_max: u64,
+    /// Bytes that the results of one subscription may have for one message.
+    pub result_bytes_max: usize,
+    /// The same, as a multiple of the bytes of the message.
+    pub result_ratio_max: usize,
+}
+
+/// Results of so many bytes are never too long for a message that is small.
+const RESULT_BYTES_FREE: usize = 4096;
+
+/// A subscription is given one thing: a row of the answer. What is given is a fragment, by number; the
+/// message itself is one where somebody wants it. Who wants to know only gets [`NO_FRAGMENT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// To which subscription.
+    pub subscription: SubscriptionNumber,
+    /// Which of its results; 0-based.
+    pub result: u32,
+    /// Which fragment.
+    pub fragment: u32,
+}
+
+/// No fragment: the fact that there is something is what is delivered.
+pub const NO_FRAGMENT: u32 = u32::MAX;
+
+/// Why a subscription could not be served with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its evaluation takes more steps than it was given.
+    OverBudget,
+    /// Its results are longer than this.
+    TooLong {
+        /// Bytes that they may have.
+        bytes_max: usize,
+    },
+    /// Its constructor makes no element: `XQTY0024`, `XQDY0025`.
+    Construction(&'static str),
+}
+
+/// What a message has given; emptied by the caller.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Deliveries, ascending by subscription and result.
+    pub deliveries: Vec<Delivery>,
+    /// The distinct fragments.
+    pub fragments: Results,
+    /// Subscriptions without a delivery that might have had one, ascending.
+    pub verdicts: Vec<(SubscriptionNumber, Verdict)>,
+}
+
+/// What shared plans gave without writing anything: groupSequence-listSequence, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounts {
+    /// Pairs of message and subscription.
+    pub subscriptions: u64,
+    /// Groups of all group sequences.
+    pub groups: u64,
+    /// Lists of all groups.
+    pub lists: u64,
+    /// Nodes of all lists.
+    pub nodes: u64,
+}
+
+/// Everything one thread needs.
+#[derive(Debug)]
+pub struct Worker {
+    options: Options,
+    door: Door,
+    serving: Serving,
+    /// Counters since they were last taken.
+    pub stats: Stats,
+}
+
+/// A worker without its door.
+#[derive(Debug)]
+struct Serving {
+    gate: Engine,
+    shared: SharedRun,
+    factory: Factory,
+    programs: xquery::Scratch,
+    gate_numbers: Vec<QueryNumber>,
+    undecided: Vec<QueryNumber>,
+}
+
+impl Worker {
+    /// A worker with empty caches.
+    pub fn new(options: Options) -> Self {
+        // Half for the automaton of the gates, half for those of the shared plans.
+        let half = options.cache_bytes_max / 2;
+        let gate = Engine::new(half, options.steps_max);
+        let mut door = Door::new(options.limits.clone());
+        door.keep_source_spans(true);
+        Worker {
+            options,
+            door,
+            serving: Serving {
+                gate,
+                shared: SharedRun::default(),
+                factory: Factory::default(),
+                programs: xquery::Scratch::default(),
+                gate_numbers: Vec::new(),
+                undecided: Vec::new(),
+            },
+            stats: Stats::default(),
+        }
+    }
+
+    /// Appends what a message gives to whom.
+    ///
+    /// Errors: the door's refusal; nothing is appended then.
+    pub fn serve(
+        &mut self,
+        target: &Dissemination,
+        bytes: &[u8],
+        encoding: Option<&str>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        self.with_message(target, bytes, encoding, |serving, state, parsed, allowance, stats| {
+            let mut whole = Whole { bytes, fragment: None };
+            serving.serve(state, parsed, allowance, &mut whole, out, stats);
+        })
+    }
+
+    /// Runs the shared plans to groupSequence-listSequence and counts it. With `visits`, every node
+    /// id of every list is read, as a consumer would.
+    ///
+    /// Errors: the door's refusal.
+    pub fn count_groups(
+        &mut self,
+        target: &Dissemination,
+        bytes: &[u8],
+        visits: bool,
+        counts: &mut GroupCounts,
+    ) -> Result<(), Refusal> {
+        self.with_message(target, bytes, None, |serving, state, parsed, allowance, stats| {
+            if serving.run_shared(state, parsed, allowance, stats).is_err() {
+                return;
+            }
+            counts.subscriptions += serving.shared.found().len() as u64;
+            if visits {
+                serving.visit(state, counts);
+            }
+        })
+    }
+
+    fn with_message(
+        &mut self,
+        target: &Dissemination,
+        bytes: &[u8],
+        encoding: Option<&str>,
+        mut f: impl FnMut(&mut Serving, &State, Parsed<'_>, &Allowance, &mut Stats),
+    ) -> Result<(), Refusal> {
+        self.stats.messages += 1;
+        self.stats.bytes += bytes.len() as u64;
+        let allowance = Allowance {
+            steps_max: self.options.steps_max,
+            bytes_max: bytes
+                .len()
+                .saturating_mul(self.options.result_ratio_max)
+                .max(RESULT_BYTES_FREE)
+                .min(self.options.result_bytes_max),
+            cache_bytes_max: self.options.cache_bytes_max / 2,
+        };
+        let has_context = needs_context(bytes, encoding);
+        loop {
+            let started = Instant::now();
+            let parsed = self.door.parse(bytes, encoding);
+            self.stats.parsing_ns += started.elapsed().as_nanos() as u64;
+            let parsed = parsed.inspect_err(|_| self.stats.refused += 1)?;
+            let is_full = parsed.message.tree.is_full;
+            let state = target.state();
+            let gates = state.gate.state();
+            let needs_full_tree = state.needs_full_tree()
+                || View::of_index(&gates).needs_full_tree()
+                || has_context && state.writes_fragments();
+            drop(gates);
+            let is_ready = is_full || !needs_full_tree;
+            if is_ready {
+                let tree = parsed.message.tree;
+                self.stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
+                f(&mut self.serving, &state, parsed, &allowance, &mut self.stats);
+            }
+            drop(state);
+            self.door.keep_full_tree(needs_full_tree);
+            if is_ready {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What one subscription may cost for a message.
+struct Allowance {
+    steps_max: u64,
+    bytes_max: usize,
+    cache_bytes_max: usize,
+}
+
+/// The message as it came, which is a fragment from when somebody wants it.
+struct Whole<'m> {
+    bytes: &'m [u8],
+    fragment: Option<u32>,
+}
+
+impl Whole<'_> {
+    /// The delivery of the message or of the fact.
+    fn delivery(
+        &mut self,
+        subscription: SubscriptionNumber,
+        deliver: Deliver,
+        fragments: &mut Results,
+    ) -> Delivery {
+        let fragment = match deliver {
+            Deliver::Message => *self.fragment.get_or_insert_with(|| {
+                fragments.bytes.extend_from_slice(self.bytes);
+                fragments.ends.push(fragments.bytes.len());
+                (fragments.ends.len() - 1) as u32
+            }),
+            Deliver::Fragment | Deliver::Ids => NO_FRAGMENT,
+        };
+        Delivery { subscription, result: 0, fragment }
+    }
+}
+
+impl Serving {
+    fn run_shared(
+        &mut self,
+        state: &State,
+        parsed: Parsed<'_>,
+        allowance: &Allowance,
+        stats: &mut Stats,
+    ) -> Result<(), Overflow> {
+        let started = Instant::now();
+        let bound = state.ways.len();
+        let outcome = self.shared.run(
+            &state.plans,
+            bound,
+            parsed.message,
+            parsed.names,
+            allowance.cache_bytes_max,
+        );
+        stats.matching_ns += started.elapsed().as_nanos() as u64;
+        outcome
+    }
+
+    fn serve(
+        &mut self,
+        state: &State,
+        parsed: Parsed<'_>,
+        allowance: &Allowance,
+        whole: &mut Whole<'_>,
+        out: &mut Output,
+        stats: &mut Stats,
+    ) {
+        let (deliveries, verdicts) = (out.deliveries.len(), out.verdicts.len());
+        let outcome = self.run_shared(state, parsed, allowance, stats);
+        let started = Instant::now();
+        match outcome {
+            Ok(()) => self.serve_shared(state, parsed, allowance, whole, out),
+            Err(Overflow) => {
+                let affected = self.shared.affected(&state.plans).into_iter();
+                out.verdicts.extend(affected.map(|number| (number, Verdict::OverBudget)));
+            }
+        }
+        stats.collecting_ns += started.elapsed().as_nanos() as u64;
+        if state.has_gated() {
+            let (shared_deliveries, shared_verdicts) = (out.deliveries.len(), out.verdicts.len());
+            self.serve_gated(state, parsed, allowance, whole, out, stats);
+            if shared_deliveries > deliveries && out.deliveries.len() > shared_deliveries {
+                out.deliveries[deliveries..].sort_unstable_by_key(|d| (d.subscription, d.result));
+            }
+            if shared_verdicts > verdicts {
+                out.verdicts[verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
+            }
+        }
+        stats.matches += (out.deliveries.len() - deliveries) as u64;
+        stats.verdicts += (out.verdicts.len() - verdicts) as u64;
+    }
+
+    fn serve_shared(
+        &mut self,
+        state: &State,
+        parsed: Parsed<'_>,
+        allowance: &Allowance,
+        whole: &mut Whole<'_>,
+        out: &mut Output,
+    ) {
+        let found = self.shared.found();
+        if found.is_empty() {
+            return;
+        }
+        self.factory.begin(found);
+        let Parsed { message, names } = parsed;
+        let source = Source { message, names, shared: &self.shared };
+        let bytes_max = allowance.bytes_max;
+        for (subscription, list, template_id) in found.iter() {
+            let template = state.plans.templates.get(template_id);
+            let Way::Shared(deliver) = state.ways[subscription as usize] else {
+                unreachable!("the shared plans have shared subscriptions")
+            };
+            if deliver != Deliver::Fragment {
+                if is_delivered(&source, template, found.list(list)) {
+                    let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
+                    out.deliveries.push(delivery);
+                }
+                continue;
+            }
+            if template.frame.is_some() && !template.is_constructor {
+                // The frame alone is nothing to deliver.
+                if !is_delivered(&source, template, found.list(list)) {
+                    continue;
+                }
+            }
+            let written = self.factory.write(
+                &source,
+                (template_id, template),
+                list,
+                bytes_max,
+                &mut out.fragments,
+            );
+            match written {
+                Ok(range) => {
+                    let first = range.start;
+                    out.deliveries.extend(range.map(|fragment| Delivery {
+                        subscription,
+                        result: fragment - first,
+                        fragment,
+                    }));
+                }
+                Err(_) => out.verdicts.push((subscription, Verdict::TooLong { bytes_max })),
+            }
+        }
+    }
+
+    fn serve_gated(
+        &mut self,
+        state: &State,
+        parsed: Parsed<'_>,
+        allowance: &Allowance,
+        whole: &mut Whole<'_>,
+        out: &mut Output,
+        stats: &mut Stats,
+    ) {
+        let gates = state.gate.state();
+        let mut numbers = std::mem::take(&mut self.gate_numbers);
+        let mut undecided = std::mem::take(&mut self.undecided);
+        numbers.clear();
+        undecided.clear();
+        // The engine counts matches of gates as matches; deliveries are counted instead.
+        let mut gate_stats = Stats::default();
+        let view = View::of_index(&gates);
+        self.gate.run(view, parsed, &mut numbers, &mut undecided, &mut gate_stats);
+        gate_stats.matches = 0;
+        gate_stats.verdicts = 0;
+        gate_stats.nodes = 0;
+        stats.add(&gate_stats);
+        let started = Instant::now();
+        let ids = gates.ids();
+        drop(gates);
+        let mut candidates: Vec<SubscriptionNumber> = Vec::with_capacity(numbers.len());
+        let number_of = |id: &str| id.parse().expect("gates are registered under numbers");
+        ids.for_each(numbers.iter().copied(), |id| candidates.push(number_of(id)));
+        ids.for_each(undecided.iter().copied(), |id| {
+            out.verdicts.push((number_of(id), Verdict::OverBudget));
+        });
+        candidates.sort_unstable();
+        for subscription in candidates {
+            self.serve_one(state, subscription, parsed, allowance, whole, out);
+            stats.evaluations += 1;
+        }
+        self.gate_numbers = numbers;
+        self.undecided = undecided;
+        stats.collecting_ns += started.elapsed().as_nanos() as u64;
+    }
+
+    fn serve_one(
+        &mut self,
+        state: &State,
+        subscription: SubscriptionNumber,
+        Parsed { message, names }: Parsed<'_>,
+        allowance: &Allowance,
+        whole: &mut Whole<'_>,
+        out: &mut Output,
+    ) {
+        let steps_max = allowance.steps_max;
+        let bounds = Bounds { steps_max, bytes_max: allowance.bytes_max };
+        let (bytes, first) = (out.fragments.bytes.len(), out.fragments.ends.len());
+        let outcome = match &state.ways[subscription as usize] {
+            Way::Gone | Way::Shared(_) => Ok(false),
+            Way::Filter(deliver) => {
+                out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
+                return;
+            }
+            Way::Program(program, Deliver::Fragment) => {
+                program.run(message, names, &mut self.programs, bounds, &mut out.fragments)
+            }
+            Way::Program(program, deliver) => {
+                let delivered = program.is_delivered(message, names, &mut self.programs, bounds);
+                if delivered == Ok(true) {
+                    let delivery = whole.delivery(subscription, *deliver, &mut out.fragments);
+                    out.deliveries.push(delivery);
+                    return;
+                }
+                delivered
+            }
+            Way::Selection(expression) => xquery::select(
+                expression,
+                message,
+                names,
+                &mut self.programs,
+                bounds,
+                &mut out.fragments,
+            ),
+        };
+        match outcome {
+            Ok(true) => {
+                let fragments = first..out.fragments.ends.len();
+                out.deliveries.extend(fragments.map(|fragment| Delivery {
+                    subscription,
+                    result: (fragment - first) as u32,
+                    fragment: fragment as u32,
+                }));
+            }
+            Ok(false) => {
+                out.fragments.bytes.truncate(bytes);
+                out.fragments.ends.truncate(first);
+            }
+            Err(error) => {
+                let verdict = match error {
+                    RunError::OverBudget => Verdict::OverBudget,
+                    RunError::TooLong => Verdict::TooLong { bytes_max: allowance.bytes_max },
+                    RunError::Construction(code) => Verdict::Construction(code),
+                };
+                out.verdicts.push((subscription, verdict));
+            }
+        }
+    }
+
+    /// Reads groupSequence-listSequence of every subscription from end to end.
+    fn visit(&self, state: &State, counts: &mut GroupCounts) {
+        let found = self.shared.found();
+        for (_, list, template) in found.iter() {
+            let template = state.plans.templates.get(template);
+            for &bound in found.list(list) {
+                counts.groups += 1;
+                for target in template.targets() {
+                    counts.lists += 1;
+                    counts.nodes += match target.path {
+                        None => 1,
+                        Some(path) => self.shared.group(path, bound).len() as u64,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// Whether what is copied out of a message may need what stands around it: namespace declarations, or
+/// entities and attributes of a document type declaration. When in doubt, yes.
+fn needs_context(bytes: &[u8], encoding: Option<&str>) -> bool {
+    let is_wide = bytes.iter().take(4).any(|&byte| byte == 0 || byte >= 0xfe);
+    is_wide
+        || encoding.is_some_and(|name| !name.eq_ignore_ascii_case("UTF-8"))
+        || memmem::find(bytes, b"xmlns").is_some()
+        || memmem::find(bytes, b"<!DOCTYPE").is_some()
+}

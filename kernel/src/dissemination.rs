@@ -1,0 +1,400 @@
+//! Subscriptions and what they are delivered, over Arrow arrays.
+
+use crate::door::{limit, limits_of, refusal_params};
+use crate::matcher::{Column, counters_of, to_pyarrow};
+use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_pyarrow::FromPyArrow;
+use pathcast_core::batch::Interrupted;
+use pathcast_core::customize::batch::{Answer, Pool};
+use pathcast_core::customize::dissemination::{
+    self as core, Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
+};
+use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Verdict};
+use pathcast_core::query::Namespaces;
+use pathcast_core::snapshot::NamespaceMap;
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+use std::collections::{HashMap, HashSet};
+
+/// Subscriptions taken under one lock, between two looks for signals.
+const CHUNK: usize = 1 << 13;
+
+/// Subscriptions that come and go, and the workers that serve messages to them.
+#[pyclass(frozen)]
+pub struct Dissemination {
+    subscriptions: core::Dissemination,
+    pool: Pool,
+    result_bytes_max: usize,
+    result_ratio_max: u32,
+}
+
+/// (messages, subscriptions, results, fragments), the bytes of the fragments, refusals, verdicts,
+/// counters, ids.
+type PyAnswer<'py> = (
+    [Bound<'py, PyAny>; 4],
+    Bound<'py, PyAny>,
+    Vec<(usize, &'static str, Bound<'py, PyDict>)>,
+    Vec<(usize, u32, &'static str, Bound<'py, PyDict>)>,
+    Bound<'py, PyDict>,
+    DeliveryIds,
+);
+
+#[pymethods]
+impl Dissemination {
+    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`.
+    #[new]
+    fn new(limits: &Bound<'_, PyAny>, threads: usize, cache_bytes_max: usize) -> PyResult<Self> {
+        let result_bytes_max = limit(limits, "result_bytes_max")? as usize;
+        let result_ratio_max = limit(limits, "result_ratio_max")?;
+        let options = Options {
+            limits: limits_of(limits)?,
+            cache_bytes_max,
+            steps_max: limit(limits, "evaluation_steps_max")?.into(),
+            result_bytes_max,
+            result_ratio_max: result_ratio_max as usize,
+        };
+        let pool = Pool::new(options, threads);
+        let subscriptions = core::Dissemination::default();
+        Ok(Dissemination { subscriptions, pool, result_bytes_max, result_ratio_max })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.subscriptions.state().len())
+    }
+
+    fn __contains__(&self, py: Python<'_>, id: &str) -> bool {
+        py.detach(|| self.subscriptions.state().number(id).is_some())
+    }
+
+    /// Takes (id, subscriber, text, deliver, namespaces or None) and gives back the rows that were not
+    /// taken, each with "duplicate" or "declined" (left to `pathcast.query`).
+    fn subscribe(
+        &self,
+        py: Python<'_>,
+        subscriptions: &Bound<'_, PyList>,
+        namespaces: NamespaceMap,
+    ) -> PyResult<Vec<(usize, &'static str)>> {
+        let mut refused = Vec::new();
+        // Maps that subscriptions share are shared objects as a rule; look at each object once.
+        let mut scopes = vec![Scope::new(namespaces.clone())];
+        let mut scope_of: HashMap<usize, usize> = HashMap::new();
+        let mut declined: HashSet<String> = HashSet::new();
+        let mut start = 0;
+        while start < subscriptions.len() {
+            let end = subscriptions.len().min(start + CHUNK);
+            let mut rows = Vec::with_capacity(end - start);
+            for row in start..end {
+                let (id, _, text, deliver, own): (
+                    Bound<'_, PyString>,
+                    Bound<'_, PyAny>,
+                    Bound<'_, PyString>,
+                    Bound<'_, PyString>,
+                    Option<Bound<'_, PyAny>>,
+                ) = subscriptions.get_item(row)?.extract()?;
+                let scope = match own {
+                    None => 0,
+                    Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
+                        Some(&scope) => scope,
+                        None => {
+                            let mut map = namespaces.clone();
+                            map.extend(own.extract::<NamespaceMap>()?);
+                            scopes.push(Scope::new(map));
+                            scope_of.insert(own.as_ptr() as usize, scopes.len() - 1);
+                            scopes.len() - 1
+                        }
+                    },
+                };
+                let deliver = deliver_of(deliver.to_str()?)?;
+                rows.push((id.to_str()?.to_owned(), text.to_str()?.to_owned(), deliver, scope));
+            }
+            let (scopes, declined) = (&scopes, &mut declined);
+            refused.extend(py.detach(|| self.take(start, &rows, scopes, declined)));
+            py.check_signals()?;
+            start = end;
+        }
+        Ok(refused)
+    }
+
+    /// Takes a subscription that is compiled: see `pathcast_core::customize::dissemination::Compiled`.
+    /// False if the id is taken; None if the kernel does not take what it is given.
+    #[expect(clippy::too_many_arguments, reason = "one call a subscription, from one place")]
+    fn subscribe_compiled(
+        &self,
+        py: Python<'_>,
+        id: &str,
+        text: &str,
+        deliver: &str,
+        namespaces: NamespaceMap,
+        is_xquery: bool,
+        alternatives: Vec<String>,
+        expression: Option<&str>,
+        selection: Option<&str>,
+    ) -> PyResult<Option<bool>> {
+        let subscription = Subscription { id, text, deliver: deliver_of(deliver)? };
+        let alternatives: Vec<&str> = alternatives.iter().map(String::as_str).collect();
+        let alternatives = &alternatives[..];
+        let compiled = Compiled { is_xquery, alternatives, expression, selection };
+        let taken = py.detach(|| {
+            self.subscriptions
+                .change(|state| state.subscribe_compiled(subscription, &namespaces, compiled))
+        });
+        Ok(match taken {
+            Ok(()) => Some(true),
+            Err(NotTaken::Duplicate) => Some(false),
+            Err(NotTaken::Declined) => None,
+        })
+    }
+
+    /// Takes subscriptions out, all or none.
+    ///
+    /// Raises KeyError with the position of the first unknown id.
+    fn unsubscribe(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<()> {
+        let left = py.detach(|| {
+            self.subscriptions.change(|state| state.unsubscribe(ids.iter().map(String::as_str)))
+        });
+        left.map_err(PyKeyError::new_err)
+    }
+
+    /// Whether so much is unused that building everything again pays.
+    fn is_worn(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.subscriptions.state().is_worn())
+    }
+
+    /// How a subscription is done: "way", and what it shares with how many.
+    fn explain<'py>(&self, py: Python<'py>, id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let explained = py.detach(|| self.subscriptions.state().explain(id));
+        let Some(explained) = explained else { return Ok(None) };
+        let told = PyDict::new(py);
+        match explained {
+            Explained::Shared(sharing, counts) => {
+                told.set_item("way", "shared")?;
+                told.set_item("binding", sharing.binding)?;
+                told.set_item("predicates", sharing.predicates)?;
+                told.set_item("selection", sharing.selection)?;
+                told.set_item("template", sharing.template)?;
+                for (name, count) in [
+                    ("bindings", counts.bindings),
+                    ("predicate_paths", counts.predicate_paths),
+                    ("return_paths", counts.return_paths),
+                    ("distinct_predicates", counts.predicates),
+                    ("selections", counts.selections),
+                    ("templates", counts.templates),
+                ] {
+                    told.set_item(name, count)?;
+                }
+            }
+            Explained::Gated => told.set_item("way", "gated")?,
+            Explained::Selecting => told.set_item("way", "selecting")?,
+            Explained::Filtering => told.set_item("way", "filtering")?,
+        }
+        Ok(Some(told))
+    }
+
+    /// Serves a binary or large_binary array.
+    #[pyo3(signature = (messages, encoding = None))]
+    fn process<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        encoding: Option<String>,
+    ) -> PyResult<PyAnswer<'py>> {
+        let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
+        let batch = Column::new(&array, encoding)?;
+        let mut raised = None;
+        let (answer, ids) = py.detach(|| {
+            let give_up = || {
+                raised = Python::attach(|py| py.check_signals().err());
+                raised.is_some()
+            };
+            let answer = self.pool.run(&self.subscriptions, &batch, give_up);
+            (answer, self.subscriptions.state().ids())
+        });
+        let answer = match (answer, raised) {
+            (Ok(answer), _) => answer,
+            (Err(Interrupted), Some(error)) => return Err(error),
+            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
+        };
+        self.to_python(py, answer, ids)
+    }
+
+    /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
+    /// counters of the batch and subscriptions, groups, lists, nodes. With `visits`, every node id is
+    /// read. For measurements.
+    fn count_groups<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        visits: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
+        let batch = Column::new(&array, None)?;
+        let (counts, stats) =
+            py.detach(|| self.pool.count_groups(&self.subscriptions, &batch, visits));
+        let counters = counters_of(py, &stats)?;
+        for (name, count) in [
+            ("subscriptions", counts.subscriptions),
+            ("groups", counts.groups),
+            ("lists", counts.lists),
+            ("list_nodes", counts.nodes),
+        ] {
+            counters.set_item(name, count)?;
+        }
+        Ok(counters)
+    }
+}
+
+impl Dissemination {
+    /// Takes rows under one lock. A subscription whose id was declined before is declined too: the
+    /// earlier one has the first claim.
+    fn take(
+        &self,
+        start: usize,
+        rows: &[(String, String, Deliver, usize)],
+        scopes: &[Scope],
+        declined: &mut HashSet<String>,
+    ) -> Vec<(usize, &'static str)> {
+        self.subscriptions.change(|state| {
+            let mut refused = Vec::new();
+            for (row, (id, text, deliver, scope)) in rows.iter().enumerate() {
+                let scope = &scopes[*scope];
+                let taken = if !declined.is_empty() && declined.contains(id) {
+                    Err(NotTaken::Declined)
+                } else {
+                    let subscription = Subscription { id, text, deliver: *deliver };
+                    state.subscribe(subscription, &scope.map, &scope.bindings, &scope.resolver)
+                };
+                match taken {
+                    Ok(()) => {}
+                    Err(NotTaken::Duplicate) => refused.push((start + row, "duplicate")),
+                    Err(NotTaken::Declined) => {
+                        declined.insert(id.clone());
+                        refused.push((start + row, "declined"));
+                    }
+                }
+            }
+            refused
+        })
+    }
+
+    fn to_python<'py>(
+        &self,
+        py: Python<'py>,
+        answer: Answer,
+        ids: SubscriptionIds,
+    ) -> PyResult<PyAnswer<'py>> {
+        let stats = counters_of(py, &answer.stats)?;
+        let refusals = answer.refusals.iter();
+        let refusals = refusals
+            .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
+            .collect::<PyResult<_>>()?;
+        let verdicts = answer.verdicts.iter();
+        let verdicts = verdicts
+            .map(|&(row, number, verdict)| {
+                let (code, params) = self.verdict(py, verdict)?;
+                Ok((row, number, code, params))
+            })
+            .collect::<PyResult<_>>()?;
+        let has_fragment: Vec<bool> =
+            answer.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT).collect();
+        let nulls = NullBuffer::from(has_fragment);
+        let nulls = (nulls.null_count() > 0).then_some(nulls);
+        let column = |numbers: Vec<u32>, nulls| {
+            to_pyarrow(py, &UInt32Array::new(ScalarBuffer::from(numbers), nulls))
+        };
+        let columns = [
+            column(answer.messages, None)?,
+            column(answer.subscriptions, None)?,
+            column(answer.results, None)?,
+            column(answer.fragments, nulls)?,
+        ];
+        let ends = std::iter::once(0).chain(answer.ends);
+        let offsets = OffsetBuffer::new(ends.collect::<ScalarBuffer<i64>>());
+        let fragments = LargeBinaryArray::new(offsets, Buffer::from_vec(answer.bytes), None);
+        let fragments = to_pyarrow(py, &fragments as &dyn Array)?;
+        Ok((columns, fragments, refusals, verdicts, stats, DeliveryIds(ids)))
+    }
+
+    fn verdict<'py>(
+        &self,
+        py: Python<'py>,
+        verdict: Verdict,
+    ) -> PyResult<(&'static str, Bound<'py, PyDict>)> {
+        let params = PyDict::new(py);
+        let code = match verdict {
+            Verdict::OverBudget => "limit.evaluation_steps",
+            Verdict::TooLong { bytes_max } if bytes_max == self.result_bytes_max => {
+                params.set_item("limit", "result_bytes_max")?;
+                params.set_item("maximum", bytes_max)?;
+                "limit.result_bytes"
+            }
+            Verdict::TooLong { .. } => {
+                params.set_item("limit", "result_ratio_max")?;
+                params.set_item("maximum", self.result_ratio_max)?;
+                "limit.result_ratio"
+            }
+            Verdict::Construction(code) => code,
+        };
+        Ok((code, params))
+    }
+}
+
+/// Namespace bindings in the forms that the compilers take.
+struct Scope {
+    map: NamespaceMap,
+    bindings: Vec<(String, String)>,
+    resolver: Namespaces,
+}
+
+impl Scope {
+    fn new(map: NamespaceMap) -> Self {
+        let bindings = map.iter().map(|(prefix, uri)| (prefix.clone(), uri.clone())).collect();
+        let resolver = Namespaces::new(map.clone());
+        Scope { map, bindings, resolver }
+    }
+}
+
+fn deliver_of(name: &str) -> PyResult<Deliver> {
+    Ok(match name {
+        "fragment" => Deliver::Fragment,
+        "message" => Deliver::Message,
+        "ids" => Deliver::Ids,
+        _ => return Err(PyValueError::new_err(format!("nothing is delivered as {name}"))),
+    })
+}
+
+/// The ids behind numbers of subscriptions.
+#[pyclass(frozen)]
+pub struct DeliveryIds(SubscriptionIds);
+
+#[pymethods]
+impl DeliveryIds {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The ids of these numbers.
+    fn take<'py>(&self, py: Python<'py>, numbers: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+        let count = self.0.len();
+        if let Some(number) = numbers.iter().find(|&&n| n as usize >= count) {
+            return Err(PyIndexError::new_err(format!("no subscription has the number {number}")));
+        }
+        let ids = PyList::empty(py);
+        let mut appended = Ok(());
+        self.0.for_each(numbers.into_iter(), |id| {
+            if appended.is_ok() {
+                appended = ids.append(id);
+            }
+        });
+        appended.map(|()| ids)
+    }
+
+    /// All ids as a large_string array.
+    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut builder = arrow_array::builder::LargeStringBuilder::new();
+        self.0.for_each(0..self.0.len() as u32, |id| builder.append_value(id));
+        to_pyarrow(py, &builder.finish())
+    }
+}
