@@ -1,0 +1,208 @@
+"""Random FLWR subscriptions and messages that a gate must not be wrong about.
+
+Unlike `pathcast.testing.random_flwr`, this writes what XQuery has a dynamic error for, too: values
+that are no numbers or numbers in every notation, several items where one is wanted, positions that
+are computed. The alphabet is small, so that much is found.
+"""
+
+from __future__ import annotations
+
+import random
+
+NAMES = ("a", "b", "c", "*")
+ATTRIBUTES = ("x", "y")
+VALUES = ("1", "2", "3", "1e0", "+2", "INF", "-INF", " 3 ", "NaN", "20E-1", "k", "key", "", "0")
+CONSTANTS = ("1", "2", "3.0", "0", "-1", "2e0", "'k'", "'1'", "'key'", "''", "'INF'", "-2.5")
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "eq", "ne", "lt", "le", "gt", "ge")
+
+
+class Writer:
+    """Writes one subscription after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.nodes_bound: list[str] = []
+        self.values_bound: list[str] = []
+        self.count = 0
+
+    def one(self, *options: str) -> str:
+        return self.random.choice(options)
+
+    def chance(self, of: int) -> bool:
+        return self.random.randrange(of) == 0
+
+    # Messages.
+
+    def message(self) -> bytes:
+        return self.element(0).encode()
+
+    def element(self, depth: int) -> str:
+        name = self.one("a", "b", "c")
+        attributes = "".join(
+            f' {attribute}="{self.one(*VALUES)}"' for attribute in ATTRIBUTES if self.chance(2)
+        )
+        content = self.one(*VALUES) if self.chance(2) else ""
+        if depth < 4:
+            content += "".join(self.element(depth + 1) for _ in range(self.random.randrange(4)))
+        if self.chance(6):
+            content += self.one(*VALUES, "<!--c-->", "<?p i?>")
+        return f"<{name}{attributes}>{content}</{name}>"
+
+    # Subscriptions.
+
+    def subscription(self) -> str:
+        self.nodes_bound, self.values_bound = [], []
+        match self.random.randrange(4):
+            case 0:
+                return self.flwor(2)
+            case 1:
+                return f"<r>{{{self.items(2)}}}</r>"
+            case 2:
+                return f"<r><h>{{{self.items(1)}}}</h>{{{self.items(1)}}}</r>"
+            case _:
+                return f"{self.items(2)}, ()"
+
+    def items(self, depth: int) -> str:
+        if depth == 0:
+            return self.nodes(0)
+        match self.random.randrange(9):
+            case 0 | 1 | 2:
+                return self.flwor(depth)
+            case 3:
+                then, otherwise = self.items(depth - 1), self.one("()", self.items(depth - 1))
+                return f"if ({self.condition(depth - 1)}) then {then} else {otherwise}"
+            case 4:
+                return f"({self.items(depth - 1)}, {self.items(depth - 1)})"
+            case 5:
+                return f"<e>{{{self.items(depth - 1)}}}</e>"
+            case 6:
+                function = self.one("max", "min", "avg", "data", "distinct-values", "abs", "round")
+                return f"{function}({self.nodes(depth - 1)})"
+            case 7:
+                left, right = self.nodes(depth - 1), self.value(depth - 1)
+                return f"({left} {self.one('+', '*', 'eq', 'lt', 'div')} {right})"
+            case _:
+                return self.nodes(depth)
+
+    def bind(self, bound: list[str]) -> str:
+        self.count += 1
+        bound.append(f"$v{self.count}")
+        return bound[-1]
+
+    def flwor(self, depth: int) -> str:
+        nodes, values = list(self.nodes_bound), list(self.values_bound)
+        text = ""
+        for _ in range(self.random.randint(1, 2)):
+            match self.random.randrange(6):
+                case 0:
+                    source = self.nodes(depth - 1)
+                    text += f"let {self.bind(self.nodes_bound)} := {source} "
+                case 1:
+                    source = f"distinct-values({self.nodes(depth - 1)})"
+                    text += f"for {self.bind(self.values_bound)} in {source} "
+                case 2:
+                    source = self.nodes(depth - 1)
+                    position = self.bind(self.values_bound)
+                    text += f"for {self.bind(self.nodes_bound)} at {position} in {source} "
+                case _:
+                    source = self.nodes(depth - 1)
+                    text += f"for {self.bind(self.nodes_bound)} in {source} "
+        if not self.chance(3):
+            text += f"where {self.condition(depth)} "
+        if self.chance(4):
+            text += f"order by {self.value(0)} "
+        text += f"return {self.items(depth - 1)}"
+        self.nodes_bound, self.values_bound = nodes, values
+        return text
+
+    def nodes(self, depth: int) -> str:
+        """An expression that gives nodes."""
+        if depth > 0 and self.chance(5):
+            one, other = self.nodes(depth - 1), self.nodes(depth - 1)
+            return self.one(
+                f"({one} | {other})",
+                f"({one}, {other})",
+                f"({one})[{self.predicate(0)}]",
+                f"(if ({self.condition(0)}) then {one} else {other})",
+            )
+        start = self.one("/", "//", "/a/", *(f"{name}/" for name in self.nodes_bound * 2))
+        if start.startswith("$") and self.chance(4):
+            return start[:-1]
+        return start + self.steps(depth)
+
+    def steps(self, depth: int) -> str:
+        count = self.random.randint(1, 2)
+        return self.one("/", "/", "//").join(self.step(depth) for _ in range(count))
+
+    def step(self, depth: int) -> str:
+        text = self.one(
+            *NAMES, *NAMES, "@x", "@*", "text()", "..", "node()", "following-sibling::b",
+            "preceding::*", "ancestor::a", "self::c", "descendant::b",
+        )  # fmt: skip
+        while depth > 0 and self.chance(3):
+            text += f"[{self.predicate(depth - 1)}]"
+        return text
+
+    def predicate(self, depth: int) -> str:
+        match self.random.randrange(6):
+            case 0:
+                return self.one("1", "2", "last()", "position() < 3", "position() = last()", "1.5")
+            case 1:
+                return self.one("count(b)", "last() - 1", "@x + 1", "not(position() = 1)", "0")
+            case _:
+                nodes, values = self.nodes_bound, self.values_bound
+                self.nodes_bound = [*nodes, "."]
+                found = self.condition(depth)
+                self.nodes_bound, self.values_bound = nodes, values
+                return found
+
+    def value(self, depth: int) -> str:
+        """An expression whose value is compared."""
+        match self.random.randrange(9):
+            case 0 | 1 | 2:
+                return self.one(*CONSTANTS)
+            case 3:
+                return f"({self.one(*CONSTANTS)}, {self.one(*CONSTANTS)})"
+            case 4 if self.values_bound:
+                return self.one(*self.values_bound)
+            case 5:
+                function = self.one("count", "string", "normalize-space", "name", "sum", "number")
+                return f"{function}({self.nodes(0)})"
+            case 6:
+                return f"substring(string({self.nodes(0)}), 1, 1)"
+            case _:
+                return self.nodes(depth)
+
+    def condition(self, depth: int) -> str:
+        if depth > 0 and self.chance(2):
+            one, other = self.condition(depth - 1), self.condition(depth - 1)
+            nodes = self.nodes(depth - 1)
+            self.count += 1
+            name = f"$v{self.count}"
+            self.nodes_bound = [*self.nodes_bound, name]
+            inner = self.condition(depth - 1)
+            self.nodes_bound = self.nodes_bound[:-1]
+            return self.one(
+                f"({one} and {other})",
+                f"({one} or {other})",
+                f"not({one})",
+                f"(some {name} in {nodes} satisfies {inner})",
+                f"(every {name} in {nodes} satisfies {inner})",
+                f"boolean({one})",
+            )
+        match self.random.randrange(7):
+            case 0:
+                return self.nodes(depth)
+            case 1:
+                return f"{self.one('empty', 'exists', 'not', 'boolean')}({self.nodes(depth)})"
+            case 2:
+                function = self.one("contains", "starts-with", "ends-with")
+                return (
+                    f"{function}({self.nodes(0)}, {self.one(chr(39) * 2, chr(39) + 'k' + chr(39))})"
+                )
+            case 3:
+                count = f"count({self.nodes(depth)})"
+                return f"{count} {self.one(*OPERATORS)} {self.one('0', '1', '2')}"
+            case _:
+                left, right = self.value(depth), self.value(depth)
+                return f"{left} {self.one(*OPERATORS)} {right}"
