@@ -11,7 +11,15 @@ from random import Random
 
 import pytest
 
-from path_sharing_queries import BIB, BIB_DTD, BOOK_DTD, paper_query, random_message, random_query
+from path_sharing_queries import (
+    BIB,
+    BIB_DTD,
+    BOOK_DTD,
+    expected_groups,
+    paper_query,
+    random_message,
+    random_query,
+)
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.query.xquery import PaperQuery, Target
@@ -35,7 +43,7 @@ from pathcast.reference.pathsharing.broker_query import (
 from pathcast.reference.pathsharing.operators import MessageRun
 from pathcast.reference.pathsharing.optimisation import facts_of, rewritten, rewritten_query
 from pathcast.reference.pathsharing.paths import navigation_path, path_text
-from pathcast.reference.pathsharing.reliance import NoLoop, OnlyWay
+from pathcast.reference.pathsharing.reliance import Apart, NoLoop, OnlyWay
 from pathcast.reference.pathsharing.shared_selection import (
     ConstantIndex,
     PredicateSignature,
@@ -228,6 +236,28 @@ def test_a_message_is_trusted_if_what_plans_rely_on_is_true_of_it(
         plain.subscribe("q", query)
         assert paths.process(tree) == plain.process(tree)
         assert (paths._fallback is None) is is_trusted
+
+
+@pytest.mark.parametrize(
+    ("message", "is_trusted"),
+    [
+        (b"<a><other/><b><c/><b><c/></b></b></a>", True),
+        # Now a and b are on one loop, and the c elements come in another order than their b.
+        (b"<a><b><a><b><c/></b></a><c/></b></a>", False),
+    ],
+)
+def test_elements_that_the_dtd_keeps_apart_may_meet(message: bytes, is_trusted: bool) -> None:
+    elements = ElementPaths(
+        parse_dtd("<!ELEMENT a (a|b)*><!ELEMENT b (b|c)*><!ELEMENT c EMPTY>"), root="a"
+    )
+    query = paper_query("//a/b", [], ["c"])
+    assert Apart(("", "a"), ("", "b")) in facts_of(BrokerQuery.of(query), elements)
+    tree = parse_message(message, LIMITS)
+    for algorithm in (PathSharingFWR, PlanSharing):
+        paths = algorithm(Optimisation.QUERY_AND_DTD, elements)
+        paths.subscribe("q", query)
+        assert paths.process(tree) == {"q": expected_groups(query, tree)}
+        assert paths.distrusted == (not is_trusted)
 
 
 def operators_of(queries: list[PaperQuery]) -> Counter[OperatorKind]:

@@ -121,6 +121,11 @@ class PathSharing(ABC):
         ConfigError: `Optimisation.QUERY_AND_DTD` without `elements`.
 
     An object runs one message at a time.
+
+    Attributes:
+        engine: The path matching engine.
+        choices: What the plans may leave out.
+        distrusted: Messages so far of which something was not true that plans rely on.
     """
 
     name: ClassVar[str]
@@ -145,6 +150,7 @@ class PathSharing(ABC):
         self._queries: dict[str, BrokerQuery] = {}
         # What plans rely on, with how many queries do.
         self._facts: Counter[Fact] = Counter()
+        self.distrusted = 0
         self._fallback: PathSharing | None = None
 
     def subscribe(self, id: str, query: PaperQuery | BrokerQuery) -> None:
@@ -213,6 +219,7 @@ class PathSharing(ABC):
             EvaluationBudgetError: The message gives more path tuples than allowed.
         """
         if not self._can_trust(tree):
+            self.distrusted += 1
             return self._without_dtd().process(tree, profiler)
         with nullcontext() if profiler is None else profiler.timing_all():
             with nullcontext() if profiler is None else profiler.timing(OperatorKind.PATH_MATCHING):
