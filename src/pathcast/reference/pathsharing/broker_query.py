@@ -4,6 +4,9 @@ A `BrokerQuery` is what a `PaperQuery` of the language says of the message, with
 the binding path, the simple predicates on its steps, the predicate paths, the return paths.
 
 Example:
+    >>> from pathcast.query.xquery import PaperReturn
+    >>> from pathcast.query.xquery.syntax import Variable
+    >>> from pathcast.reference.pathsharing.paths import path_text
     >>> title, figure = (PaperStep(False, NameTest("", name)) for name in ("title", "figure"))
     >>> query = BrokerQuery.of(PaperQuery(
     ...     binding=(PaperStep(True, NameTest("", "section")),),
@@ -26,27 +29,9 @@ from typing import NamedTuple, TypeAlias
 
 from pathcast.query import AnyIn, AnyName, AnyNamespace, Axis, Name
 from pathcast.query import NameTest as StepTest
-from pathcast.query.xquery import PaperCondition, PaperQuery, PaperReturn, PaperStep, Target
-from pathcast.query.xquery.syntax import Comparator, NameTest, Variable
-from pathcast.reference.pathsharing.paths import NavigationPath, PathStep, path_text
-
-__all__ = [
-    "BrokerQuery",
-    "Comparator",
-    "Compared",
-    "Constant",
-    "NameTest",
-    "PaperCondition",
-    "PaperQuery",
-    "PaperReturn",
-    "PaperStep",
-    "PredicatePath",
-    "Signature",
-    "SimplePredicate",
-    "Target",
-    "Variable",
-    "path_text",
-]
+from pathcast.query.xquery import PaperCondition, PaperQuery, PaperStep, Target
+from pathcast.query.xquery.syntax import Comparator, NameTest
+from pathcast.reference.pathsharing.paths import NavigationPath, PathStep
 
 Constant: TypeAlias = str | float | None
 """What is compared with: as string, as number; None where existence is asked."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from pathcast.message import MessageTree
 from pathcast.reference.pathsharing.broker_query import PredicatePath, SimplePredicate
@@ -190,8 +190,6 @@ class GroupOperator(Operator):
     Attributes:
         groups: The result for the message that was run last.
     """
-
-    is_last: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,39 +18,27 @@ Differs: what is no number is NaN where XQuery raises an error.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from pathcast.message import MessageTree
-from pathcast.reference.pathsharing.broker_query import (
-    Comparator,
-    Compared,
-    NameTest,
-    SimplePredicate,
-    Target,
-)
+from pathcast.query.xquery import Target
+from pathcast.query.xquery.syntax import Comparator, NameTest
+from pathcast.reference.pathsharing.broker_query import Compared, SimplePredicate
 from pathcast.reference.pathsharing.tree_search import select
 from pathcast.reference.xquery.items import number_of, untyped
 
-_Value = TypeVar("_Value", str, float)
-_Order = Callable[[_Value, _Value], bool]
-
-_NUMBERS: Final[dict[Comparator, _Order[float]]] = {
-    Comparator.EQ: operator.eq,
-    Comparator.NE: operator.ne,
-    Comparator.LT: operator.lt,
-    Comparator.LE: operator.le,
-    Comparator.GT: operator.gt,
-    Comparator.GE: operator.ge,
-}
-_STRINGS: Final[dict[Comparator, _Order[str]]] = {
-    Comparator.EQ: operator.eq,
-    Comparator.NE: operator.ne,
-    Comparator.LT: operator.lt,
-    Comparator.LE: operator.le,
-    Comparator.GT: operator.gt,
-    Comparator.GE: operator.ge,
-}
+_ORDERS: Final[Mapping[Comparator, Callable[[Any, Any], bool]]] = MappingProxyType(
+    {
+        Comparator.EQ: operator.eq,
+        Comparator.NE: operator.ne,
+        Comparator.LT: operator.lt,
+        Comparator.LE: operator.le,
+        Comparator.GT: operator.gt,
+        Comparator.GE: operator.ge,
+    }
+)
 
 
 def double_of(text: str) -> float:
@@ -99,11 +87,9 @@ class Column:
         operator_, constant = predicate.signature.operator, predicate.constant
         if operator_ is None or constant is None:
             return bool(self.texts(element))
-        if isinstance(constant, str):
-            order = _STRINGS[operator_]
-            return any(order(value, constant) for value in self.texts(element))
-        numbers = _NUMBERS[operator_]
-        return any(numbers(value, constant) for value in self.numbers(element))
+        values = self.texts(element) if isinstance(constant, str) else self.numbers(element)
+        order = _ORDERS[operator_]
+        return any(order(value, constant) for value in values)
 
     def _values(self, element: int) -> Iterator[str]:
         tree = self._tree
