@@ -12,6 +12,8 @@
 /// inner.declare("", "");
 /// assert_eq!((inner.uri("p"), inner.uri("q"), inner.uri("")), (Some("urn:b"), None, None));
 /// assert_eq!(outer.uri(""), Some("urn:a"));
+/// inner.declare("p", "urn:c");
+/// assert_eq!((inner.uri("p"), inner.prefix("urn:b")), (Some("urn:c"), None));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespaces {
