@@ -177,7 +177,12 @@ impl<'r> Evaluator<'r, '_> {
             Function::UpperCase => {
                 Cow::Owned(String::from_utf8_lossy(whole).to_uppercase().into_bytes())
             }
-            _ => Cow::Owned(String::from_utf8_lossy(whole).to_lowercase().into_bytes()),
+            // Every character by itself: a sigma at the end of a word is no other one.
+            _ => {
+                let whole = String::from_utf8_lossy(whole);
+                let lower: String = whole.chars().flat_map(char::to_lowercase).collect();
+                Cow::Owned(lower.into_bytes())
+            }
         };
         // A part of the text needs no copy.
         let part = match &changed {

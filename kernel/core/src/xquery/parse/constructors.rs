@@ -92,7 +92,7 @@ impl<'t> Parser<'t> {
         let uri = match written.prefix {
             "xmlns" => return Err(self.scanner.declined("the prefix xmlns is reserved")),
             "" if is_attribute => TextRange::default(),
-            "" => self.default_uri(),
+            "" => self.default_uri()?,
             prefix => self.prefixed(prefix)?,
         };
         let prefix = self.keep(written.prefix);

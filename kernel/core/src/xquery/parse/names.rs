@@ -82,15 +82,12 @@ impl<'t> Parser<'t> {
         if matches!(prefix, "xml" | "xmlns") || uri == XML {
             return Err(self.scanner.declined("xml and xmlns are reserved"));
         }
-        if uri.contains(['{', '}']) {
-            return Err(self.scanner.declined("a namespace URI with braces"));
-        }
         if declared.contains(&prefix) {
             return Err(self.scanner.declined("declared twice"));
         }
         declared.push(prefix);
         let is_bound = !uri.is_empty() || prefix.is_empty();
-        let uri = self.keep(&uri);
+        let uri = self.keep_uri(&uri)?;
         self.bindings.push(Binding { prefix, uri: is_bound.then_some(uri) });
         self.scanner.expect(b';', "expected ;")
     }
@@ -110,20 +107,28 @@ impl<'t> Parser<'t> {
             None if prefix == "xs" => SCHEMA,
             None => return Err(self.scanner.declined("this prefix is not bound")),
         };
+        self.keep_uri(uri)
+    }
+
+    /// A namespace URI that canonical texts can hold.
+    fn keep_uri(&mut self, uri: &str) -> Parsed<TextRange> {
+        if uri.contains(['{', '}']) {
+            return Err(self.scanner.declined("a namespace URI with braces"));
+        }
         Ok(self.keep(uri))
     }
 
     /// The namespace of element names without a prefix.
-    pub(super) fn default_uri(&mut self) -> TextRange {
+    pub(super) fn default_uri(&mut self) -> Parsed<TextRange> {
         if self.bindings.is_empty() && self.namespaces.is_empty() {
-            return TextRange::default();
+            return Ok(TextRange::default());
         }
         if let Some(binding) = self.bindings.iter().rev().find(|known| known.prefix.is_empty()) {
-            return binding.uri.unwrap_or_default();
+            return Ok(binding.uri.unwrap_or_default());
         }
         match self.namespaces.iter().rev().find(|(known, _)| known.is_empty()) {
-            Some((_, uri)) => self.keep(uri),
-            None => TextRange::default(),
+            Some((_, uri)) => self.keep_uri(uri),
+            None => Ok(TextRange::default()),
         }
     }
 

@@ -366,7 +366,7 @@ impl<'t> Parser<'t> {
     fn name_test(&mut self, written: Written<'_>, is_attribute: bool) -> Parsed<NodeTest> {
         let (uri, local) = match written {
             Written::Plain(local) if is_attribute => (TextRange::default(), local),
-            Written::Plain(local) => (self.default_uri(), local),
+            Written::Plain(local) => (self.default_uri()?, local),
             Written::Prefixed(prefix, local) => (self.prefixed(prefix)?, local),
             Written::AnyIn(prefix) => return Ok(NodeTest::AnyIn { uri: self.prefixed(prefix)? }),
             Written::Braced(uri, None) => return Ok(NodeTest::AnyIn { uri: self.keep(uri) }),
