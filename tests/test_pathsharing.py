@@ -95,7 +95,7 @@ def test_every_variant_gives_what_the_query_selects(seed: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(100, 400))
+@pytest.mark.parametrize("seed", range(100, 220))
 def test_every_variant_gives_what_many_queries_select(seed: int) -> None:
     random = Random(seed)
     for shape, elements in shapes():
