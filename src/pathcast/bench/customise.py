@@ -203,8 +203,12 @@ class CustomiseResult:
         yield from parts("serialised", self.serialised, "total", "matching", "customising")
         output = single(first.result_bytes / first.messages / 1e3)
         yield figure("output", "KB/message", output)
+        distinct = single(first.distinct_bytes / first.messages / 1e3)
+        yield figure("distinct output", "KB/message", distinct)
         rate = rounds_spread(self.serialised, lambda one: one.output_megabytes_per_second)
         yield figure("output rate", "MB/s", rate)
+        written = [one.distinct_bytes / one.total_ns * 1e3 for one in self.serialised]
+        yield figure("distinct output rate", "MB/s", Spread.of(written))
         rows = Spread.of([ns / first.messages / 1e3 for ns in self.rows])
         yield figure("with delivery rows", "us", rows)
         for name, times in (("entering", self.entering_ns), ("leaving", self.leaving_ns)):
@@ -346,7 +350,7 @@ class CustomiseCase:
         groups, nodes = 0, 0
         if self._queries:
             groups, nodes = check_groups(self._case, [self._queries[at] for at in places], few)
-        results = engine.process(self._array).stats.deliveries
+        results = serialising(engine)(self._array).deliveries
         inputs = inputs_digest(self._texts, self._messages)
         known = next(
             (
@@ -415,7 +419,7 @@ class CustomiseCase:
         few = binary_array(spread_messages(self._messages, self._chosen.check_messages))
         alone = new_engine()
         subscribe_all(alone, self._later)
-        expected = alone.process(few).stats.deliveries
+        expected = serialising(alone)(few).deliveries
         wanted = {subscription.id for subscription in self._later}
         found = sum(
             delivery.subscription_id in wanted

@@ -18,9 +18,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pathcast.bench.broker.definition import BrokerAlgorithm
 from pathcast.bench.broker.reference_subject import BrokerSubject
@@ -58,6 +60,7 @@ class CustomisingRound:
         customising_ns: Of building results.
         deliveries: Results.
         result_bytes: Of all results, a shared one counted every time.
+        distinct_bytes: Of all results, a shared one counted once a message.
         groups: Groups of all deliveries, where they were counted.
         list_nodes: Node ids in their lists, where they were counted.
         yardstick_ns: `lxml.etree.fromstring` over the same messages.
@@ -71,6 +74,7 @@ class CustomisingRound:
     customising_ns: int
     deliveries: int
     result_bytes: int
+    distinct_bytes: int = 0
     groups: int = 0
     list_nodes: int = 0
     yardstick_ns: int
@@ -140,38 +144,54 @@ class Processed(NamedTuple):
     customising_ns: int
     deliveries: int
     result_bytes: int
+    distinct_bytes: int
     groups: int
     list_nodes: int
 
 
-Process: TypeAlias = Callable[[pa.Array], Processed]
-"""A pass of an engine over messages."""
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A pass of an engine over messages, and what is read of its answer when no clock runs.
+
+    Attributes:
+        run: The pass.
+        read: From what it gave.
+    """
+
+    run: Callable[[pa.Array], Any]
+    read: Callable[[Any], Processed]
+
+    def __call__(self, messages: pa.Array) -> Processed:
+        """Both."""
+        return self.read(self.run(messages))
 
 
 def serialising(backend: DisseminationBackend) -> Process:
     """Passes that give serialised results.
 
-    The passes raise:
+    Reading raises:
         WrongCountError: A message or a result was refused: its time is no time of customising.
     """
+    return Process(backend.process, _read_answer)
 
-    def process(messages: pa.Array) -> Processed:
-        answer = backend.process(messages)
-        stats = answer.stats
-        _check_all_taken(stats.messages, stats.refused + len(answer.verdicts))
-        return Processed(
-            stats.messages,
-            stats.bytes,
-            stats.parsing_ns,
-            stats.matching_ns,
-            stats.customising_ns + stats.collecting_ns,
-            stats.deliveries,
-            stats.result_bytes,
-            0,
-            0,
-        )
 
-    return process
+def _read_answer(answer: DeliveryAnswer) -> Processed:
+    stats = answer.stats
+    _check_all_taken(stats.messages, stats.refused + len(answer.verdicts))
+    lengths = pc.binary_length(answer.fragments)
+    sent = pc.sum(lengths.take(answer.rows.column("fragment"))).as_py() or 0
+    return Processed(
+        messages=stats.messages,
+        bytes=stats.bytes,
+        parsing_ns=stats.parsing_ns,
+        matching_ns=stats.matching_ns,
+        customising_ns=stats.customising_ns + stats.collecting_ns,
+        deliveries=answer.rows.num_rows,
+        result_bytes=sent,
+        distinct_bytes=pc.sum(lengths).as_py() or 0,
+        groups=0,
+        list_nodes=0,
+    )
 
 
 def counting_groups(backend: DisseminationBackend) -> Process | None:
@@ -181,25 +201,23 @@ def counting_groups(backend: DisseminationBackend) -> Process | None:
     subscriptions of the paper's form.
     """
     count: Callable[..., Mapping[str, int]] | None = getattr(backend, "count_groups", None)
-    if count is None:
-        return None
+    return None if count is None else Process(partial(count, visits=True), _read_counts)
 
-    def process(messages: pa.Array) -> Processed:
-        found = count(messages, visits=True)
-        _check_all_taken(found["messages"], found["refused"])
-        return Processed(
-            found["messages"],
-            found["bytes"],
-            found["parsing_ns"],
-            found["matching_ns"],
-            found["collecting_ns"],
-            found["subscriptions"],
-            0,
-            found["groups"],
-            found["list_nodes"],
-        )
 
-    return process
+def _read_counts(found: Mapping[str, int]) -> Processed:
+    _check_all_taken(found["messages"], found["refused"])
+    return Processed(
+        messages=found["messages"],
+        bytes=found["bytes"],
+        parsing_ns=found["parsing_ns"],
+        matching_ns=found["matching_ns"],
+        customising_ns=found["collecting_ns"],
+        deliveries=found["subscriptions"],
+        result_bytes=0,
+        distinct_bytes=0,
+        groups=found["groups"],
+        list_nodes=found["list_nodes"],
+    )
 
 
 def _check_all_taken(messages: int, refused: int) -> None:
@@ -230,13 +248,10 @@ def customising_round(
     """One pass of both. To be called while `undisturbed`."""
     before = elapsed_ns(parse) if parse_first else 0
     started = time.perf_counter_ns()
-    found = process(messages)
+    answer = process.run(messages)
     total = time.perf_counter_ns() - started
-    return CustomisingRound(
-        **found._asdict(),
-        total_ns=total,
-        yardstick_ns=before if parse_first else elapsed_ns(parse),
-    )
+    parsing = before if parse_first else elapsed_ns(parse)
+    return CustomisingRound(**process.read(answer)._asdict(), total_ns=total, yardstick_ns=parsing)
 
 
 def results_of(answer: DeliveryAnswer, wanted: frozenset[str] | None = None) -> list[Results]:

@@ -82,7 +82,7 @@ def measure_kernel(
     groups, nodes = check_groups(case, [queries[at] for at in places], few)
     array = binary_array(messages)
     parse = yardstick(messages)
-    deliveries = engine.process(array).stats.deliveries
+    deliveries = serialising(engine)(array).deliveries
     counting = counting_groups(engine)
     timed = [(SERIALISED, serialising(engine))]
     if counting is not None:
