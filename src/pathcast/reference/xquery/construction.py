@@ -5,7 +5,8 @@ text with a space between each two, attribute nodes at the head attributes, a do
 children, everything else itself. Text that meets text is one text, and empty text is none.
 
 An element knows the namespaces that are in scope by itself: those that constructors declare where
-it is written, and those of the prefixes in its name and the names of its attributes. An attribute
+it is written, and those of the prefixes in its name and the names of its attributes. One that takes
+the default namespace back (`xmlns=""`) inherits none, wherever it is put. An attribute
 whose prefix means something else here gets another: its own with `_1`, `_2` and so on after it, the
 first that is free or means the right namespace.
 
@@ -71,7 +72,8 @@ def construct(
         declared[prefix] = uri
     declared = {prefix: uri for prefix, uri in declared.items() if uri}
     context = context.inside(declared)
-    content = _Content(evaluator, element.name, declared)
+    own = {**declared, "": ""} if ("", "") in element.namespaces else declared
+    content = _Content(evaluator, element.name, own)
     for attribute in element.attributes:
         content.add_attribute(attribute.name, _attribute_value(evaluator, attribute, context))
     evaluate = evaluator.frame if is_frame else evaluator.value

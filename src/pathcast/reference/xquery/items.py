@@ -97,7 +97,8 @@ class ConstructedElement:
     Attributes:
         name: Its name.
         attributes: Names, each once, and values.
-        namespaces: Prefix -> URI, in scope by itself; it inherits others from where it is put.
+        namespaces: Prefix -> URI, in scope by itself; it inherits others from where it is put. A
+            default namespace "" is none, and none is inherited.
         content: Text (never empty, never two in a row), nodes of the message, elements.
     """
 

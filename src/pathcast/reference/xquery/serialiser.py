@@ -99,7 +99,7 @@ class Serialiser:
             The content, the end tag ("" after an empty-element tag), the namespaces in scope.
         """
         names = {**outer, **element.namespaces}
-        if not element.name.uri:
+        if not element.name.uri or not names.get(""):
             names.pop("", None)
         name = written(element.name)
         attributes = [(written(name), value) for name, value in element.attributes]

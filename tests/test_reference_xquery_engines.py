@@ -1,0 +1,52 @@
+"""`testdata/xquery.toml` through every engine's broker: all cases of a group stand at once.
+
+A failure means that an engine reads or evaluates a construct otherwise than the reference
+interpreter, or that subscriptions which stand together get into each other's way.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from customised_cases import GENEROUS, by_broker
+from every_engine import engines
+from flwr_cases import FlwrGroup, flwr_groups
+from pathcast.customize import Broker
+from pathcast.model import EngineName, Subscription
+from pathcast.query.xquery import is_xquery
+from pathcast.testing import canonical
+
+GROUPS = {group.name: group for group in flwr_groups()}
+_PROLOG = re.compile(r"(?:\s*(?:xquery version|declare )[^;]*;)*\s*")
+
+
+def as_xquery(query: str) -> str:
+    """A query that would be read as a bare XPath, with its meaning in XQuery: in a sequence."""
+    prolog = _PROLOG.match(query)
+    assert prolog is not None
+    body = query[prolog.end() :]
+    return query if is_xquery(body) else f"{prolog[0]}({body}, ())"
+
+
+def subscribed(group: FlwrGroup, engine: EngineName) -> Broker:
+    """A broker with the queries of a group, under their numbers."""
+    broker = Broker(engine=engine, limits=GENEROUS)
+    subscriptions = [
+        Subscription(str(number), "desk", as_xquery(query), namespaces=group.namespaces or None)
+        for number, (query, _) in enumerate(group.cases)
+    ]
+    report = broker.subscribe(subscriptions)
+    assert not report.rejected, {group.cases[int(n)].query: e for n, e in report.rejected.items()}
+    return broker
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@engines
+def test_cases(engine: EngineName, name: str) -> None:
+    group = GROUPS[name]
+    (found,) = by_broker(subscribed(group, engine), [group.message])
+    for number, (query, expected) in enumerate(group.cases):
+        wanted = expected if isinstance(expected, str) else tuple(map(canonical, expected)) or None
+        assert found.get(str(number)) == wanted, query
