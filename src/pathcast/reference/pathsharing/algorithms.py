@@ -32,7 +32,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -221,18 +220,24 @@ class PathSharing(ABC):
         if not self._can_trust(tree):
             self.distrusted += 1
             return self._without_dtd().process(tree, profiler)
-        with nullcontext() if profiler is None else profiler.timing_all():
-            with nullcontext() if profiler is None else profiler.timing(OperatorKind.PATH_MATCHING):
-                self.engine.run(tree)
-            execute(self._operators(), MessageRun(tree), profiler)
-            if profiler is not None:
-                profiler.tuples[OperatorKind.PATH_MATCHING] += self.engine.tuples
-            return {
-                id: groups
-                for plan in self._plans.values()
-                if (groups := plan.result)
-                for id in plan.ids
-            }
+        if profiler is None:
+            return self._process(tree, None)
+        with profiler.timing_all():
+            return self._process(tree, profiler)
+
+    def _process(self, tree: MessageTree, profiler: Profiler | None) -> dict[str, GroupSequence]:
+        begin = 0.0 if profiler is None else profiler.clock()
+        self.engine.run(tree)
+        if profiler is not None:
+            seconds = profiler.clock() - begin
+            profiler.add(OperatorKind.PATH_MATCHING, seconds, self.engine.tuples)
+        execute(self._operators(), MessageRun(tree), profiler)
+        return {
+            id: groups
+            for plan in self._plans.values()
+            if (groups := plan.result)
+            for id in plan.ids
+        }
 
     def plan_statistics(self) -> PlanStatistics:
         """Counts over all plans."""
