@@ -260,6 +260,21 @@ def test_elements_that_the_dtd_keeps_apart_may_meet(message: bytes, is_trusted: 
         assert paths.distrusted == (not is_trusted)
 
 
+def test_what_is_relied_on_leaves_with_the_last_query_that_does() -> None:
+    tree = parse_message(b"<book><figure><other><image/></other></figure></book>", LIMITS)
+    paths = PathSharingFWR(Optimisation.QUERY_AND_DTD, book())
+    for id in ("one", "other"):
+        paths.subscribe(id, paper_query("//figure", [], ["//image"]))
+    paths.subscribe("plain", paper_query("/book/figure", [], ["title"]))
+    assert paths.process(tree) == {"one": (((3,),),), "other": (((3,),),), "plain": (((),),)}
+    paths.unsubscribe("one")
+    assert paths.process(tree) == {"other": (((3,),),), "plain": (((),),)}
+    assert paths.distrusted == 2
+    paths.unsubscribe("other")
+    assert paths.process(tree) == {"plain": (((),),)}
+    assert paths.distrusted == 2
+
+
 def operators_of(queries: list[PaperQuery]) -> Counter[OperatorKind]:
     paths = PlanSharing(Optimisation.QUERY_AND_DTD, book())
     for number, query in enumerate(queries):

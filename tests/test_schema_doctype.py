@@ -6,6 +6,7 @@ If these fail, a DTD is not found where it lies, or a message chooses which file
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -309,3 +310,31 @@ def test_dtd_of_a_message_by_catalog(tmp_path: Path) -> None:
     assert paths.looped == {("", "section")}
     by_file = read_dtd(tmp_path / "dtd" / "book.dtd", catalog=catalog)
     assert by_file.recursive_elements == {"section"}
+
+
+_PIECES = (
+    *("<!DOCTYPE ", "a", " SYSTEM 'x.dtd'", ' PUBLIC "p" "s"', " [", "]", ">", "]>", "<a/>"),
+    *("<!ELEMENT a (b|c)*>", "<!ELEMENT ", "(#PCDATA|b)*", "ANY", "EMPTY", "((b,c)+|d?)", "<!--"),
+    *("-->", "<!ENTITY % p 'b|c'>", "%p;", "<!ATTLIST a k CDATA #FIXED 'v'>", "<?x ?>", "'", '"'),
+    *("<![INCLUDE[", "]]>", "&#0;", "\0", "\ud7ff", "é", ":", "b:c", "<!NOTATION n SYSTEM 'x'>"),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_comes_is_read_or_refused(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    read = 0
+    for _ in range(300):
+        pieces = random.choices(_PIECES, k=random.randrange(1, 12))
+        text = "".join(pieces)
+        if random.random() < 0.6:
+            text = f"<!DOCTYPE a [<!ELEMENT a (b?)>{text}]><a/>"
+        data = text.encode(random.choice(("utf-8", "utf-16", "latin-1")), "replace")
+        try:
+            schema = read_document_schema(data, directory=tmp_path)
+        except SchemaError:
+            continue
+        if schema is not None:
+            schema.paths()
+            read += schema.graph is not None
+    assert read > 5
