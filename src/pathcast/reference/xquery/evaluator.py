@@ -48,6 +48,9 @@ from pathcast.reference.xquery.paths import passes, shortened
 _PAIRS_PER_STEP = 16
 """Pairs of atomic values that a general comparison tries for one step."""
 
+_KEPT_MAX = 100_000
+"""Values that are kept; when there are more, all are found again."""
+
 
 class Evaluator:
     """Evaluates the expressions of one program over one message.
@@ -199,8 +202,14 @@ class Evaluator:
         key = (id(path), *self._bindings(dependence.variables, context))
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = self._walked(path, context)
+            kept = self._keep(key, self._walked(path, context))
         return kept
+
+    def _keep(self, key: tuple[object, ...], value: Items) -> Items:
+        if len(self._kept) >= _KEPT_MAX:
+            self._kept.clear()
+        self._kept[key] = value
+        return value
 
     def _bindings(self, names: frozenset[str], context: DynamicContext) -> list[Binding]:
         return [context.binding(name) for name in sorted(names)]
@@ -257,7 +266,7 @@ class Evaluator:
                 value = self._kept.get(key)
                 if value is None:
                     focus = Focus(item, position, size)
-                    value = self._kept[key] = self.value(predicate, context.at(focus))
+                    value = self._keep(key, self.value(predicate, context.at(focus)))
                 if _keeps(value, position):
                     left.append(item)
             items = tuple(left)
