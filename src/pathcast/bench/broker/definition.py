@@ -178,7 +178,7 @@ class BrokerFigures(_Strict):
     title: str
     bound: str
     seed: int
-    check_queries: int = Field(ge=1)
+    check_queries: dict[SetName, int]
     check_messages: int = Field(ge=1)
     point_seconds_max: dict[SetName, float]
     figures: tuple[BrokerFigure, ...]

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathcast.bench.broker.definition import (
     BrokerAlgorithm,
     BrokerFigure,
-    BrokerFigures,
     BrokerParameters,
     BrokerSet,
     OptimisationName,
@@ -45,7 +44,8 @@ class BrokerExperiment:
     Attributes:
         figure: Its definition.
         chosen: Its sizes.
-        definition: What holds for all figures.
+        check_queries: Queries whose results of the kernel are compared with the reference's.
+        check_messages: Messages on which they are.
         inputs: Queries and messages.
         seconds_max: Of a point, roughly.
         say: Takes a line on what is being done.
@@ -55,7 +55,8 @@ class BrokerExperiment:
 
     figure: BrokerFigure
     chosen: BrokerSet
-    definition: BrokerFigures
+    check_queries: int
+    check_messages: int
     inputs: BrokerInputs
     seconds_max: float
     say: Callable[[str], None]
@@ -305,7 +306,8 @@ def _kernel(experiment: BrokerExperiment, most: int) -> Iterator[list[Value]]:
                 case,
                 queries,
                 messages,
-                experiment.definition,
+                check_queries=experiment.check_queries,
+                check_messages=experiment.check_messages,
                 rounds=chosen.kernel_rounds,
                 seconds_max=experiment.seconds_max,
             )

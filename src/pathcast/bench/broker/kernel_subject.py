@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pathcast.bench.broker.definition import BrokerFigures
 from pathcast.bench.checking import wrong_count
 from pathcast.bench.customising import (
     CustomisingRound,
@@ -48,8 +47,9 @@ def measure_kernel(
     case: str,
     queries: Sequence[FlwrQuery],
     messages: Sequence[bytes],
-    definition: BrokerFigures,
     *,
+    check_queries: int,
+    check_messages: int,
     rounds: int,
     seconds_max: float,
 ) -> tuple[list[Value], str]:
@@ -60,7 +60,8 @@ def measure_kernel(
         case: What errors call it.
         queries: The queries.
         messages: The messages.
-        definition: How much is checked.
+        check_queries: How many queries are compared with the reference.
+        check_messages: On how many messages.
         rounds: Passes over the messages, if time allows; one at least.
         seconds_max: Roughly, for the passes.
 
@@ -74,9 +75,9 @@ def measure_kernel(
     engine = new_engine()
     with undisturbed():
         subscribing_ns = elapsed_ns(lambda: subscribe_all(engine, subscriptions))
-    few = spread_messages(messages, definition.check_messages)
+    few = spread_messages(messages, check_messages)
     some = binary_array(few)
-    places = mixed_sample(engine, len(queries), some, definition.check_queries)
+    places = mixed_sample(engine, len(queries), some, check_queries)
     sample = [subscriptions[at] for at in places]
     checked = check_results(case, engine, sample, some)
     groups, nodes = check_groups(case, [queries[at] for at in places], few)

@@ -87,7 +87,8 @@ def run_broker_figures(
         experiment = BrokerExperiment(
             figure=figure,
             chosen=figure.sets[plan.set_name],
-            definition=plan.definition,
+            check_queries=plan.definition.check_queries[plan.set_name],
+            check_messages=plan.definition.check_messages,
             inputs=inputs,
             seconds_max=plan.definition.point_seconds_max[plan.set_name],
             say=say,
