@@ -183,3 +183,29 @@ def test_public_dtds(name: str, looped: set[str], single: tuple[str, str]) -> No
 def test_loops_are_the_recursive_elements_of_the_graph() -> None:
     graph = read_dtd(shared_dtd("nitf-2-5.dtd"))
     assert {local for _, local in ElementPaths(graph).looped} == graph.recursive_elements
+
+
+@pytest.mark.parametrize(
+    ("message", "above", "below", "way", "expected"),
+    [
+        (b"<a><b><c/></b></a>", "a", "c", "bc", True),
+        (b"<a><b><c/></b><c/></a>", "a", "c", "bc", False),
+        (b"<a><b/></a>", "a", "c", "bc", True),  # No way at all.
+        (b"<x><c/></x>", "a", "c", "bc", True),  # No such element at all.
+        (b"<a><b><c/></b></a>", None, "c", "abc", True),
+        (b"<b><c/></b>", None, "c", "abc", False),
+        (b"<c/>", None, "c", "abc", False),
+        (b"<a/>", None, "a", "a", True),
+        (b"<a><a/></a>", None, "a", "a", False),
+        (b"<a><b><a><b><c/></b></a></b></a>", "a", "c", "bc", False),
+    ],
+)
+def test_ways_of_a_message(
+    message: bytes, above: str | None, below: str, way: str, expected: bool
+) -> None:
+    tree = parse_message(message, Limits())
+    paths = ElementPaths.of_message(tree.name, tree.parent)
+    names = tuple(("", name) for name in way)
+    start = None if above is None else ("", above)
+    assert paths.has_no_other_way(start, ("", below), names) is expected
+    assert paths.conforms(tree.name, tree.parent)
