@@ -11,6 +11,7 @@ use pathcast_core::customize::batch::{Answer, Pool};
 use pathcast_core::customize::dissemination::{
     self as core, Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
 };
+use pathcast_core::customize::run::ENTRIES_MAX;
 use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Verdict};
 use pathcast_core::query::Namespaces;
 use pathcast_core::snapshot::NamespaceMap;
@@ -55,6 +56,7 @@ impl Dissemination {
             steps_max: limit(limits, "evaluation_steps_max")?.into(),
             result_bytes_max,
             result_ratio_max: result_ratio_max as usize,
+            entries_max: ENTRIES_MAX,
         };
         let pool = Pool::new(options, threads);
         let subscriptions = core::Dissemination::default();

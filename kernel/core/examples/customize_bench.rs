@@ -5,6 +5,7 @@
 //! QUERIES has one subscription a line.
 
 use pathcast_core::customize::dissemination::{Deliver, Dissemination, Subscription};
+use pathcast_core::customize::run::ENTRIES_MAX;
 use pathcast_core::customize::worker::{GroupCounts, Options, Output, Worker};
 use pathcast_core::door::Limits;
 use pathcast_core::query::Namespaces;
@@ -50,6 +51,7 @@ fn main() {
         steps_max: 1_000_000,
         result_bytes_max: 1 << 20,
         result_ratio_max: 20,
+        entries_max: ENTRIES_MAX,
     };
     let mut worker = Worker::new(options);
     let count = messages.len() as f64;

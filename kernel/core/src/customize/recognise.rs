@@ -230,7 +230,7 @@ impl Reader<'_> {
                 let ask = Ask::Compare(operator, constant);
                 conditions.push(ConditionSpec { path, leaf, ask });
             }
-            Expr::Path { .. } => {
+            Expr::Path { .. } | Expr::Variable(_) | Expr::ContextItem => {
                 let TargetSpec { path, leaf } = self.relative(condition, from)?;
                 conditions.push(ConditionSpec { path, leaf, ask: Ask::Exists });
             }

@@ -36,8 +36,8 @@ pub type ListId = u32;
 const PROBE_EVERY: usize = 1 << 20;
 /// BoundNodes of a message up to which streams are indexed by them.
 const INDEXED_MAX: usize = 1 << 12;
-/// Node numbers that all columns of a message may hold together: 128 MiB.
-const ENTRIES_MAX: usize = 1 << 25;
+/// Node numbers that all columns of a message may hold together unless told otherwise: 128 MiB.
+pub const ENTRIES_MAX: usize = 1 << 25;
 
 /// The columns of a message would have grown past their bound. A message must be large and deeply nested
 /// for that, and the paths must lead from nearly everywhere to nearly everywhere.
@@ -315,9 +315,15 @@ pub struct SharedRun {
     holds_total: usize,
     values: Values,
     found: Found,
+    entries_max: usize,
 }
 
 impl SharedRun {
+    /// A run with empty caches; its columns may hold so many node numbers together for one message.
+    pub fn new(entries_max: usize) -> Self {
+        SharedRun { entries_max, ..SharedRun::default() }
+    }
+
     /// What the last message gave.
     pub fn found(&self) -> &Found {
         &self.found
@@ -394,7 +400,7 @@ impl SharedRun {
 
     fn check(&self, total: usize) -> Result<(), Overflow> {
         let entries = total + self.holds_total + self.found.nodes.len();
-        if entries > ENTRIES_MAX { Err(Overflow) } else { Ok(()) }
+        if entries > self.entries_max { Err(Overflow) } else { Ok(()) }
     }
 
     /// Runs the predicate paths and finds the predicates that hold, and where.
@@ -603,11 +609,7 @@ impl SharedRun {
     }
 
     /// Selection by selection.
-    fn select_each(
-        &mut self,
-        plans: &SharedPlans,
-        predicate: PredicateId,
-    ) -> Result<(), Overflow> {
+    fn select_each(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Result<(), Overflow> {
         for attached in &plans.predicates.get(predicate).selections {
             if self.path_seen[attached.binding as usize] != self.now {
                 continue;

@@ -7,7 +7,7 @@ use super::run::{Overflow, SharedRun};
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::matcher::{Engine, Stats, View};
 use crate::nfa::QueryNumber;
-use crate::xquery::{self, Bounds, Results, RunError};
+use crate::xquery::{self, Bounds, Results, RunError, Session};
 use memchr::memmem;
 use std::time::Instant;
 
@@ -24,6 +24,8 @@ pub struct Options {
     pub result_bytes_max: usize,
     /// The same, as a multiple of the bytes of the message.
     pub result_ratio_max: usize,
+    /// Node numbers that the columns of the shared plans may hold together for one message.
+    pub entries_max: usize,
 }
 
 /// Results of so many bytes are never too long for a message that is small.
@@ -112,17 +114,17 @@ impl Worker {
         let mut door = Door::new(options.limits.clone());
         door.keep_source_spans(true);
         Worker {
-            options,
             door,
             serving: Serving {
                 gate,
-                shared: SharedRun::default(),
+                shared: SharedRun::new(options.entries_max),
                 factory: Factory::default(),
                 programs: xquery::Scratch::default(),
                 gate_numbers: Vec::new(),
                 undecided: Vec::new(),
             },
             stats: Stats::default(),
+            options,
         }
     }
 
@@ -385,76 +387,18 @@ impl Serving {
             out.verdicts.push((number_of(id), Verdict::OverBudget));
         });
         candidates.sort_unstable();
-        for subscription in candidates {
-            self.serve_one(state, subscription, parsed, allowance, whole, out);
-            stats.evaluations += 1;
+        if !candidates.is_empty() {
+            let Parsed { message, names } = parsed;
+            let mut session = Session::new(message, names, &mut self.programs);
+            stats.evaluations += candidates.len() as u64;
+            for subscription in candidates {
+                let way = &state.ways[subscription as usize];
+                serve_one((subscription, way), &mut session, allowance, whole, out);
+            }
         }
         self.gate_numbers = numbers;
         self.undecided = undecided;
         stats.collecting_ns += started.elapsed().as_nanos() as u64;
-    }
-
-    fn serve_one(
-        &mut self,
-        state: &State,
-        subscription: SubscriptionNumber,
-        Parsed { message, names }: Parsed<'_>,
-        allowance: &Allowance,
-        whole: &mut Whole<'_>,
-        out: &mut Output,
-    ) {
-        let steps_max = allowance.steps_max;
-        let bounds = Bounds { steps_max, bytes_max: allowance.bytes_max };
-        let (bytes, first) = (out.fragments.bytes.len(), out.fragments.ends.len());
-        let outcome = match &state.ways[subscription as usize] {
-            Way::Gone | Way::Shared(_) => Ok(false),
-            Way::Filter(deliver) => {
-                out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
-                return;
-            }
-            Way::Program(program, Deliver::Fragment) => {
-                program.run(message, names, &mut self.programs, bounds, &mut out.fragments)
-            }
-            Way::Program(program, deliver) => {
-                let delivered = program.is_delivered(message, names, &mut self.programs, bounds);
-                if delivered == Ok(true) {
-                    let delivery = whole.delivery(subscription, *deliver, &mut out.fragments);
-                    out.deliveries.push(delivery);
-                    return;
-                }
-                delivered
-            }
-            Way::Selection(expression) => xquery::select(
-                expression,
-                message,
-                names,
-                &mut self.programs,
-                bounds,
-                &mut out.fragments,
-            ),
-        };
-        match outcome {
-            Ok(true) => {
-                let fragments = first..out.fragments.ends.len();
-                out.deliveries.extend(fragments.map(|fragment| Delivery {
-                    subscription,
-                    result: (fragment - first) as u32,
-                    fragment: fragment as u32,
-                }));
-            }
-            Ok(false) => {
-                out.fragments.bytes.truncate(bytes);
-                out.fragments.ends.truncate(first);
-            }
-            Err(error) => {
-                let verdict = match error {
-                    RunError::OverBudget => Verdict::OverBudget,
-                    RunError::TooLong => Verdict::TooLong { bytes_max: allowance.bytes_max },
-                    RunError::Construction(code) => Verdict::Construction(code),
-                };
-                out.verdicts.push((subscription, verdict));
-            }
-        }
     }
 
     /// Reads groupSequence-listSequence of every subscription from end to end.
@@ -472,6 +416,56 @@ impl Serving {
                     };
                 }
             }
+        }
+    }
+}
+
+/// Serves one subscription whose gate holds.
+fn serve_one(
+    (subscription, way): (SubscriptionNumber, &Way),
+    session: &mut Session<'_>,
+    allowance: &Allowance,
+    whole: &mut Whole<'_>,
+    out: &mut Output,
+) {
+    let bounds = Bounds { steps_max: allowance.steps_max, bytes_max: allowance.bytes_max };
+    let first = out.fragments.ends.len();
+    let outcome = match way {
+        Way::Gone | Way::Shared(_) => Ok(false),
+        Way::Filter(deliver) => {
+            out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
+            return;
+        }
+        Way::Program(program, Deliver::Fragment) => {
+            session.run(program, bounds, &mut out.fragments)
+        }
+        Way::Program(program, deliver) => {
+            let delivered = session.is_delivered(program, bounds);
+            if delivered == Ok(true) {
+                out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
+                return;
+            }
+            delivered
+        }
+        Way::Selection(expression) => session.select(expression, bounds, &mut out.fragments),
+    };
+    match outcome {
+        // What is not delivered has left nothing behind.
+        Ok(_) => {
+            let fragments = first..out.fragments.ends.len();
+            out.deliveries.extend(fragments.map(|fragment| Delivery {
+                subscription,
+                result: (fragment - first) as u32,
+                fragment: fragment as u32,
+            }));
+        }
+        Err(error) => {
+            let verdict = match error {
+                RunError::OverBudget => Verdict::OverBudget,
+                RunError::TooLong => Verdict::TooLong { bytes_max: allowance.bytes_max },
+                RunError::Construction(code) => Verdict::Construction(code),
+            };
+            out.verdicts.push((subscription, verdict));
         }
     }
 }
