@@ -178,6 +178,8 @@ WRONG = (
     ("//a, 10div 2", "XPST0003", 7),
     ("//a, &", "XPST0003", 5),
     ("//a, $", "XPST0003", 5),
+    ("//a, min(#//b)", "XPST0003", 8),
+    ("//text(#), 1", "XPST0003", 6),
     ("//a, \x01", "XPST0003", 5),
     ("declare namespace = 'x'; //a", "XPST0003", 18),
     ("declare namespace p = 'x' //a", "XPST0003", 26),

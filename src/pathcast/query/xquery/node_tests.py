@@ -134,7 +134,7 @@ class NodeTests(Scanner):
         if axis is None:
             axis = Axis.ATTRIBUTE if kind is NodeKind.ATTRIBUTE else Axis.CHILD
         self.advance()
-        self.advance()
+        self.expect("(", f"of {written}()")
         test: NodeTest = KindTest(kind)
         if not self.is_symbol(")"):
             test = self._kind_argument(kind, axis)

@@ -331,7 +331,7 @@ class Paths(NodeTests):
     def arguments(self) -> tuple[Expr, ...]:
         """What stands in the parentheses of a call."""
         offset = self.start
-        self.advance()
+        self.expect("(", "of the call")
         found: list[Expr] = []
         if self.take(")"):
             return ()
