@@ -14,9 +14,10 @@ from customised_cases import GENEROUS, by_broker
 from every_engine import engines
 from flwr_cases import FlwrGroup, flwr_groups
 from pathcast.customize import Broker
+from pathcast.errors import PathcastError
 from pathcast.model import EngineName, Subscription
-from pathcast.query.xquery import is_xquery
-from pathcast.testing import canonical
+from pathcast.query.xquery import compile_subscription, is_xquery
+from pathcast.testing import ENGINES, canonical, missing_reason
 
 GROUPS = {group.name: group for group in flwr_groups()}
 _PROLOG = re.compile(r"(?:\s*(?:xquery version|declare )[^;]*;)*\s*")
@@ -50,3 +51,39 @@ def test_cases(engine: EngineName, name: str) -> None:
     for number, (query, expected) in enumerate(group.cases):
         wanted = expected if isinstance(expected, str) else tuple(map(canonical, expected)) or None
         assert found.get(str(number)) == wanted, query
+
+
+PATHS = ("//namespace::*", "(//namespace::*)[3]", "//@*/..", "//namespace::* | //@*", "//node()")
+
+
+def selects_nodes(query: str, group: FlwrGroup) -> bool:
+    """Whether a query is a bare XPath whose nodes can be delivered."""
+    if is_xquery(query):
+        return False
+    try:
+        compile_subscription(query, group.namespaces)
+    except PathcastError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "reference"])
+def test_nodes_of_bare_paths_are_those_of_the_reference(engine: EngineName) -> None:
+    """With the semantics of XPath 1.0, so that Saxon and the table have no say."""
+    if missing_reason(engine) is not None:
+        pytest.skip(str(missing_reason(engine)))
+    compared = 0
+    for group in GROUPS.values():
+        queries = [query for query, _ in group.cases if selects_nodes(query, group)]
+        subscriptions = [
+            Subscription(query, "desk", query, namespaces=group.namespaces or None)
+            for query in dict.fromkeys([*queries, *PATHS])
+        ]
+        answers = []
+        for each in ("reference", engine):
+            broker = Broker(engine=each, limits=GENEROUS)
+            assert broker.subscribe(subscriptions).rejected == {}
+            answers += by_broker(broker, [group.message])
+        assert answers[0] == answers[1], group.name
+        compared += len(answers[0])
+    assert compared > 200

@@ -239,16 +239,21 @@ class Document:
     def _namespaces(self, place: int) -> list[tuple[str, str]]:
         found = self._in_scope.get(place)
         if found is None:
-            in_force = {"xml": XML_NAMESPACE}
+            in_force: dict[str, str] = {}
             element, starts = self._numbers[place], self._details.declaration_start
             chain = []
             while element >= 0:
                 chain.append(element)
                 element = self.tree.parent[element]
             for each in reversed(chain):
-                in_force.update(self._details.declaration[starts[each] : starts[each + 1]])
+                for prefix, uri in self._details.declaration[starts[each] : starts[each + 1]]:
+                    # In the order of the declarations that are in force, as in the kernel.
+                    in_force.pop(prefix, None)
+                    in_force[prefix] = uri
+            in_force.pop("xml", None)
             # `xmlns=""` takes the default namespace away; it is no namespace node itself.
-            found = [(prefix, uri) for prefix, uri in in_force.items() if uri]
+            found = [("xml", XML_NAMESPACE)]
+            found += [(prefix, uri) for prefix, uri in in_force.items() if uri]
             self._in_scope[place] = found
         return found
 
