@@ -192,6 +192,8 @@ class CustomiseResult:
                 times = [one.microseconds(part) for one in rounds]
                 yield figure(label, "us", Spread.of(times))
             yield figure(f"{name} by lxml", "x lxml", rounds_spread(rounds, lambda one: one.ratio))
+            busy = rounds_spread(rounds, lambda one: one.processor_ratio)
+            yield figure(f"{name}, processor by lxml", "x lxml", busy)
 
         first = self.serialised[0]
         yield figure("results", "1/message", single(first.deliveries / first.messages))
@@ -199,8 +201,10 @@ class CustomiseResult:
         if self.memory_bytes is not None:
             yield figure("memory", "MB", single(self.memory_bytes / 1e6))
         if self.groups:
-            yield from parts("groups", self.groups, "total", "parsing", "matching")
-        yield from parts("serialised", self.serialised, "total", "matching", "customising")
+            yield from parts("groups", self.groups, "total", "processor", "parsing", "matching")
+        yield from parts(
+            "serialised", self.serialised, "total", "processor", "matching", "customising"
+        )
         output = single(first.result_bytes / first.messages / 1e3)
         yield figure("output", "KB/message", output)
         distinct = single(first.distinct_bytes / first.messages / 1e3)

@@ -72,7 +72,7 @@ def statements_table(verdicts: Sequence[Verdict]) -> str:
     """What the paper says, and whether it holds here."""
     rows = [["the paper says", "", "here", ""], ["---"] * 4]
     rows += [[one.statement, one.where, one.word, one.detail] for one in verdicts]
-    return "\n".join("| " + " | ".join(row).replace("  ", " ") + " |" for row in rows)
+    return "\n".join(("| " + " | ".join(row) + " |").replace("  ", " ") for row in rows)
 
 
 def broker_table(figure: BrokerFigure, values: Sequence[Value]) -> str:
