@@ -81,6 +81,15 @@ impl Evaluator<'_, '_> {
     }
 
     fn compare_sequences(&mut self, operator: Operator, left: ExprId, right: ExprId) -> Run<bool> {
+        if operator == Operator::Eq {
+            for (kept, other) in [(right, left), (left, right)] {
+                if let Some(slot) = self.kept_slot(kept)
+                    && let Some(holds) = self.compare_with_kept(kept, slot, other)?
+                {
+                    return Ok(holds);
+                }
+            }
+        }
         let lefts = self.state.stack.len();
         self.eval(left)?;
         let rights = self.state.stack.len();
@@ -103,6 +112,49 @@ impl Evaluator<'_, '_> {
         };
         self.state.stack.truncate(lefts);
         Ok(holds)
+    }
+
+    /// Whether some item of an expression is the value of a node that does not change while the
+    /// program runs; nothing if it is not for texts to say. A join takes as many steps as it has
+    /// nodes, not as it has pairs.
+    fn compare_with_kept(&mut self, kept: ExprId, slot: usize, other: ExprId) -> Run<Option<bool>> {
+        let mark = self.state.stack.len();
+        self.eval(other)?;
+        self.atomise_stack(mark)?;
+        let is_text = |item: &Item| matches!(item, Item::String(_) | Item::Untyped(_));
+        if !self.state.stack[mark..].iter().all(is_text) {
+            self.state.stack.truncate(mark);
+            return Ok(None);
+        }
+        self.keep_values(kept, slot)?;
+        let mut holds = false;
+        for index in mark..self.state.stack.len() {
+            if let Item::String(text) | Item::Untyped(text) = self.state.stack[index] {
+                self.budget.charge(1)?;
+                self.budget.charge_text(text.len())?;
+                let values = &self.state.kept_values[slot];
+                holds |= values.as_ref().is_some_and(|values| values.contains(self.bytes(text)));
+            }
+        }
+        self.state.stack.truncate(mark);
+        Ok(Some(holds))
+    }
+
+    fn keep_values(&mut self, kept: ExprId, slot: usize) -> Run<()> {
+        if self.state.kept_values[slot].is_some() {
+            return Ok(());
+        }
+        let nodes = self.nodes(kept)?;
+        // Values come from messages: the hash is seeded, so that they cannot be made to collide.
+        let mut values: HashSet<Box<[u8]>, RandomState> = HashSet::default();
+        for &node in &nodes {
+            self.budget.charge(1)?;
+            self.budget.charge_text(self.document.string_len(node))?;
+            values.insert(self.document.string_value(node).into());
+        }
+        self.give_list(nodes);
+        self.state.kept_values[slot] = Some(values);
+        Ok(())
     }
 
     fn some_pair(

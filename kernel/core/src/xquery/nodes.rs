@@ -35,7 +35,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Where the nodes of an expression are kept, if they are.
-    fn kept_slot(&self, id: ExprId) -> Option<usize> {
+    pub fn kept_slot(&self, id: ExprId) -> Option<usize> {
         let slot = self.program.kept.get(id as usize).copied()?;
         (slot != u32::MAX).then_some(slot as usize)
     }

@@ -10,6 +10,8 @@ use crate::xpath::document::{Document, Node};
 use crate::xpath::ids::Ids;
 use crate::xpath::set_walk::Marks;
 use crate::xpath::{NodeTest, OverBudget};
+use hashbrown::HashSet;
+use std::hash::RandomState;
 
 /// Result of a part of a run.
 pub(super) type Run<T> = Result<T, RunError>;
@@ -44,6 +46,8 @@ pub(super) struct State {
     pub known: Vec<Option<NameId>>,
     /// Nodes that do not change while the program runs.
     pub kept: Vec<Option<Vec<Node>>>,
+    /// Their string values, where they have been asked for.
+    pub kept_values: Vec<Option<HashSet<Box<[u8]>, RandomState>>>,
     pub lists: Vec<Vec<Node>>,
     pub marks: Vec<Marks>,
     pub ids: Ids,
@@ -73,6 +77,8 @@ impl State {
         self.slots.resize(program.slots as usize, Slot::Run { start: 0, end: 0 });
         self.kept.clear();
         self.kept.resize(program.kept_slots as usize, None);
+        self.kept_values.clear();
+        self.kept_values.resize(program.kept_slots as usize, None);
         self.scopes.truncate(1);
         if self.scopes.is_empty() {
             self.scopes.push(Namespaces::default());

@@ -247,6 +247,9 @@ pub struct Element {
     pub attributes: List,
     /// Its own namespace declarations, a run of [`Program::declarations`].
     pub namespaces: List,
+    /// Declarations in force for it, its own and those of the constructors around it; none that
+    /// takes the default namespace back. A run of [`Program::declarations`].
+    pub in_scope: List,
     /// Run of [`Program::parts`]. Boundary space is gone, neighbouring texts are one.
     pub content: List,
 }
@@ -346,8 +349,8 @@ impl Program {
         self.tests
     }
 
-    /// Whether the message must have been parsed with [`crate::door::Door::keep_full_tree`]. A
-    /// message that has `xmlns` or a document type declaration needs it whatever the program.
+    /// Whether the message must have been parsed with [`crate::door::Door::keep_full_tree`], and not
+    /// only with [`crate::door::Door::keep_source_spans`], which every program needs.
     pub fn needs_full_tree(&self) -> bool {
         self.needs_full_tree
     }

@@ -7,7 +7,7 @@
 
 use super::RunError;
 use super::run::{Evaluator, Keeps, Run};
-use super::syntax::{Expr, ExprId, Name, Part};
+use super::syntax::{Declaration, Expr, ExprId, Name, Part};
 use super::value::{Event, Item, Text};
 use crate::output::{write_attribute_value, write_text};
 use crate::xpath::document::{Main, Node, Sort};
@@ -466,6 +466,12 @@ impl Evaluator<'_, '_> {
         let element = program.element(number);
         let mut has_scope = false;
         for declaration in program.declarations(element.namespaces) {
+            let Declaration { prefix, uri } = *declaration;
+            if uri.start == uri.end {
+                self.declare(prefix, uri, &mut has_scope);
+            }
+        }
+        for declaration in program.declarations(element.in_scope) {
             self.declare(declaration.prefix, declaration.uri, &mut has_scope);
         }
         self.declare(element.name.prefix, element.name.uri, &mut has_scope);

@@ -55,8 +55,10 @@ impl Form<'_> {
         let mut attributes = Vec::new();
         for at in tree.attribute_start[element]..tree.attribute_start[element + 1] {
             let at = at as usize;
-            let (uri, local) =
-                (self.names.uri(tree.attribute_name[at]), self.names.local(tree.attribute_name[at]));
+            let (uri, local) = (
+                self.names.uri(tree.attribute_name[at]),
+                self.names.local(tree.attribute_name[at]),
+            );
             let name = qualified(&self.text(tree.attribute_prefix[at]), local);
             attributes.push((uri, local, name, self.text(tree.attribute_value[at])));
         }
@@ -75,8 +77,7 @@ impl Form<'_> {
         let mut markup = tree.markup_start[element];
         loop {
             let has_child = child < tree.element_end[element] as usize;
-            let texts =
-                if has_child { tree.text_start[child] } else { tree.text_end[element] };
+            let texts = if has_child { tree.text_start[child] } else { tree.text_end[element] };
             let markups =
                 if has_child { tree.markup_start[child] } else { tree.markup_end[element] };
             while markup < markups {

@@ -45,19 +45,17 @@ struct Asked {
 
 const BOUNDS: Bounds = Bounds { steps_max: 1_000_000, bytes_max: 1 << 20 };
 
-/// A door with the columns that a program needs, as the engine chooses them; or with all.
-pub fn door_for(program: &Program, message: &[u8], is_full: bool) -> Door {
+/// A door with the columns that a program needs; or with all.
+fn door_for(program: &Program, is_full: bool) -> Door {
     let mut door = Door::new(Limits::default());
-    let has = |part: &[u8]| message.windows(part.len()).any(|window| window == part);
-    let needs = program.needs_full_tree() || has(b"xmlns") || has(b"<!DOCTYPE");
     door.keep_source_spans(true);
-    door.keep_full_tree(is_full || needs);
+    door.keep_full_tree(is_full || program.needs_full_tree());
     door
 }
 
 /// What a program gives, or the code of its verdict.
 fn outcome(program: &Program, message: &[u8], is_full: bool) -> Result<Vec<String>, String> {
-    let mut door = door_for(program, message, is_full);
+    let mut door = door_for(program, is_full);
     let parsed = door.parse(message, None).map_err(|error| error.to_string())?;
     let mut scratch = Scratch::default();
     let mut session = Session::new(parsed.message, parsed.names, &mut scratch);
@@ -73,7 +71,7 @@ fn outcome(program: &Program, message: &[u8], is_full: bool) -> Result<Vec<Strin
     }
 }
 
-pub fn split(results: &Results) -> Vec<String> {
+fn split(results: &Results) -> Vec<String> {
     let starts = std::iter::once(0).chain(results.ends.iter().copied());
     let ranges = starts.zip(&results.ends);
     ranges.map(|(start, &end)| canonical(&results.bytes[start..end])).collect()
@@ -139,7 +137,11 @@ fn subscriptions_of_the_papers_have_their_results() {
     let mut found = Vec::new();
     for case in &cases.case {
         if case.refused.is_some() {
-            assert!(Program::parse(&case.query, &pairs(&case.namespaces)).is_err(), "{}", case.name);
+            assert!(
+                Program::parse(&case.query, &pairs(&case.namespaces)).is_err(),
+                "{}",
+                case.name
+            );
         }
         for asked in &case.messages {
             let results = asked.results.iter().flatten();
