@@ -239,9 +239,12 @@ pub fn counters_of<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, P
         ("nfa_messages", stats.nfa_messages),
         ("evaluations", stats.evaluations),
         ("verdicts", stats.verdicts),
+        ("deliveries", stats.deliveries),
+        ("result_bytes", stats.result_bytes),
         ("parsing_ns", stats.parsing_ns),
         ("matching_ns", stats.matching_ns),
         ("collecting_ns", stats.collecting_ns),
+        ("customising_ns", stats.customising_ns),
     ] {
         counters.set_item(name, value)?;
     }

@@ -39,9 +39,12 @@ pub struct Stats {
     pub nfa_messages: u64,
     pub evaluations: u64,
     pub verdicts: u64,
+    pub deliveries: u64,
+    pub result_bytes: u64,
     pub parsing_ns: u64,
     pub matching_ns: u64,
     pub collecting_ns: u64,
+    pub customising_ns: u64,
 }
 
 impl Stats {
@@ -58,9 +61,12 @@ impl Stats {
         self.nfa_messages += other.nfa_messages;
         self.evaluations += other.evaluations;
         self.verdicts += other.verdicts;
+        self.deliveries += other.deliveries;
+        self.result_bytes += other.result_bytes;
         self.parsing_ns += other.parsing_ns;
         self.matching_ns += other.matching_ns;
         self.collecting_ns += other.collecting_ns;
+        self.customising_ns += other.customising_ns;
     }
 }
 

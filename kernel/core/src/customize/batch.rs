@@ -43,22 +43,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Adds what one message gave.
+    /// Adds the deliveries and verdicts of one message; its fragments are those of the run.
     fn take(&mut self, message: usize, out: &mut Output) {
-        let base = self.ends.len() as u32;
         for delivery in out.deliveries.drain(..) {
             self.messages.push(message as u32);
             self.subscriptions.push(delivery.subscription);
             self.results.push(delivery.result);
-            self.fragments.push(match delivery.fragment {
-                NO_FRAGMENT => NO_FRAGMENT,
-                fragment => base + fragment,
-            });
+            self.fragments.push(delivery.fragment);
         }
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&out.fragments.bytes);
-        self.ends.extend(out.fragments.ends.iter().map(|&end| (start + end) as i64));
-        out.fragments.clear();
         let verdicts = out.verdicts.drain(..);
         self.verdicts.extend(verdicts.map(|(number, verdict)| (message, number, verdict)));
     }
@@ -218,6 +210,8 @@ fn serve_run(
             Err(refusal) => answer.refusals.push((at, refusal)),
         }
     }
+    answer.bytes = out.fragments.bytes;
+    answer.ends = out.fragments.ends.into_iter().map(|end| end as i64).collect();
     answer.stats = std::mem::take(&mut worker.stats);
     answer
 }

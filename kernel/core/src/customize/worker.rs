@@ -60,12 +60,13 @@ pub enum Verdict {
     Construction(&'static str),
 }
 
-/// What a message has given; emptied by the caller.
+/// What messages have given, one after the other. The caller empties deliveries and verdicts between
+/// messages, and the fragments when he has no more use for them.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Deliveries, ascending by subscription and result.
     pub deliveries: Vec<Delivery>,
-    /// The distinct fragments.
+    /// The fragments; distinct ones of each message.
     pub fragments: Results,
     /// Subscriptions without a delivery that might have had one, ascending.
     pub verdicts: Vec<(SubscriptionNumber, Verdict)>,
@@ -285,7 +286,7 @@ impl Serving {
                 out.verdicts.extend(affected.map(|number| (number, Verdict::OverBudget)));
             }
         }
-        stats.collecting_ns += started.elapsed().as_nanos() as u64;
+        stats.customising_ns += started.elapsed().as_nanos() as u64;
         if state.has_gated() {
             let (shared_deliveries, shared_verdicts) = (out.deliveries.len(), out.verdicts.len());
             self.serve_gated(state, parsed, allowance, whole, out, stats);
@@ -296,7 +297,13 @@ impl Serving {
                 out.verdicts[verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
             }
         }
-        stats.matches += (out.deliveries.len() - deliveries) as u64;
+        let mut last = None;
+        for delivery in &out.deliveries[deliveries..] {
+            stats.matches +=
+                u64::from(last.replace(delivery.subscription) != Some(delivery.subscription));
+            stats.result_bytes += fragment_len(&out.fragments, delivery.fragment) as u64;
+        }
+        stats.deliveries += (out.deliveries.len() - deliveries) as u64;
         stats.verdicts += (out.verdicts.len() - verdicts) as u64;
     }
 
@@ -398,7 +405,7 @@ impl Serving {
         }
         self.gate_numbers = numbers;
         self.undecided = undecided;
-        stats.collecting_ns += started.elapsed().as_nanos() as u64;
+        stats.customising_ns += started.elapsed().as_nanos() as u64;
     }
 
     /// Reads groupSequence-listSequence of every subscription from end to end.
@@ -417,6 +424,15 @@ impl Serving {
                 }
             }
         }
+    }
+}
+
+/// Bytes of a fragment.
+fn fragment_len(fragments: &Results, fragment: u32) -> usize {
+    match fragment {
+        NO_FRAGMENT => 0,
+        0 => fragments.ends[0],
+        at => fragments.ends[at as usize] - fragments.ends[at as usize - 1],
     }
 }
 
