@@ -19,7 +19,7 @@ from typing import Final
 
 from pathcast.query.canonical import canonical_text
 from pathcast.query.conditions import simplified, stage
-from pathcast.query.containment import covers
+from pathcast.query.containment import Pattern, pattern_covers
 from pathcast.query.generalising import generalised
 from pathcast.query.normal import (
     AnyName,
@@ -150,7 +150,8 @@ def _distinct(paths: Iterable[tuple[Step, ...]]) -> list[NormalQuery]:
     left = [by_text[text] for text in sorted(by_text) if by_text[text].steps != NO_MESSAGE]
     if len(left) > COVERED_MAX:
         return left
-    for query in list(left):
-        if any(other is not query and covers(other, query) for other in left):
-            left.remove(query)
-    return left
+    patterns = [Pattern(query) for query in left]
+    for pattern in list(patterns):
+        if any(each is not pattern and pattern_covers(each, pattern) for each in patterns):
+            patterns.remove(pattern)
+    return [pattern.query for pattern in patterns]
