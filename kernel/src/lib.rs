@@ -6,6 +6,7 @@
 
 use pyo3::prelude::*;
 
+mod delivery_ids;
 mod dissemination;
 mod door;
 mod index;
@@ -15,6 +16,8 @@ mod query;
 /// Native kernel of Pathcast.
 #[pymodule]
 mod pathcast_kernel {
+    #[pymodule_export]
+    use super::delivery_ids::delivery_ids;
     #[pymodule_export]
     use super::dissemination::{DeliveryIds, Dissemination};
     #[pymodule_export]

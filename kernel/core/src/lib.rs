@@ -15,6 +15,7 @@ pub mod collect;
 pub mod conditions;
 pub mod content;
 pub mod customize;
+pub mod delivery_ids;
 pub mod dfa;
 pub mod door;
 pub mod index;

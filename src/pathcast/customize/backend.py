@@ -92,6 +92,22 @@ class DisseminationBackend(Protocol):
         """Whether a subscription has this id."""
 
 
+class DeliveryIdMaker(Protocol):
+    """What makes the ids of many deliveries; see `pathcast.customize.identity`."""
+
+    def __call__(
+        self,
+        version: str,
+        messages: Sequence[str],
+        message_places: pa.Array,
+        subscriptions: Sequence[str],
+        subscription_places: pa.Array,
+        result_numbers: pa.Array,
+        /,
+    ) -> pa.Array:
+        """The ids as a `string` array; places and result numbers are `uint32` columns."""
+
+
 class DisseminationFactory(Protocol):
     """The function `new_dissemination` of an engine's module."""
 

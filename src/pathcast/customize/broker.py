@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from pathcast.customize.backend import DisseminationBackend
 from pathcast.customize.deliveries import Deliveries, DeliveryBatch
-from pathcast.customize.engines import new_backend
+from pathcast.customize.engines import id_maker, new_backend
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
 from pathcast.customize.plan import SubscriptionPlan
@@ -84,6 +84,7 @@ class Broker:
             engine_name(engine), limits or Limits(), threads, cache_bytes_max
         )
         self._backend: DisseminationBackend = new_backend(self._options)
+        self._make_ids = id_maker(self._options.engine)
         self._subscribers: dict[str, str] = {}
         self._version = SetVersion()
         self._turns = Turns()
@@ -186,7 +187,7 @@ class Broker:
         ids = MessageIds(array, message_ids)
         with self._turns.shared():
             answer = self._backend.process(array, encoding=encoding)
-            return DeliveryBatch(answer, ids, self._subscribers, self._version.text)
+            return DeliveryBatch(answer, ids, self._subscribers, self._version.text, self._make_ids)
 
     def matcher(self) -> DeliveryMatcher:
         """What takes batches of messages; it sees every change from its next batch on."""

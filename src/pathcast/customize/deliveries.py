@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.identity import delivery_ids
+from pathcast.customize.identity import delivery_id, delivery_id_array
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer
 
 if TYPE_CHECKING:
+    from pathcast.customize.backend import DeliveryIdMaker
     from pathcast.customize.message_ids import MessageIds
     from pathcast.errors import PathcastError
 
@@ -82,8 +83,9 @@ class DeliveryBatch:
         snapshot_version: Version of the subscriptions that answered.
 
     Cost:
-        The ids of deliveries are made when `table` or a delivery is first read: 0.9 µs each. All
-        else is columns that the engine has made already, and one pass over the results.
+        The ids of deliveries are made when `table` or a delivery is first read: 0.1 µs each by the
+        kernel, 0.9 µs in Python. All else is columns that the engine has made already, and one pass
+        over the results.
     """
 
     def __init__(
@@ -92,8 +94,10 @@ class DeliveryBatch:
         messages: MessageIds,
         subscribers: Mapping[str, str],
         version: str,
+        make_ids: DeliveryIdMaker = delivery_id_array,
     ) -> None:
         self._answer = answer
+        self._make_ids = make_ids
         self._messages = messages
         self._rows = {
             name: answer.rows.column(name).to_numpy(zero_copy_only=False)
@@ -134,20 +138,20 @@ class DeliveryBatch:
         rows, message_places = _distinct(self._rows["message"], len(self._messages))
         message_ids = self._messages.take(rows.tolist())
         results = self._rows["result"]
-        ids = delivery_ids(
+        ids = self._make_ids(
             self.snapshot_version,
             message_ids,
-            message_places.tolist(),
+            pa.array(message_places.astype(np.uint32)),
             self._names,
-            self._places.tolist(),
-            results.tolist(),
+            pa.array(self._places.astype(np.uint32)),
+            pa.array(results.astype(np.uint32)),
         )
         distinct_messages, message_numbers = _numbered(message_ids)
         subscribers, subscriber_places = _numbered(self._subscribers)
         zeros = np.zeros(len(self), dtype=np.int32)
         return pa.record_batch(
             [
-                pa.array(ids, pa.string()),
+                ids,
                 _dictionary(message_numbers[message_places], distinct_messages),
                 _dictionary(self._places, self._names),
                 _dictionary(subscriber_places[self._places], subscribers),
@@ -213,9 +217,8 @@ class DeliveryBatch:
         message = self._messages[int(self._rows["message"][place])]
         number = int(self._places[place])
         name, result = self._names[number], int(self._rows["result"][place])
-        (made,) = delivery_ids(self.snapshot_version, [message], [0], [name], [0], [result])
         return Delivery(
-            delivery_id=made,
+            delivery_id=delivery_id(self.snapshot_version, message, name, result),
             message_id=message,
             subscription_id=name,
             subscriber=self._subscribers[number],

@@ -12,7 +12,12 @@ from __future__ import annotations
 import importlib
 from typing import Final, cast
 
-from pathcast.customize.backend import DisseminationBackend, DisseminationFactory
+from pathcast.customize.backend import (
+    DeliveryIdMaker,
+    DisseminationBackend,
+    DisseminationFactory,
+)
+from pathcast.customize.identity import delivery_id_array
 from pathcast.errors import KernelMissingError
 from pathcast.model import EngineName, MatcherOptions
 
@@ -38,3 +43,12 @@ def new_backend(options: MatcherOptions) -> DisseminationBackend:
     factory = cast(DisseminationFactory, module.new_dissemination)
     cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
     return factory(limits=options.limits, threads=options.threads, cache_bytes_max=cache_bytes_max)
+
+
+def id_maker(engine: EngineName) -> DeliveryIdMaker:
+    """What makes the ids of deliveries where this engine answers."""
+    if engine == "reference":
+        return delivery_id_array
+    module = importlib.import_module("pathcast.kernel.delivery_ids")
+    # A kernel that was built before it had this answers all else.
+    return cast(DeliveryIdMaker, module.delivery_ids) if module.is_there() else delivery_id_array
