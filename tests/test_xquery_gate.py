@@ -98,6 +98,11 @@ def test_only_so_many_comparisons_with_numbers_are_carried_over() -> None:
     assert all("c" in path for path in gate_of(program)[0])
 
 
+def test_an_equality_with_a_number_is_carried_over_before_an_order() -> None:
+    program = parse("for $a in //a where $a/@b > 1 and $a/@c = 2 return $a")
+    assert "//a[@b][@c=2]" in gate_of(program)[0]
+
+
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_gates_are_paths_and_few(text: str) -> None:
     paths, reasons = gate_of(parse(text, NAMESPACES))

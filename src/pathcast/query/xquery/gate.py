@@ -20,15 +20,16 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.query.compiled import Reason, compile_query
-from pathcast.query.xquery.formula import ROOT, any_of, implied
+from pathcast.query.xquery.formula import ROOT, UNKNOWN, Formula, any_of, implied
 from pathcast.query.xquery.frame import content_expressions
 from pathcast.query.xquery.items import Node
 from pathcast.query.xquery.necessary import Necessary
-from pathcast.query.xquery.syntax import Program
+from pathcast.query.xquery.syntax import Comparator, Program
 
 ANY_MESSAGE: Final[tuple[str, ...]] = ("/*",)
 """The gate that every message passes."""
 
+_EQUALITY: Final = (Comparator.EQ,)
 _SHOWN_MAX: Final = 3
 
 
@@ -73,6 +74,13 @@ def condition_of(program: Program, casts_max: int = 1) -> str | None:
     Returns:
         The condition; None if nothing is known.
     """
-    necessary = Necessary(casts_max)
-    formulas = [necessary.gives(expr, {}, Node(ROOT)) for expr in content_expressions(program)]
-    return implied(any_of(*formulas), ROOT)
+    formula: Formula = UNKNOWN
+    for operators in (_EQUALITY, tuple(Comparator)):
+        necessary = Necessary(casts_max, operators)
+        formula = any_of(
+            *(necessary.gives(expr, {}, Node(ROOT)) for expr in content_expressions(program))
+        )
+        if necessary.casts_left < casts_max:
+            # An equality says more than an order, so that it is carried over rather.
+            break
+    return implied(formula, ROOT)

@@ -24,6 +24,7 @@ looked at.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pathcast.query.canonical import number_text
@@ -128,10 +129,12 @@ class Necessary:
 
     Args:
         casts_max: How many comparisons with a number are carried over.
+        cast_operators: Those comparisons that may be.
     """
 
-    def __init__(self, casts_max: int) -> None:
+    def __init__(self, casts_max: int, cast_operators: Collection[Comparator]) -> None:
         self.casts_left = casts_max
+        self.cast_operators = cast_operators
         self.steps_left = STEPS_MAX
         self.depth = 0
         self.variables = ROOT
@@ -447,7 +450,8 @@ class Necessary:
             if operator not in (Comparator.EQ, Comparator.NE) or wanted is None:
                 return UNKNOWN
             return Atom(node.variable, f". {operator.value} {wanted}", True)
-        if self.casts_left == 0 or value in (float("inf"), float("-inf")):
+        is_cast = self.casts_left > 0 and operator in self.cast_operators
+        if not is_cast or value in (float("inf"), float("-inf")):
             return UNKNOWN
         self.casts_left -= 1
         letters = " or ".join(f"contains(., '{letter}')" for letter in "eEI+")
