@@ -217,7 +217,7 @@ What lies where:
 What to try next (source .venv/bin/activate puts pathcast on the PATH):
   pathcast run {pipeline} --set mode.kind=stream
       and then put another XML file into {messages}
-  pathcast transform 'for $h in //hedline return <title>{{$h//text()}}</title>' {messages} | head
+  pathcast transform 'for $h in //headline return <title>{{$h/text()}}</title>' {messages} | head
   pathcast generate queries --domain news -n 20 > queries.txt
   pathcast match --queries queries.txt {messages}
   pathcast doctor""")
