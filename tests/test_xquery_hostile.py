@@ -20,9 +20,9 @@ from pathcast.query.xquery import (
     parse,
     text_of,
 )
-from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG
+from xquery_cases import NAMESPACES
+from xquery_damage import TEXTS, damaged
 
-TEXTS = [*ACCEPTED, *(text for text, *_ in REFUSED), *(text for text, *_ in WRONG)]
 SECONDS_MAX = 5.0
 """Generous, for machines that do other things too."""
 
@@ -125,22 +125,8 @@ def test_every_beginning_of_a_text() -> None:
 
 def test_damaged_texts() -> None:
     rng = random.Random(20)
-    pieces = [piece for text in TEXTS for piece in text.replace("(", " ( ").split(" ")]
-    alphabet = "<>{}()[]'\"$/@:;,.=!&#x1a \n"
     for _ in range(3_000):
-        text = rng.choice(TEXTS)
-        for _ in range(rng.randint(1, 3)):
-            at = rng.randint(0, len(text))
-            match rng.randrange(4):
-                case 0:
-                    text = text[:at] + text[at + rng.randint(1, 4) :]
-                case 1:
-                    text = text[:at] + rng.choice(alphabet) + text[at:]
-                case 2:
-                    text = f"{text[:at]} {rng.choice(pieces)} {text[at:]}"
-                case _:
-                    other = rng.choice(TEXTS)
-                    text = text[:at] + other[rng.randint(0, len(other)) :]
+        text = damaged(rng, rng.choice(TEXTS), rng.randint(1, 3))
         try:
             program = parse(text, NAMESPACES)
         except QuerySyntaxError:

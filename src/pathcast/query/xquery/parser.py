@@ -98,6 +98,9 @@ _REFUSED_OPERATORS: Final = MappingProxyType(
 _REFUSED_CLAUSES: Final = MappingProxyType(
     {"group": "group by", "count": "the count clause", "window": "window"}
 )
+_IMPORTS: Final = MappingProxyType({"import": ("schema", "module"), "module": ("namespace",)})
+"""What follows the first word of a declaration that is refused."""
+
 _COMPUTED: Final = re.compile(
     rf"(element|attribute|processing-instruction|namespace|validate)[ \t\r\n]+"
     rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*\{{"
@@ -143,9 +146,7 @@ class _Parser(Constructors):
         """A whole module."""
         self.version()
         declared: set[str] = set()
-        while self.kind is Kind.NAME and self.value in ("declare", "import", "module"):
-            if self.comes("({:") or self.text.startswith("/", self.end):
-                break
+        while self.is_declaration():
             self.declaration(declared)
         if self.is_end():
             raise self.unexpected("an expression")
@@ -153,6 +154,15 @@ class _Parser(Constructors):
         if not self.is_end():
             raise self.unexpected("an operator or the end")
         return Program(body)
+
+    def is_declaration(self) -> bool:
+        """Whether the token begins a declaration, and not a path, as any name may."""
+        if self.kind is not Kind.NAME:
+            return False
+        if self.value == "declare":
+            return not (self.comes("({:") or self.text.startswith("/", self.end))
+        following = _IMPORTS.get(self.value, ())
+        return self.text.startswith(tuple(following), self.after_blanks(self.end))
 
     def version(self) -> None:
         """`xquery version "1.0";`."""
