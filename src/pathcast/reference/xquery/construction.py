@@ -6,9 +6,9 @@ children, everything else itself. Text that meets text is one text, and empty te
 
 An element knows the namespaces that are in scope by itself: those that constructors declare where
 it is written, and those of the prefixes in its name and the names of its attributes. One that takes
-the default namespace back (`xmlns=""`) inherits none, wherever it is put. An attribute
-whose prefix means something else here gets another: its own with `_1`, `_2` and so on after it, the
-first that is free or means the right namespace.
+the default namespace back (`xmlns=""`) inherits none, wherever it is put. An attribute whose prefix
+means something else here gets the first one, by code point, that has its namespace; if there is
+none, its own with `_1`, `_2` and so on after it, the first that is free.
 
 Source: XQuery 1.0, section 3.7.1 (direct element constructors), 3.7.4 (in-scope namespaces).
 """
@@ -172,8 +172,11 @@ class _Content:
     def _prefix_for(self, prefix: str, uri: str) -> str:
         if prefix in ("", "xml") or self._namespaces.get(prefix, uri) == uri:
             return prefix
+        known = sorted(other for other, bound in self._namespaces.items() if other and bound == uri)
+        if known:
+            return known[0]
         others = (f"{prefix}_{number}" for number in count(1))
-        return next(other for other in others if self._namespaces.get(other, uri) == uri)
+        return next(other for other in others if other not in self._namespaces)
 
     def _end_text(self) -> None:
         if self._texts:
