@@ -1,5 +1,7 @@
 //! Times programs over one message: `xquery_speed FILE PROGRAM...`; and parsing alone, of programs in
-//! a file with one on each line: `xquery_speed --parse FILE`.
+//! a file with one on each line: `xquery_speed --parse FILE`. With `--accept` it reads programs, with
+//! `--answers` programs and messages by turns, a NUL byte after each, and prints whether each is
+//! accepted, or what it gives: to hold the kernel to other engines.
 //!
 //! Prints per program the median time of parsing it and of a run in a session for many, in
 //! microseconds, the steps and the bytes of a run.
@@ -13,6 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match &arguments[..] {
         [option, file] if option == "--parse" => parse_all(&std::fs::read_to_string(file)?),
         [option] if option == "--accept" => accept_all(),
+        [option] if option == "--answers" => answer_all(),
         [file, programs @ ..] => run_all(&std::fs::read(file)?, programs),
         [] => Err("usage: xquery_speed FILE PROGRAM...".into()),
     }
@@ -25,6 +28,40 @@ fn accept_all() -> Result<(), Box<dyn std::error::Error>> {
         match Program::parse(text, &[]) {
             Ok(_) => println!("yes"),
             Err(declined) => println!("{declined}"),
+        }
+    }
+    Ok(())
+}
+
+/// Prints for each pair `error ...` or the number of results, and each result with its length.
+fn answer_all() -> Result<(), Box<dyn std::error::Error>> {
+    let input = std::io::read_to_string(std::io::stdin())?;
+    let texts: Vec<&str> = input.split('\0').collect();
+    let bounds = Bounds { steps_max: 1_000_000, bytes_max: 1 << 20 };
+    let mut scratch = Scratch::default();
+    let mut results = Results::default();
+    for pair in texts.chunks_exact(2) {
+        results.clear();
+        let program = match Program::parse(pair[0], &[]) {
+            Ok(program) => program,
+            Err(declined) => {
+                println!("declined {declined}");
+                continue;
+            }
+        };
+        let mut door = Door::new(Limits::default());
+        door.keep_source_spans(true);
+        door.keep_full_tree(program.needs_full_tree());
+        let parsed = door.parse(pair[1].as_bytes(), None)?;
+        let mut session = Session::new(parsed.message, parsed.names, &mut scratch);
+        match session.run(&program, bounds, &mut results) {
+            Err(error) => println!("error {error}"),
+            Ok(is_delivered) => println!("{is_delivered} {}", results.ends.len()),
+        }
+        let mut start = 0;
+        for &end in &results.ends {
+            println!("{}\n{}", end - start, String::from_utf8_lossy(&results.bytes[start..end]));
+            start = end;
         }
     }
     Ok(())

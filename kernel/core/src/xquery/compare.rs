@@ -201,6 +201,11 @@ impl Evaluator<'_, '_> {
             (Item::Boolean(_), other) | (other, Item::Boolean(_))
                 if !is_order || joins_order(other) =>
             {
+                for item in [left, right] {
+                    if let Item::Untyped(text) = item {
+                        self.budget.charge_text(text.len())?;
+                    }
+                }
                 let (left, right) = (self.beside_boolean(left), self.beside_boolean(right));
                 Ok(operator.holds(f64::from(u8::from(left)), f64::from(u8::from(right))))
             }

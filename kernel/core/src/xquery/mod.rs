@@ -21,6 +21,7 @@ mod order;
 mod parse;
 mod run;
 mod session;
+mod sink;
 mod syntax;
 mod value;
 mod write;

@@ -1,7 +1,7 @@
 //! One run of a program over a message.
 
+use super::sink::Frame;
 use super::value::{Event, Item, Place, Slot, Text};
-use super::write::Frame;
 use super::{Bounds, Program, Results, RunError};
 use crate::names::NameId;
 use crate::output::{Limit, Namespaces, Writer};

@@ -9,6 +9,7 @@ use pathcast_core::matcher::{Options, Target, View, Worker};
 use pathcast_core::query::{Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord, Snapshot};
 use pathcast_core::xpath::{Expression, Scratch};
+use pathcast_core::xquery::{self, Bounds, Program, Results, Session};
 
 /// Steps of one evaluation: enough for small messages, and soon over for the others.
 const STEPS_MAX: u64 = 20_000;
@@ -104,6 +105,51 @@ pub fn evaluation(data: &[u8]) {
             let less = expression.holds(full.message, full.names, &mut scratch, steps - 1);
             assert!(less.is_err(), "{head:?} took {steps} steps and was content with less");
         }
+    }
+}
+
+/// A program, an empty line, a message: the results and what they cost are always the same, every
+/// result is XML, and whether there is one is known without writing it.
+pub fn program(data: &[u8]) {
+    let Some((head, message)) = divided(data) else { return };
+    let namespaces = [("p".to_owned(), "urn:p".to_owned())];
+    let Ok(program) = Program::parse(head, &namespaces) else { return };
+    let (mut slim, mut full) = doors();
+    slim.keep_source_spans(true);
+    full.keep_source_spans(true);
+    let (Ok(slim), Ok(full)) = (slim.parse(message, None), full.parse(message, None)) else {
+        return;
+    };
+    let bounds = Bounds { steps_max: STEPS_MAX, bytes_max: MESSAGE_BYTES_MAX };
+    let mut scratch = xquery::Scratch::default();
+    let mut answers = Vec::new();
+    for parsed in [&full, &full, &slim] {
+        if parsed.message.tree.is_full || !program.needs_full_tree() {
+            let mut session = Session::new(parsed.message, parsed.names, &mut scratch);
+            let mut results = Results::default();
+            let answer = session.run(&program, bounds, &mut results);
+            answers.push((answer, session.steps_taken(), results.bytes, results.ends));
+            if let Ok(is_delivered) = answer {
+                let asked = session.is_delivered(&program, bounds);
+                assert_eq!(asked, Ok(is_delivered), "{head:?}");
+            }
+        }
+    }
+    let (answer, steps, bytes, ends) = &answers[0];
+    for (other, other_steps, other_bytes, other_ends) in &answers[1..] {
+        assert_eq!((other, other_steps), (answer, steps), "{head:?}");
+        // Prefixes that a tree without them does not know may be others that mean the same.
+        assert_eq!(other_ends.len(), ends.len(), "{head:?}");
+        assert_eq!(other_bytes.is_empty(), bytes.is_empty(), "{head:?}");
+    }
+    assert_eq!(answers[1].2, *bytes, "{head:?}");
+    let mut start = 0;
+    for &end in ends {
+        let result = [b"<w>", &bytes[start..end], b"</w>"].concat();
+        let mut door = Door::new(Limits::default());
+        let shown = result.escape_ascii();
+        assert!(door.parse(&result, None).is_ok(), "{shown} for {head:?}");
+        start = end;
     }
 }
 

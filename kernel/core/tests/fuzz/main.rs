@@ -68,6 +68,11 @@ fn engine() {
     run(entries::engine, Seeds::queries_and_message);
 }
 
+#[test]
+fn program() {
+    run(entries::program, Seeds::program_and_message);
+}
+
 /// Inputs that once brought something down, or were meant to.
 #[test]
 fn finds() {

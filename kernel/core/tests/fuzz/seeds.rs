@@ -121,6 +121,54 @@ const WORDS: [&str; 96] = [
     "p:a",
 ];
 
+/// Words of XQuery, among those of XPath.
+const PROGRAM_WORDS: [&str; 44] = [
+    "for $a in ",
+    "for $b at $i in ",
+    "let $c := ",
+    " where ",
+    " order by ",
+    " descending",
+    " empty greatest",
+    " return ",
+    "some $d in ",
+    "every $d in ",
+    " satisfies ",
+    "if (",
+    ") then ",
+    " else ",
+    "()",
+    "$a",
+    "$b",
+    "$c",
+    "$msg",
+    "<e>",
+    "</e>",
+    "<e x='{",
+    "}'>",
+    "<e/>",
+    "{",
+    "}",
+    "{{",
+    "&amp;",
+    "<![CDATA[",
+    "]]>",
+    " xmlns='u'",
+    " xmlns:p='v'",
+    "p:",
+    "distinct-values(",
+    "string-join(",
+    "data(",
+    "min(",
+    "exists(",
+    " idiv ",
+    " eq ",
+    " union ",
+    "element()",
+    "(: ",
+    " :)",
+];
+
 const EXPRESSIONS: [&str; 24] = [
     "//a[count(b) > 1]/preceding-sibling::*[1]",
     "/a/b[position() = last()] | //c[@x = ../@x]",
@@ -208,9 +256,22 @@ struct Case {
     queries: BTreeMap<String, String>,
 }
 
+#[derive(Deserialize)]
+struct Groups {
+    group: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    message: String,
+    cases: Vec<(String, toml::Value)>,
+}
+
 pub struct Seeds {
     queries: Vec<String>,
     messages: Vec<String>,
+    /// Programs, each with a message that it is meant for.
+    programs: Vec<(String, String)>,
 }
 
 impl Seeds {
@@ -230,7 +291,26 @@ impl Seeds {
         queries.retain(|query| query.len() < 300);
         messages.retain(|message| message.len() < 2000);
         assert!(queries.len() > 300 && messages.len() > 50, "testdata has shrunk");
-        Seeds { queries, messages }
+        let groups: Groups = toml::from_str(&read("xquery.toml")).expect("a table of programs");
+        let mut programs = Vec::new();
+        for Group { message, cases } in groups.group {
+            programs.extend(cases.into_iter().map(|(query, _)| (query, message.clone())));
+        }
+        assert!(programs.len() > 300, "testdata has shrunk");
+        Seeds { queries, messages, programs }
+    }
+
+    pub fn program_and_message(&self, random: &mut Random) -> Vec<u8> {
+        let (program, message) = random.of(&self.programs);
+        let words: &[&str] = if random.below(2) == 0 { &PROGRAM_WORDS } else { &WORDS };
+        let mut input = self.changed(random, program.clone().into_bytes(), words);
+        if random.below(4) == 0 {
+            self.append_message(random, &mut input);
+        } else {
+            input.extend_from_slice(b"\n\n");
+            input.extend_from_slice(message.as_bytes());
+        }
+        input
     }
 
     pub fn query(&self, random: &mut Random) -> Vec<u8> {
