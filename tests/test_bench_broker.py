@@ -24,7 +24,7 @@ pytest.importorskip(
 )
 
 from pathcast.bench.broker.definition import BrokerAlgorithm, BrokerFigures, BrokerParameters
-from pathcast.bench.broker.inputs import BrokerInputs
+from pathcast.bench.broker.inputs import KEPT_FROM, BrokerInputs, flwr_queries
 from pathcast.bench.broker.reference_subject import BrokerSubject, broker_query
 from pathcast.bench.broker.statements import OPERATORS, STATEMENTS, judge
 from pathcast.bench.customise import CustomiseDefinition
@@ -61,7 +61,7 @@ def bench(tmp_path: Path) -> Figures:
     from pathcast.cli.app import build_app
 
     def run(*arguments: str | Path) -> Result:
-        fixed = ["bench", "--quick", "--out", tmp_path / "out"]
+        fixed = ["bench", "--quick", "--out", tmp_path / "out", "--work", tmp_path / "work"]
         result = CliRunner().invoke(build_app(), [str(a) for a in (*fixed, *arguments)])
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -187,6 +187,18 @@ def test_parts_of_queries_are_those_of_their_texts(workload: BrokerWorkload) -> 
         paper = paper_form(parse_query(query.text(), {}))
         assert paper is not None, query.text()
         assert broker_query(query) == BrokerQuery.of(paper), query.text()
+
+
+def test_queries_come_back_from_their_file(tmp_path: Path) -> None:
+    parameters = FlwrParameters(count=KEPT_FROM, predicates=2, returns=3, values_max=100)
+    made = list(BOOK.queries(parameters))
+    assert flwr_queries("book", parameters, tmp_path) == made
+    [file] = tmp_path.glob("flwr-*.txt")
+    assert file.name.startswith(f"flwr-book-{KEPT_FROM}-")
+    file.write_text(file.read_text(encoding="utf-8").replace("section", "chapter"), "utf-8")
+    assert flwr_queries("book", parameters, tmp_path) != made, "the file is not looked at"
+    other = FlwrParameters(count=KEPT_FROM, seed=1, values_max=100)
+    assert flwr_queries("book", other, tmp_path)[0] == next(BOOK.queries(other))
 
 
 def test_profile_names_every_operator_and_the_executor() -> None:

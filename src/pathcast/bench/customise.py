@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pathcast import Broker
+from pathcast.bench.broker.inputs import flwr_queries
 from pathcast.bench.checking import THREADS, wrong_count
 from pathcast.bench.customising import (
     CustomisingPart,
@@ -220,9 +222,18 @@ class CustomiseResult:
 
 
 def run_customise(
-    definition: CustomiseDefinition, set_name: SetName, say: Callable[[str], None]
+    definition: CustomiseDefinition,
+    set_name: SetName,
+    say: Callable[[str], None],
+    work: Path | None = None,
 ) -> Iterator[CustomiseResult]:
     """The cases, workload by workload.
+
+    Args:
+        definition: What is measured.
+        set_name: How much of it.
+        say: Takes progress.
+        work: Where generated queries are kept; None for nowhere.
 
     Raises:
         WrongCountError: Engines disagree.
@@ -235,7 +246,7 @@ def run_customise(
             case = f"{workload} Q={size:,}"
             say(case)
             count = size + chosen.changes
-            queries = customise_queries(workload, count, seed=definition.seed)
+            queries = customise_queries(workload, count, seed=definition.seed, work=work)
             texts = [query.text() for query in queries] or customise_texts(
                 count, seed=definition.seed
             )
@@ -262,7 +273,9 @@ def customise_texts(count: int, *, seed: int) -> list[str]:
     return [row.query for row in generate_shaped(ShapedParameters(queries=count, seed=seed))]
 
 
-def customise_queries(workload: CustomiseWorkload, count: int, *, seed: int) -> list[FlwrQuery]:
+def customise_queries(
+    workload: CustomiseWorkload, count: int, *, seed: int, work: Path | None = None
+) -> list[FlwrQuery]:
     """Unique queries of the paper's form; none for the domains."""
     if workload == "domains":
         return []
@@ -273,7 +286,7 @@ def customise_queries(workload: CustomiseWorkload, count: int, *, seed: int) -> 
         binding_depth_max=chosen.binding_depth_max,
         values_max=VALUES_MAX,
     )
-    return list(chosen.queries(parameters))
+    return flwr_queries(workload, parameters, work)
 
 
 class CustomiseCase:

@@ -168,7 +168,7 @@ def _started(
             results = run_adversarial(definition, _changed(definition, plan), tell)
         case "customise":
             definition = read_definition(directory, name, CustomiseDefinition)
-            results = run_customise(definition, chosen, tell)
+            results = run_customise(definition, chosen, tell, source.work)
         case "disseminate":
             definition = read_definition(directory, name, SparkDefinition)
             results = run_disseminate(definition, definition.sets[chosen], tell)

@@ -164,6 +164,7 @@ def bench(
                 set_name,
                 names=figure,
                 out=out,
+                work=work,
                 definitions=definitions,
                 page=page,
                 earlier=earlier,

@@ -24,6 +24,7 @@ def broker_figures(
     *,
     names: str | None,
     out: Path | None,
+    work: Path | None,
     definitions: Path | None,
     page: Path | None,
     earlier: Path | None,
@@ -34,6 +35,7 @@ def broker_figures(
         set_name: Which sizes.
         names: Figures, separated by commas; None for all.
         out: Where the directory of the run is made.
+        work: Where generated queries are kept.
         definitions: Where the definitions lie.
         page: A page whose blocks are written.
         earlier: Directory of a run to take instead of running.
@@ -46,6 +48,7 @@ def broker_figures(
     if earlier is not None:
         return _written(page, earlier, definition)
     chosen = chosen_names(names, [figure.name for figure in definition.figures])
+    plan = BrokerPlan(definition, chosen, set_name, work or directory / ".work")
     started, before = datetime.now(UTC), describe_machine()
     place = run_directory(out or directory / "records", set_name, started, "broker-figures")
     output = Output(place, draw_broker)
@@ -57,7 +60,7 @@ def broker_figures(
         say(f"[{(datetime.now(UTC) - started).seconds:4d} s] {text}")
 
     try:
-        run_broker_figures(BrokerPlan(definition, chosen, set_name), outcomes, output.keep, tell)
+        run_broker_figures(plan, outcomes, output.keep, tell)
     finally:
         # What was measured before an interruption is kept, drawn and recorded.
         output.finish(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pathcast.bench.broker.definition import BrokerFigure, BrokerFigures
 from pathcast.bench.broker.experiments import BrokerExperiment, run_experiment
@@ -53,11 +54,13 @@ class BrokerPlan:
         definition: The definitions.
         names: Names of the figures.
         set_name: Which set of each.
+        work: Where generated queries are kept; None for nowhere.
     """
 
     definition: BrokerFigures
     names: Sequence[str]
     set_name: SetName
+    work: Path | None = None
 
 
 def run_broker_figures(
@@ -78,7 +81,7 @@ def run_broker_figures(
         MissingDependencyError: lxml is not installed.
         KernelMissingError: The kernel is not installed.
     """
-    inputs = BrokerInputs(plan.definition.seed)
+    inputs = BrokerInputs(plan.definition.seed, plan.work)
     for figure in plan.definition.figures:
         if figure.name not in plan.names:
             continue
