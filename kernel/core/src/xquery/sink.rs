@@ -7,6 +7,7 @@ use super::value::{Event, Text};
 use crate::output::{write_attribute_value, write_text};
 use crate::xpath::document::Node;
 use crate::xpath::{TextRange, node_ref};
+use hashbrown::HashSet;
 
 /// An element under way.
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +40,10 @@ impl Evaluator<'_, '_> {
             false
         } else {
             self.end_tag()?;
-            let element = self.program.element(number);
-            let declared = self.program.declarations(element.in_scope).len()
-                + self.program.declarations(element.namespaces).len();
-            self.budget.charge(declared as u64 / 8)?;
             self.out.bytes.push(b'<');
-            self.write_name(element.name);
+            self.write_name(self.program.element(number).name);
             let before = self.state.scopes.len();
-            self.declare_namespaces(number);
+            self.declare_namespaces(number)?;
             self.state.scopes.len() > before
         };
         self.state.frames.push(Frame {
@@ -179,19 +176,21 @@ impl Evaluator<'_, '_> {
         self.out.bytes.extend_from_slice(self.program.text(name.local).as_bytes());
     }
 
-    /// Declares what a constructor declares, and what its names need.
-    fn declare_namespaces(&mut self, number: u32) {
+    /// Declares what a constructor declares, what those around it do, and what its names need.
+    fn declare_namespaces(&mut self, number: u32) -> Run<()> {
         let program = self.program;
         let element = program.element(number);
         let mut has_scope = false;
-        for declaration in program.declarations(element.namespaces) {
-            let Declaration { prefix, uri } = *declaration;
-            if uri.start == uri.end {
-                self.declare(prefix, uri, &mut has_scope);
-            }
-        }
-        for declaration in program.declarations(element.in_scope) {
+        let own = program.declarations(element.namespaces);
+        self.charge_declarations(own.len())?;
+        for declaration in own {
             self.declare(declaration.prefix, declaration.uri, &mut has_scope);
+        }
+        // Where a constructor stands in another, what that declares is in scope; where a variable
+        // brought it, it may not be.
+        let around = self.state.frames.last().map(|frame| frame.element);
+        if element.outer.is_some() && element.outer != around {
+            self.declare_around(number, &mut has_scope)?;
         }
         self.declare(element.name.prefix, element.name.uri, &mut has_scope);
         for attribute in program.attributes(element.attributes) {
@@ -199,6 +198,32 @@ impl Evaluator<'_, '_> {
                 self.declare(attribute.name.prefix, attribute.name.uri, &mut has_scope);
             }
         }
+        Ok(())
+    }
+
+    /// Declares what the constructors around one declare, unless it is overridden or taken back.
+    fn declare_around(&mut self, number: u32, has_scope: &mut bool) -> Run<()> {
+        let program = self.program;
+        let mut overridden: HashSet<&str> = HashSet::default();
+        let mut at = Some(number);
+        while let Some(constructor) = at {
+            let element = program.element(constructor);
+            let declarations = program.declarations(element.namespaces);
+            self.charge_declarations(1 + declarations.len())?;
+            for &Declaration { prefix, uri } in declarations {
+                let is_new = overridden.insert(program.text(prefix));
+                if is_new && constructor != number && uri.start < uri.end {
+                    self.declare(prefix, uri, has_scope);
+                }
+            }
+            at = element.outer;
+        }
+        Ok(())
+    }
+
+    /// Every declaration is looked up among those in scope.
+    fn charge_declarations(&mut self, count: usize) -> Run<()> {
+        Ok(self.budget.charge(count.saturating_mul(count) as u64 / 16)?)
     }
 
     /// Has a prefix mean a namespace in the element whose tag is open.

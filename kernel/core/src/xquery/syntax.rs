@@ -247,9 +247,8 @@ pub struct Element {
     pub attributes: List,
     /// Its own namespace declarations, a run of [`Program::declarations`].
     pub namespaces: List,
-    /// Declarations in force for it, its own and those of the constructors around it; none that
-    /// takes the default namespace back. A run of [`Program::declarations`].
-    pub in_scope: List,
+    /// The constructor around it, whose declarations are in force here, too.
+    pub outer: Option<u32>,
     /// Run of [`Program::parts`]. Boundary space is gone, neighbouring texts are one.
     pub content: List,
 }

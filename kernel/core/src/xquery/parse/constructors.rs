@@ -45,7 +45,10 @@ impl<'t> Parser<'t> {
         };
         self.count()?;
         self.enter()?;
-        let outer = self.bindings.len();
+        let bindings = self.bindings.len();
+        let number = self.program.elements.len() as u32;
+        self.program.elements.push(Element::default());
+        let outer = self.constructor.replace(number);
         let mut tag = Tag {
             facts: Facts { items: items::BUILT, depth: 1, ..Facts::default() },
             ..Tag::default()
@@ -61,7 +64,6 @@ impl<'t> Parser<'t> {
             self.program.declarations.push(Declaration { prefix, uri });
         }
         let namespaces = List { start, end: self.program.declarations.len() as u32 };
-        let in_scope = self.declarations_in_scope();
         let mut content = List::default();
         let mut facts = tag.facts;
         if !self.scanner.take_here("/>") {
@@ -69,24 +71,12 @@ impl<'t> Parser<'t> {
             content = self.content(&mut facts)?;
             self.end_tag(written)?;
         }
-        self.bindings.truncate(outer);
+        self.bindings.truncate(bindings);
+        self.constructor = outer;
         self.leave();
-        self.program.elements.push(Element { name, attributes, namespaces, in_scope, content });
-        Ok((self.program.elements.len() as u32 - 1, facts))
-    }
-
-    /// What the constructors around this place declare, without what is overridden.
-    fn declarations_in_scope(&mut self) -> List {
-        let start = self.program.declarations.len() as u32;
-        for at in self.prolog_bindings..self.bindings.len() {
-            let Binding { prefix, uri } = self.bindings[at];
-            let is_last = self.bindings[at + 1..].iter().all(|later| later.prefix != prefix);
-            if let Some(uri) = uri.filter(|uri| is_last && uri.start < uri.end) {
-                let prefix = self.keep(prefix);
-                self.program.declarations.push(Declaration { prefix, uri });
-            }
-        }
-        List { start, end: self.program.declarations.len() as u32 }
+        self.program.elements[number as usize] =
+            Element { name, attributes, namespaces, outer, content };
+        Ok((number, facts))
     }
 
     fn tag_name(&mut self) -> Option<Written<'t>> {

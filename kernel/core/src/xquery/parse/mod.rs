@@ -42,7 +42,6 @@ pub(super) fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Progr
         return Err(Declined { offset, reason: "this is no character of XML" });
     }
     parser.prolog()?;
-    parser.prolog_bindings = parser.bindings.len();
     let body = parser.sequence()?;
     if !parser.scanner.is_at_end() {
         return Err(parser.scanner.declined("expected an operator or the end"));
@@ -87,8 +86,8 @@ struct Parser<'t> {
     namespaces: &'t [(String, String)],
     /// Prefixes bound by the prolog and by the constructors around this place.
     bindings: Vec<Binding<'t>>,
-    /// How many of them are of the prolog.
-    prolog_bindings: usize,
+    /// The constructor around this place.
+    constructor: Option<u32>,
     variables: Vec<Variable<'t>>,
     /// Kinds of items that the context item can be.
     context: u8,
@@ -115,7 +114,7 @@ impl<'t> Parser<'t> {
             facts: Vec::with_capacity(guess),
             namespaces,
             bindings: Vec::new(),
-            prolog_bindings: 0,
+            constructor: None,
             variables: Vec::new(),
             context: items::NODES,
             predicates: 0,

@@ -13,7 +13,6 @@ pub(super) const FUNCTIONS: &str = "http://www.w3.org/2005/xpath-functions";
 const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
 
 /// What a prefix is bound to in a part of the text; none if it is bound to nothing there.
-#[derive(Clone, Copy)]
 pub(super) struct Binding<'t> {
     pub prefix: &'t str,
     pub uri: Option<TextRange>,
