@@ -163,9 +163,12 @@ impl Evaluator<'_, '_> {
     /// Evaluates a constructor into events, for a variable or a count.
     pub fn build(&mut self, number: u32) -> Run<Item> {
         let start = self.state.events.len() as u32;
+        // What goes into it has not come to a result yet, and may never.
+        let items_put = self.items_put;
         self.recording += 1;
         let built = self.element(number, false);
         self.recording -= 1;
+        self.items_put = items_put;
         built?;
         Ok(Item::Built { start, end: self.state.events.len() as u32 })
     }
