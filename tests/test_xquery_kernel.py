@@ -1,4 +1,4 @@
-"""The kernel reads the same language as `pathcast.query.xquery`.
+"""The kernel reads the same language as `pathcast.query.xquery`, and means the same by it.
 
 If these fail, a subscription is taken in one way of registering and refused in another, or stands
 in the kernel although nobody ever said what is wrong with it.
@@ -10,12 +10,16 @@ import importlib
 import random
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
-from pathcast.errors import QuerySyntaxError
+from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.limits import Limits
+from pathcast.message import parse_message
+from pathcast.model import Subscription
 from pathcast.query.xquery import parse
-from pathcast.testing import VOCABULARIES, random_flwr
+from pathcast.reference.xquery import evaluate
+from pathcast.testing import VOCABULARIES, canonical, random_flwr
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG
 from xquery_damage import damaged
 from xquery_writer import Writer
@@ -87,3 +91,49 @@ def test_damaged_texts(is_taken: IsTaken) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_many_damaged_texts(is_taken: IsTaken, seed: int) -> None:
     agreement(is_taken, seed=200 + seed, count=30_000)
+
+
+def compared(seed: int, batches: int) -> int:
+    """Subscriptions with dynamic errors, by both engines; how many pairs had results."""
+    from pathcast.kernel import new_dissemination
+
+    limits = Limits(result_ratio_max=1_000_000)
+    writer, delivered = Writer(seed), 0
+    for _ in range(batches):
+        texts = [writer.subscription() for _ in range(30)]
+        messages = [writer.message() for _ in range(8)]
+        engine = new_dissemination(limits=limits, threads=1, cache_bytes_max=1 << 20)
+        engine.subscribe([Subscription(str(n), "u", text) for n, text in enumerate(texts)], {})
+        answer = engine.process(pa.array(messages, pa.binary()))
+        found: dict[tuple[int, int], list[bytes] | str] = {}
+        for row in answer.rows.to_pylist():
+            place = row["message"], int(answer.subscription_ids[row["subscription"]])
+            results = found.setdefault(place, [])
+            assert isinstance(results, list)
+            results.append(canonical(answer.fragments[row["fragment"]].as_py()))
+        for message, subscription, error in answer.verdicts:
+            found[message, int(answer.subscription_ids[subscription])] = error.code
+        for number, text in enumerate(texts):
+            program = parse(text)
+            for at, source in enumerate(messages):
+                expected: list[bytes] | str
+                try:
+                    evaluation = evaluate(program, parse_message(source), limits)
+                    expected = [canonical(result) for result in evaluation.results]
+                except PathcastError as error:
+                    expected = error.code
+                assert found.get((at, number), []) == expected, (text, source)
+                delivered += bool(expected)
+    return delivered
+
+
+def test_what_xquery_has_errors_for_is_evaluated_alike(is_taken: IsTaken) -> None:
+    assert is_taken("//a, 1")
+    assert compared(seed=12, batches=4) > 100
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(4))
+def test_more_of_what_xquery_has_errors_for(is_taken: IsTaken, seed: int) -> None:
+    assert is_taken("//a, 1")
+    compared(seed=300 + seed, batches=150)
