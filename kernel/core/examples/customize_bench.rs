@@ -10,13 +10,20 @@ use pathcast_core::customize::worker::{GroupCounts, Options, Output, Worker};
 use pathcast_core::door::Limits;
 use pathcast_core::query::Namespaces;
 use pathcast_core::snapshot::NamespaceMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// Time of this process on a processor, which other processes do not lengthen much.
+fn processor_time() -> Duration {
+    let told = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
+    let ns = told.split(' ').next().and_then(|ns| ns.parse().ok());
+    Duration::from_nanos(ns.expect("nanoseconds"))
+}
 
 fn best(mut f: impl FnMut()) -> Duration {
     let rounds = (0..7).map(|_| {
-        let started = Instant::now();
+        let started = processor_time();
         f();
-        started.elapsed()
+        processor_time() - started
     });
     rounds.min().expect("there are rounds")
 }
@@ -30,7 +37,7 @@ fn main() {
     let target = Dissemination::default();
     let (map, resolver) = (NamespaceMap::new(), Namespaces::NONE);
     let subscribe = |prefix: &str, count: usize| {
-        let started = Instant::now();
+        let started = processor_time();
         let mut declined = 0;
         target.change(|state| {
             for (at, text) in queries.iter().take(count).enumerate() {
@@ -40,7 +47,7 @@ fn main() {
                     usize::from(state.subscribe(subscription, &map, &[], resolver).is_err());
             }
         });
-        (started.elapsed(), declined)
+        (processor_time() - started, declined)
     };
     let (elapsed, declined) = subscribe("q", queries.len());
     let per = elapsed.as_secs_f64() * 1e6 / queries.len() as f64;
@@ -104,9 +111,9 @@ fn main() {
     let some = 10_000.min(queries.len());
     let (elapsed, _) = subscribe("n", some);
     let ids: Vec<String> = (0..some).map(|at| format!("n{at}")).collect();
-    let started = Instant::now();
+    let started = processor_time();
     target.change(|state| state.unsubscribe(ids.iter().map(String::as_str)).expect("known"));
-    let left = started.elapsed();
+    let left = processor_time() - started;
     let rate = some as f64 / (elapsed + left).as_secs_f64();
     println!("{some} enter in {elapsed:?} and leave in {left:?}: {rate:.0} a second");
 }

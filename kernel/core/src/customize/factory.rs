@@ -5,6 +5,7 @@
 //!
 //! Source: paper 002, section 2.1.
 
+use super::paths::PathId;
 use super::run::{Found, ListId, SharedRun};
 use super::template::{Form, Frame, Leaf, Part, Target, Template, TemplateId};
 use super::values::{attribute, each_text};
@@ -29,6 +30,8 @@ pub(super) struct Factory {
     first_like: Vec<ListId>,
     lists: HashMap<u64, ListId, FxBuildHasher>,
     written: HashMap<(TemplateId, ListId), Written, FxBuildHasher>,
+    /// Path and BoundNode -> where the elements have been copied to.
+    copied: HashMap<(PathId, u32), Range<usize>, FxBuildHasher>,
 }
 
 /// A message, as the factory needs it.
@@ -42,6 +45,7 @@ impl Factory {
     /// Makes ready for what a message has given.
     pub fn begin(&mut self, found: &Found) {
         self.written.clear();
+        self.copied.clear();
         self.lists.clear();
         self.first_like.clear();
         for list in 0..found.list_count() as ListId {
@@ -73,6 +77,7 @@ impl Factory {
         let limit = Limit::after(&out.bytes, bytes_max);
         let mut press = Press {
             writer: Writer::new(source.message, source.names, &mut self.scratch),
+            copied: &mut self.copied,
             source,
             limit,
         };
@@ -83,6 +88,7 @@ impl Factory {
             Err(TooLong) => {
                 out.bytes.truncate(bytes);
                 out.ends.truncate(ends);
+                self.copied.retain(|_, range| range.end <= bytes);
                 Err(TooLong)
             }
         };
@@ -105,6 +111,7 @@ pub(super) fn is_delivered(source: &Source<'_>, template: &Template, bound: &[u3
 
 struct Press<'f, 'm> {
     writer: Writer<'f>,
+    copied: &'f mut HashMap<(PathId, u32), Range<usize>, FxBuildHasher>,
     source: &'f Source<'m>,
     limit: Limit,
 }
@@ -151,12 +158,32 @@ impl Press<'_, '_> {
         for part in &template.parts {
             match part {
                 Part::Bytes(bytes) => out.extend_from_slice(bytes),
+                Part::Hole { target, form: Form::Copy, outer }
+                    if target.leaf == Leaf::Element && outer.is_empty() =>
+                {
+                    self.elements(target, bound, out)?;
+                }
                 Part::Hole { target, form, outer } => {
                     self.hole(target, *form, outer, bound, out)?;
                 }
             }
         }
         self.limit.check(out)
+    }
+
+    /// A hole of copied elements, which subscriptions with other templates have too: written once, and
+    /// copied from there.
+    fn elements(&mut self, target: &Target, bound: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        let key = (target.path.unwrap_or(PathId::MAX), bound);
+        if let Some(range) = self.copied.get(&key) {
+            self.limit.check_room(out, range.len())?;
+            out.extend_from_within(range.clone());
+            return Ok(());
+        }
+        let start = out.len();
+        self.hole(target, Form::Copy, &Namespaces::default(), bound, out)?;
+        self.copied.insert(key, start..out.len());
+        Ok(())
     }
 
     fn hole(

@@ -18,15 +18,13 @@
 //! Source: paper 002, sections 3.3 and 5.2.
 
 use super::paths::{PathId, PathRun, PathSet, START};
-use super::plans::{Row, SelectionId, SharedPlans, SubscriptionNumber};
+use super::plans::{Attached, BindingId, Row, SelectionId, SharedPlans, SubscriptionNumber};
 use super::probe::PredicateId;
 use super::template::{Leaf, TemplateId};
 use super::values::Values;
 use crate::dfa::DfaState;
 use crate::names::NameTable;
 use crate::tree::{Message, NONE};
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 
 /// Number of a list of BoundNodes of one message.
@@ -165,13 +163,6 @@ impl Found {
         (self.lists.len() - 1) as ListId
     }
 
-    /// A list of these BoundNodes.
-    fn copy_list(&mut self, nodes: &[u32]) -> ListId {
-        let start = self.nodes.len();
-        self.nodes.extend_from_slice(nodes);
-        self.add_list(start)
-    }
-
     /// The BoundNodes from `start` on are a selection's by its access predicate; keeps those at which
     /// its other predicates hold. `holds` are the BoundNodes of each predicate.
     fn check_others(
@@ -242,41 +233,50 @@ impl Found {
     }
 }
 
-/// What a predicate reaches at BoundNodes that were bound by the same paths.
+/// What a predicate reaches, put together so that it is read from end to end.
 #[derive(Debug)]
 struct Reached {
     /// [`super::plans::Predicate::version`] from which it was made.
     version: u64,
-    /// The subscriptions that ask for nothing more.
+    /// Selections that ask for nothing more: the binding path, and where their rows end.
+    plain: Box<[(BindingId, u32)]>,
     rows: Box<[Row]>,
-    /// The selections that do.
-    checked: Box<[SelectionId]>,
+    /// Selections that do.
+    checked: Box<[Attached]>,
 }
 
 impl Reached {
-    /// `paths` are the binding paths, a bit each.
-    fn new(plans: &SharedPlans, predicate: PredicateId, paths: &[u64]) -> Self {
+    fn new(plans: &SharedPlans, predicate: PredicateId) -> Self {
         let predicate = plans.predicates.get(predicate);
-        let (mut rows, mut checked) = (Vec::new(), Vec::new());
-        for attached in &predicate.selections {
-            let binding = attached.binding as usize;
-            if paths[binding / 64] >> (binding % 64) & 1 == 0 {
-                continue;
-            }
+        let (mut plain, mut rows, mut checked) = (Vec::new(), Vec::new(), Vec::new());
+        for &attached in &predicate.selections {
             let selection = plans.selections.get(attached.selection);
             if selection.has_others() {
-                checked.push(attached.selection);
+                checked.push(attached);
             } else {
                 rows.extend_from_slice(&selection.rows);
+                plain.push((attached.binding, rows.len() as u32));
             }
         }
-        Reached { version: predicate.version, rows: rows.into(), checked: checked.into() }
+        let version = predicate.version;
+        Reached { version, plain: plain.into(), rows: rows.into(), checked: checked.into() }
     }
 
     fn memory(&self) -> usize {
-        64 + self.rows.len() * size_of::<Row>() + self.checked.len() * 4
+        size_of::<Option<Reached>>()
+            + self.rows.len() * size_of::<Row>()
+            + self.plain.len() * 8
+            + self.checked.len() * size_of::<Attached>()
     }
 }
+
+/// The lists that one predicate has given, by which of its BoundNodes are in them: a bit each, for the
+/// first of them. Binding paths that have bound the same ones share a list.
+#[derive(Debug, Default)]
+struct Masks(Vec<(u64, ListId)>);
+
+/// BoundNodes of one predicate that a [`Masks`] can tell apart.
+const MASKED_MAX: usize = 64;
 
 /// What one worker keeps of the shared plans: caches of the automata and the columns of a message.
 #[derive(Debug, Default)]
@@ -286,9 +286,10 @@ pub struct SharedRun {
     returns: PathRun,
     /// Per DFA state of the binding paths: the paths that end there, a bit each.
     bound_by: Vec<Option<Box<[u64]>>>,
-    /// Per predicate and DFA state: what is reached where all its BoundNodes have that state.
-    alike: HashMap<(PredicateId, DfaState), Reached, FxBuildHasher>,
-    alike_bytes: usize,
+    /// Per predicate: what it reaches; none where it was not asked for.
+    reached_by: Vec<Option<Reached>>,
+    reached_bytes: usize,
+    masks: Masks,
     /// Number of the message; marks with it are of now.
     now: u32,
     /// Per DFA state of the binding paths: the last message with it.
@@ -340,7 +341,7 @@ impl SharedRun {
     pub fn cache(&self) -> (usize, usize) {
         let runs = [&self.bindings, &self.predicates, &self.returns];
         let bytes: usize = runs.iter().map(|run| run.memory()).sum();
-        (runs.iter().map(|run| run.len()).sum(), bytes + self.alike_bytes)
+        (runs.iter().map(|run| run.len()).sum(), bytes + self.reached_bytes)
     }
 
     /// Runs a message through the plans. `subscription_bound` is one past the largest number of a
@@ -444,16 +445,14 @@ impl SharedRun {
         if self.bindings.begin(&plans.bindings, names, cache_bytes_max / 3) || self.now == u32::MAX
         {
             self.bound_by.clear();
-            self.alike.clear();
-            self.alike_bytes = 0;
             self.state_seen.clear();
             self.path_seen.clear();
             self.now = 0;
         }
         self.now += 1;
-        if self.alike_bytes > cache_bytes_max / 3 {
-            self.alike.clear();
-            self.alike_bytes = 0;
+        if self.reached_bytes > cache_bytes_max / 3 {
+            self.reached_by.clear();
+            self.reached_bytes = 0;
         }
         self.path_seen.resize(plans.bindings.len(), 0);
         for path in self.active_bindings.drain(..) {
@@ -570,61 +569,89 @@ impl SharedRun {
                 self.found.add(&plans.selections.get(attached.selection).rows, list);
             }
         }
+        self.reached_by.resize_with(plans.predicates.bound().max(self.reached_by.len()), || None);
         for at in 0..self.active_predicates.len() {
-            let predicate = self.active_predicates[at];
-            let holds = &self.holds[predicate as usize];
-            let state = self.reached[holds[0] as usize];
-            if holds[1..].iter().all(|&node| self.reached[node as usize] == state) {
-                self.select_alike(plans, predicate, state);
-            } else {
-                self.select_each(plans, predicate)?;
-            }
-            self.check(0)?;
+            self.select_by(plans, self.active_predicates[at])?;
         }
         Ok(())
     }
 
-    /// The usual case: all BoundNodes of a predicate were bound by the same paths, so all its selections
-    /// by such a path have the same list.
-    fn select_alike(&mut self, plans: &SharedPlans, predicate: PredicateId, state: DfaState) {
+    /// Finds the selections that are reached through one predicate.
+    fn select_by(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Result<(), Overflow> {
         let version = plans.predicates.get(predicate).version;
-        let key = (predicate, state);
-        if self.alike.get(&key).is_none_or(|reached| reached.version != version) {
-            let paths = self.bound_by[state as usize].as_deref().unwrap_or(&[]);
-            let reached = Reached::new(plans, predicate, paths);
-            self.alike_bytes += reached.memory();
-            self.alike.insert(key, reached);
+        let reached = &mut self.reached_by[predicate as usize];
+        if reached.as_ref().is_none_or(|reached| reached.version != version) {
+            let made = Reached::new(plans, predicate);
+            self.reached_bytes += made.memory();
+            *reached = Some(made);
         }
-        let reached = &self.alike[&key];
+        let Some(reached) = reached else { unreachable!("it has just been made") };
         let holds = &self.holds[predicate as usize];
-        if !reached.rows.is_empty() {
-            let list = self.found.copy_list(holds);
-            self.found.add(&reached.rows, list);
+        let found = &mut self.found;
+        let bound_by = |binding: BindingId| {
+            let (word, bit) = (binding as usize / 64, binding % 64);
+            let (bound_by, states) = (&self.bound_by, &self.reached);
+            move |node: u32| {
+                let paths = bound_by[states[node as usize] as usize].as_deref();
+                paths.is_some_and(|paths| paths[word] >> bit & 1 == 1)
+            }
+        };
+        self.masks.0.clear();
+        let mut rows = 0;
+        for &(binding, end) in &reached.plain {
+            let own = rows..end as usize;
+            rows = end as usize;
+            if self.path_seen[binding as usize] != self.now {
+                continue;
+            }
+            let is_bound = bound_by(binding);
+            let list = if holds.len() <= MASKED_MAX {
+                let bits = holds.iter().enumerate();
+                let mask = bits.fold(0, |mask, (at, &node)| mask | u64::from(is_bound(node)) << at);
+                self.masks.list(mask, holds, found)
+            } else {
+                let start = found.nodes.len();
+                found.nodes.extend(holds.iter().copied().filter(|&node| is_bound(node)));
+                (found.nodes.len() > start).then(|| found.add_list(start))
+            };
+            if let Some(list) = list {
+                found.add(&reached.rows[own], list);
+                if found.nodes.len() > self.entries_max {
+                    return Err(Overflow);
+                }
+            }
         }
-        for &selection in &reached.checked {
-            let start = self.found.nodes.len();
-            self.found.nodes.extend_from_slice(holds);
-            self.found.check_others(plans, selection, start, &self.holds);
-        }
-    }
-
-    /// Selection by selection.
-    fn select_each(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Result<(), Overflow> {
-        for attached in &plans.predicates.get(predicate).selections {
+        for attached in &reached.checked {
             if self.path_seen[attached.binding as usize] != self.now {
                 continue;
             }
-            let start = self.found.nodes.len();
-            let (word, bit) = (attached.binding as usize / 64, attached.binding % 64);
-            let (bound_by, reached) = (&self.bound_by, &self.reached);
-            self.found.nodes.extend(self.holds[predicate as usize].iter().filter(|&&node| {
-                let paths = &bound_by[reached[node as usize] as usize];
-                paths.as_ref().is_some_and(|paths| paths[word] >> bit & 1 == 1)
-            }));
-            self.found.check_others(plans, attached.selection, start, &self.holds);
-            self.check(0)?;
+            let is_bound = bound_by(attached.binding);
+            let start = found.nodes.len();
+            found.nodes.extend(holds.iter().copied().filter(|&node| is_bound(node)));
+            found.check_others(plans, attached.selection, start, &self.holds);
+            if found.nodes.len() > self.entries_max {
+                return Err(Overflow);
+            }
         }
         Ok(())
+    }
+}
+
+impl Masks {
+    /// The list of the BoundNodes whose bits are set; none if there is none.
+    fn list(&mut self, mask: u64, holds: &[u32], found: &mut Found) -> Option<ListId> {
+        if mask == 0 {
+            return None;
+        }
+        if let Some(&(_, list)) = self.0.iter().find(|&&(known, _)| known == mask) {
+            return Some(list);
+        }
+        let start = found.nodes.len();
+        let nodes = holds.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1);
+        found.nodes.extend(nodes.map(|(_, &node)| node));
+        let list = found.add_list(start);
+        self.0.push((mask, list));
+        Some(list)
     }
 }
 
