@@ -2,8 +2,8 @@
 
 A delivery is the same delivery whenever and wherever it is computed: by a replayed micro-batch, by
 another engine, in another process. Its id is therefore a digest of what makes it, and of nothing
-else. This module is the one place that says how; the kernel computes the same in a
-third of the time.
+else. This module is the one place that says how; the kernel computes the same in a third of the
+time.
 
     piece(text)  = length of its UTF-8 as u32, then the UTF-8
     delivery id  = hex BLAKE2b-128 ( piece(version) piece(message id) piece(subscription id)
