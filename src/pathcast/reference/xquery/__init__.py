@@ -31,10 +31,10 @@ error in evaluating a value, that value is the one that XPath 1.0 would have. By
   and has no name (XPTY0018, XPTY0019, XPTY0020).
 
 Besides, decimals have the precision of a double; `xml:id` is an attribute like any other, whose
-value is not normalised; a constructor that takes the default namespace back (`xmlns=""`) inherits
-none from the element that it is put into; and an attribute whose prefix means something else in
-the element that it is copied to gets one there that has its namespace, or its own with `_1` after
-it (XQuery leaves the choice open).
+value is not normalised; an element that takes the default namespace back (`xmlns=""`), in the
+message or in a constructor, inherits none from the element that it is put into; and an attribute
+whose prefix means something else in the element that it is copied to gets one there that has its
+namespace, or its own with `_1` after it (XQuery leaves the choice open).
 
 Attributes after content (XQTY0024) and attributes that are there twice (XQDY0025) have no value to
 fall back on and are verdicts.

@@ -2,8 +2,8 @@
 
 An element of the message is written with all namespaces that are in scope for it and that where it
 is put does not have; in a constructed element it also inherits those of that element. `xmlns=""` is
-written where an element in no namespace is put into one that has a default namespace, and what is
-inside does not inherit that default any more.
+written where an element in no namespace, or one that says `xmlns=""` itself, is put into one that
+has a default namespace, and what is inside does not inherit that default any more.
 
 Text is written with `&`, `<`, `>` and carriage return escaped; attribute values with `"`, tab and
 newline besides, and `>` as it is.
@@ -178,7 +178,8 @@ class Serialiser:
         if "" not in own:
             uri, _ = document.expanded_name(node) or ("", "")
             # An element in no namespace has no prefix, and what it holds is shut off with it.
-            default = default if uri else ""
+            if not uri or document.has_default_taken_back(node):
+                default = ""
         inner = {**outer, **own}
         if "" not in own:
             inner.pop("", None)
