@@ -316,7 +316,7 @@ def test_customise_checks_counts_and_measures(bench: Figures, tmp_path: Path) ->
         assert (case["checks"]["reference_groups"] > 0) == ("domains" not in name)
         assert len(case["groups"]) == (0 if "domains" in name else 2)
         assert all(one["result_bytes"] > 0 for one in case["serialised"])
-        assert len(case["entering_ns"]) == len(case["leaving_ns"]) == 2
+        assert len(case["entering"]) == len(case["leaving"]) == 2
     for wanted in ("groups by lxml", "output rate", "entering", "leaving", "with delivery rows"):
         assert wanted in result.stdout
     assert "checked book Q=500" in result.stdout

@@ -25,6 +25,7 @@ from pathcast.bench.customising import (
     CustomisingRound,
     CustomisingRounds,
     Process,
+    both_clocks,
     check_groups,
     check_results,
     counting_groups,
@@ -56,6 +57,9 @@ from pathcast.workload import (
 )
 
 CustomiseWorkload: TypeAlias = Literal["book", "bib", "domains"]
+
+Clocks: TypeAlias = tuple[tuple[int, int], ...]
+"""Wall times and processor times in ns."""
 
 VALUES_MAX = 100
 """MaxValue of books and bibliographies: enough for 100,000 unique queries (002, 6.4)."""
@@ -163,8 +167,8 @@ class CustomiseResult:
         serialised: Passes with serialised results.
         rows: Wall times, in ns, of passes through the broker with rows and delivery ids.
         changes: Subscriptions that entered and left.
-        entering_ns: Wall times of their entering.
-        leaving_ns: Wall times of their leaving.
+        entering: Wall time and processor time, in ns, of their entering.
+        leaving: The same of their leaving.
     """
 
     case: str
@@ -177,8 +181,8 @@ class CustomiseResult:
     serialised: CustomisingRounds
     rows: tuple[int, ...]
     changes: int
-    entering_ns: tuple[int, ...]
-    leaving_ns: tuple[int, ...]
+    entering: Clocks
+    leaving: Clocks
 
     def measures(self) -> Iterator[Measure]:
         """Its figures."""
@@ -213,12 +217,16 @@ class CustomiseResult:
         yield figure("distinct output", "KB/message", distinct)
         rate = rounds_spread(self.serialised, lambda one: one.output_megabytes_per_second)
         yield figure("output rate", "MB/s", rate)
+        busy = rounds_spread(self.serialised, lambda one: one.output_rate_of_processor)
+        yield figure("output rate, processor", "MB/s", busy)
         written = [one.distinct_bytes / one.total_ns * 1e3 for one in self.serialised]
         yield figure("distinct output rate", "MB/s", Spread.of(written))
         rows = Spread.of([ns / first.messages / 1e3 for ns in self.rows])
         yield figure("with delivery rows", "us", rows)
-        for name, times in (("entering", self.entering_ns), ("leaving", self.leaving_ns)):
-            yield figure(name, "1/s", Spread.of([self.changes / ns * 1e9 for ns in times]))
+        for name, times in (("entering", self.entering), ("leaving", self.leaving)):
+            for clock, label in enumerate((name, f"{name}, processor")):
+                rates = [self.changes / both[clock] * 1e9 for both in times]
+                yield figure(label, "1/s", Spread.of(rates))
 
 
 def run_customise(
@@ -343,8 +351,8 @@ class CustomiseCase:
             serialised=serialised,
             rows=rows,
             changes=len(self._later),
-            entering_ns=entering,
-            leaving_ns=leaving,
+            entering=entering,
+            leaving=leaving,
         )
 
     def _engine(self) -> tuple[int, CustomiseChecks, CustomisingRounds, CustomisingRounds]:
@@ -417,17 +425,17 @@ class CustomiseCase:
                 self._confirm(found[0], results)
         return tuple(times)
 
-    def _changes(self, broker: Broker, results: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        entering: list[int] = []
-        leaving: list[int] = []
+    def _changes(self, broker: Broker, results: int) -> tuple[Clocks, Clocks]:
+        entering: list[tuple[int, int]] = []
+        leaving: list[tuple[int, int]] = []
         ids = [subscription.id for subscription in self._later]
         for number in range(self._chosen.change_rounds):
             with undisturbed():
-                entering.append(elapsed_ns(lambda: broker.subscribe(self._later)))
+                entering.append(both_clocks(lambda: broker.subscribe(self._later)))
             if number == 0:
                 self._check_later(broker)
             with undisturbed():
-                leaving.append(elapsed_ns(lambda: broker.unsubscribe(ids)))
+                leaving.append(both_clocks(lambda: broker.unsubscribe(ids)))
             self._confirm(len(broker.process_batch(self._array)), results)
         return tuple(entering), tuple(leaving)
 
