@@ -15,6 +15,8 @@ pub(super) struct Anew<'m> {
     /// The `>` of the last start tag has not been written.
     is_tag_open: bool,
     limit: Limit,
+    /// Elements that take the default namespace back and did not have to in the message.
+    pub undeclaring: &'m [u32],
 }
 
 impl<'m> Anew<'m> {
@@ -23,7 +25,7 @@ impl<'m> Anew<'m> {
         assert!(tree.is_full, "an element is written anew from a full tree");
         let text = tree.text_start[element as usize] as usize;
         let markup = tree.markup_start[element as usize] as usize;
-        Anew { message, names, text, markup, is_tag_open: false, limit }
+        Anew { message, names, text, markup, is_tag_open: false, limit, undeclaring: &[] }
     }
 
     /// Writes the element whose start tag begins with the declarations given, which must be all that
@@ -113,6 +115,9 @@ impl<'m> Anew<'m> {
     }
 
     fn declarations(&self, out: &mut Vec<u8>, element: u32) {
+        if self.undeclaring.binary_search(&element).is_ok() {
+            write_declaration(out, b"", b"");
+        }
         let starts = &self.message.tree.declaration_start;
         for declaration in starts[element as usize]..starts[element as usize + 1] {
             let (prefix, uri) = scopes::declared(self.message, declaration);

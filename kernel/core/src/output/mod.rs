@@ -19,16 +19,19 @@
 //! The text is UTF-8 without a declaration. It can stand wherever the namespaces in scope are those
 //! given as `outer`, and is then, parsed again, the node it was written from: the names, attributes,
 //! character data, comments, instructions and namespaces in scope are those the node has in its
-//! message. Namespaces of `outer` that the node's own do not replace are in scope besides; only the
-//! default namespace is undeclared (`xmlns=""`) where the node has none.
+//! message. Namespaces of `outer` that the node's own do not replace are in scope besides. So is the
+//! default namespace of `outer` for elements with a prefix that have none and do not take it back
+//! themselves; an element in no namespace takes it back (`xmlns=""`) from itself and all that is in
+//! it (XQuery 1.0, 3.7.1.3).
 //!
 //! What is copied raw: an element is copied byte for byte, quotes, references, CDATA sections and
 //! white space inside its tags as the sender wrote them, with the namespace declarations that it
-//! needs in its new place put behind its name. That is so for every element of a message in UTF-8
-//! (of its decoded text, for another encoding), unless the message has referred to an entity that
-//! its document type declaration declares, or has been given or normalised an attribute by one
-//! ([`crate::tree::MessageTree::is_verbatim`]). The elements of such a message are written anew
-//! from the tree. Text nodes and attribute values are always written anew, escaped.
+//! needs in its new place put behind its name (and `xmlns=""` behind the names of elements in it that
+//! would inherit a default namespace now). That is so for every element of a message in UTF-8 (of its
+//! decoded text, for another encoding), unless the message has referred to an entity that its
+//! document type declaration declares, or has been given or normalised an attribute by one
+//! ([`crate::tree::MessageTree::is_verbatim`]). The elements of such a message are written anew from
+//! the tree. Text nodes and attribute values are always written anew, escaped.
 //!
 //! What it does not do: evaluate queries (`xquery`), indent, canonicalise, choose between UTF-8 and
 //! other encodings.
@@ -39,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod anew;
+mod defaults;
 mod escape;
 mod namespaces;
 mod scopes;

@@ -19,6 +19,7 @@
 pub struct Namespaces {
     /// The default namespace, if there is one.
     default: Option<Box<str>>,
+    /// Prefix and namespace, by prefix.
     prefixed: Vec<(Box<str>, Box<str>)>,
 }
 
@@ -26,7 +27,7 @@ impl Namespaces {
     /// Declares a prefix ("" for the default namespace), in the place of what it was before. The
     /// empty URI undeclares. The prefix `xml` is passed over.
     ///
-    /// Cost: linear in the prefixes in scope, as are lookups: they are those of a query.
+    /// Cost: linear in the prefixes in scope; of finding one, logarithmic.
     pub fn declare(&mut self, prefix: &str, uri: &str) {
         if prefix == "xml" {
             return;
@@ -35,10 +36,18 @@ impl Namespaces {
             self.default = if uri.is_empty() { None } else { Some(uri.into()) };
             return;
         }
-        self.prefixed.retain(|(known, _)| &**known != prefix);
-        if !uri.is_empty() {
-            self.prefixed.push((prefix.into(), uri.into()));
+        match (self.place(prefix.as_bytes()), uri) {
+            (Ok(place), "") => drop(self.prefixed.remove(place)),
+            (Err(_), "") => {}
+            (Ok(place), _) => self.prefixed[place].1 = uri.into(),
+            (Err(place), _) => self.prefixed.insert(place, (prefix.into(), uri.into())),
         }
+    }
+
+    /// Where a prefix is, or would be.
+    #[inline]
+    fn place(&self, prefix: &[u8]) -> Result<usize, usize> {
+        self.prefixed.binary_search_by(|(known, _)| known.as_bytes().cmp(prefix))
     }
 
     /// Namespace of a prefix; of the empty prefix, the default namespace.
@@ -47,13 +56,13 @@ impl Namespaces {
         if prefix.is_empty() {
             return self.default.as_deref();
         }
-        let found = self.prefixed.iter().find(|(known, _)| &**known == prefix);
-        found.map(|(_, uri)| &**uri)
+        self.place(prefix.as_bytes()).ok().map(|place| &*self.prefixed[place].1)
     }
 
-    /// A prefix of a namespace; the default namespace, which attributes do not have, is not one.
+    /// The first prefix of a namespace by code point; the default namespace, which attributes do not
+    /// have, has none. Cost: linear.
     pub fn prefix(&self, uri: &str) -> Option<&str> {
-        self.prefixed.iter().rev().find(|(_, known)| &**known == uri).map(|(prefix, _)| &**prefix)
+        self.prefixed.iter().find(|(_, known)| &**known == uri).map(|(prefix, _)| &**prefix)
     }
 
     /// Whether the only namespace in scope is that of `xml`.
@@ -67,8 +76,7 @@ impl Namespaces {
         if prefix.is_empty() {
             return self.default.as_deref().unwrap_or("").as_bytes() == uri;
         }
-        let mut known = self.prefixed.iter();
-        known.any(|(known, bound)| known.as_bytes() == prefix && bound.as_bytes() == uri)
+        self.place(prefix).is_ok_and(|place| self.prefixed[place].1.as_bytes() == uri)
     }
 
     #[inline]

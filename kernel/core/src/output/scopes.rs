@@ -49,6 +49,8 @@ pub(super) struct Scopes {
     /// Per prefix, the last question in which an element declared it itself.
     own: Vec<u64>,
     question: u64,
+    /// The element's own declaration of the default namespace, or [`NONE`].
+    own_default: u32,
 }
 
 impl Scopes {
@@ -65,10 +67,15 @@ impl Scopes {
         let ends = &message.tree.element_end;
         let mut owner = self.owner(element, ends);
         self.question += 1;
+        self.own_default = NONE;
         if !with_own && owner != NONE && self.owners[owner as usize].element == element {
             let Owner { start, end, outer, .. } = self.owners[owner as usize];
             for declaration in start..end {
-                self.own[self.prefix[declaration as usize] as usize] = self.question;
+                let prefix = self.prefix[declaration as usize];
+                self.own[prefix as usize] = self.question;
+                if prefix == DEFAULT {
+                    self.own_default = declaration;
+                }
             }
             owner = outer;
         }
@@ -89,10 +96,19 @@ impl Scopes {
         &self.written[start..self.written_end[at]]
     }
 
-    /// Whether the default namespace is said there, by the element itself or around it, be it to be
-    /// none.
-    pub fn has_default(&self) -> bool {
-        self.slot[DEFAULT as usize] != NONE || self.own[DEFAULT as usize] == self.question
+    /// The declaration of the default namespace in force at the element asked about, its own
+    /// included.
+    pub fn default(&self) -> Option<u32> {
+        if self.own_default != NONE {
+            return Some(self.own_default);
+        }
+        let slot = self.slot[DEFAULT as usize];
+        (slot != NONE).then(|| self.active[slot as usize])
+    }
+
+    /// Whether that element declares it itself, if that was asked to be left out.
+    pub fn has_own_default(&self) -> bool {
+        self.own_default != NONE
     }
 
     /// The innermost owner that is the element or is around it.

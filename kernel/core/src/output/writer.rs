@@ -1,6 +1,7 @@
 //! Nodes of any kind: raw if their bytes can be copied, anew otherwise.
 
 use super::anew::{Anew, write_markup, write_name};
+use super::defaults::find_undeclaring;
 use super::escape::{write_attribute_value, write_declaration, write_text};
 use super::scopes::{Scopes, declared};
 use super::{Limit, Namespaces, TooLong};
@@ -15,6 +16,8 @@ const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
 pub struct Scratch {
     scopes: Scopes,
     declarations: Vec<u8>,
+    /// Elements in the one at hand that take the default namespace back and did not have to before.
+    undeclaring: Vec<u32>,
     open: Vec<u32>,
 }
 
@@ -169,17 +172,18 @@ impl<'w> Writer<'w> {
     ) -> Result<(), TooLong> {
         let tree = self.message.tree;
         if !tree.is_verbatim {
-            let Scratch { scopes, declarations, open } = &mut *self.scratch;
-            declarations.clear();
-            scopes.go(self.message, element, true);
-            write_needed(declarations, self.message, scopes, outer);
-            limit.check_room(out, declarations.len())?;
-            return Anew::new(self.message, self.names, element, limit).element(
-                out,
-                element,
-                declarations,
-                open,
-            );
+            let mut needed = std::mem::take(&mut self.scratch.declarations);
+            needed.clear();
+            self.scratch.scopes.go(self.message, element, true);
+            self.write_needed(&mut needed, element, outer);
+            let Scratch { undeclaring, open, .. } = &mut *self.scratch;
+            let mut anew = Anew::new(self.message, self.names, element, limit);
+            anew.undeclaring = undeclaring;
+            let written = limit
+                .check_room(out, needed.len())
+                .and_then(|()| anew.element(out, element, &needed, open));
+            self.scratch.declarations = needed;
+            return written;
         }
         let (start, end) = (tree.source_start[element as usize], tree.source_end[element as usize]);
         let raw = &self.message.source[start as usize..end as usize];
@@ -188,16 +192,58 @@ impl<'w> Writer<'w> {
             out.extend_from_slice(raw);
             return Ok(());
         }
-        // Of a start tag that the door has let in, one of these ends the name.
-        let is_end = |byte: &u8| matches!(byte, b'>' | b'/' | b' ' | b'\n' | b'\t' | b'\r');
-        let name_end = raw.iter().position(is_end).unwrap_or(raw.len());
+        let name_end = name_end(raw);
         out.reserve(raw.len());
         out.extend_from_slice(&raw[..name_end]);
         self.scratch.scopes.go(self.message, element, false);
-        write_needed(out, self.message, &self.scratch.scopes, outer);
-        limit.check_room(out, raw.len() - name_end)?;
-        out.extend_from_slice(&raw[name_end..]);
+        self.write_needed(out, element, outer);
+        limit.check(out)?;
+        let (mut from, end) = (start as usize + name_end, end as usize);
+        for &inner in &self.scratch.undeclaring {
+            let start = tree.source_start[inner as usize] as usize;
+            let after_name = start + self::name_end(&self.message.source[start..end]);
+            out.extend_from_slice(&self.message.source[from..after_name]);
+            write_declaration(out, b"", b"");
+            limit.check(out)?;
+            from = after_name;
+        }
+        limit.check_room(out, end - from)?;
+        out.extend_from_slice(&self.message.source[from..end]);
         Ok(())
+    }
+
+    /// Writes the declarations in force where the scopes are that an element does not make itself and
+    /// that are not those of `outer`; finds what else must change in it.
+    fn write_needed(&mut self, out: &mut Vec<u8>, element: u32, outer: &Namespaces) {
+        let Scratch { scopes, undeclaring, .. } = &mut *self.scratch;
+        let message = self.message;
+        undeclaring.clear();
+        for declaration in scopes.inherited() {
+            let (prefix, uri) = declared(message, declaration);
+            // Without a default namespace around, none is taken back.
+            if !uri.is_empty() && (outer.is_empty() || !outer.has(prefix, uri)) {
+                out.extend_from_slice(scopes.written(declaration));
+            }
+        }
+        if !outer.has_default() {
+            return;
+        }
+        let tree = message.tree;
+        let (mut has_own, mut takes_back) = (scopes.has_own_default(), false);
+        if let Some(default) = scopes.default() {
+            let is_empty = tree.declaration_uri[default as usize].len() == 0;
+            has_own |= !is_empty;
+            takes_back = is_empty && tree.declaration_element[default as usize] == element;
+        }
+        if has_own {
+            return;
+        }
+        let name = tree.name[element as usize];
+        if takes_back || self.names.uri(name).is_empty() {
+            write_declaration(out, b"", b"");
+        } else {
+            find_undeclaring(tree, self.names, element, undeclaring);
+        }
     }
 
     fn document(
@@ -231,20 +277,11 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// Declarations in force that are not those of `outer`, without those an element writes itself.
-fn write_needed(out: &mut Vec<u8>, message: Message<'_>, scopes: &Scopes, outer: &Namespaces) {
-    for declaration in scopes.inherited() {
-        let is_known = !outer.is_empty() && {
-            let (prefix, uri) = declared(message, declaration);
-            outer.has(prefix, uri)
-        };
-        if !is_known {
-            out.extend_from_slice(scopes.written(declaration));
-        }
-    }
-    if outer.has_default() && !scopes.has_default() {
-        write_declaration(out, b"", b"");
-    }
+/// One past the name of the start tag that begins here.
+fn name_end(raw: &[u8]) -> usize {
+    // Of a start tag that the door has let in, one of these ends the name.
+    let is_end = |byte: &u8| matches!(byte, b'>' | b'/' | b' ' | b'\n' | b'\t' | b'\r');
+    raw.iter().position(is_end).unwrap_or(raw.len())
 }
 
 /// One past the XML declaration.

@@ -88,7 +88,36 @@ impl Lines<'_, '_> {
         let mut scope: Scope =
             prefixed.map(|&(prefix, uri)| (prefix.to_owned(), uri.to_owned())).collect();
         scope.extend(in_scope(parsed, element));
+        let default = self.outer.iter().find(|(prefix, _)| prefix.is_empty());
+        if let Some(&(_, uri)) = default
+            && !scope.contains_key("")
+            && !self.is_shut(element)
+        {
+            scope.insert(String::new(), uri.to_owned());
+        }
         self.out.push_str(&format!(" {scope:?}>\n"));
+    }
+
+    /// Whether an element, or one around it in the subtree, is in no namespace or takes the default
+    /// namespace back: that of where it was put does not reach it.
+    fn is_shut(&self, element: u32) -> bool {
+        let tree = self.parsed.message.tree;
+        let mut at = element;
+        loop {
+            let starts = &tree.declaration_start;
+            let takes_back = (starts[at as usize]..starts[at as usize + 1]).any(|declaration| {
+                let declaration = declaration as usize;
+                tree.declaration_prefix[declaration].len() == 0
+                    && tree.declaration_uri[declaration].len() == 0
+            });
+            if takes_back || self.parsed.names.uri(tree.name[at as usize]).is_empty() {
+                return true;
+            }
+            if tree.depth[at as usize] == self.base {
+                return false;
+            }
+            at = tree.parent[at as usize];
+        }
     }
 
     /// Texts, comments and instructions before these numbers.

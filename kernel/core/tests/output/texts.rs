@@ -41,6 +41,26 @@ fn only_what_the_new_place_lacks_is_declared() {
     assert_eq!(written(message, Way::Full, NodeRef::Document, &[]), whole);
 }
 
+/// Fails when an element with a prefix does not inherit the default namespace around it, at any
+/// depth, or an element without a namespace does.
+#[test]
+fn the_default_namespace_is_inherited_by_elements_with_a_prefix() {
+    let inside = "<q/><p:r  xmlns = '' a=''><q/></p:r><s xmlns='w'><p:t xmlns=\"\"/></s>\
+        <p:u><q><q/></q></p:u>";
+    let message = format!("<x xmlns:p='v'><p:a>{inside}</p:a></x>");
+    let anew_inside = "<q xmlns=\"\"/><p:r xmlns=\"\" a=\"\"><q/></p:r>\
+        <s xmlns=\"w\"><p:t xmlns=\"\"/></s><p:u><q xmlns=\"\"><q/></q></p:u>";
+    let raw_inside = "<q xmlns=\"\"/><p:r  xmlns = '' a=''><q/></p:r>\
+        <s xmlns='w'><p:t xmlns=\"\"/></s><p:u><q xmlns=\"\"><q/></q></p:u>";
+    let outer = [("", "u"), ("p", "v")];
+    for (way, inside) in [(Way::Spans, raw_inside), (Way::Full, anew_inside)] {
+        let found = written(&message, way, NodeRef::Element(1), &outer);
+        assert_eq!(found, format!("<p:a>{inside}</p:a>"), "{way:?}");
+    }
+    let raw = written(&message, Way::Spans, NodeRef::Element(1), &[("p", "v")]);
+    assert_eq!(raw, format!("<p:a>{inside}</p:a>"), "nothing around to inherit");
+}
+
 /// Fails when an element without a namespace falls into the default namespace around it.
 #[test]
 fn the_default_namespace_is_undeclared() {
