@@ -7,7 +7,7 @@
 
 use super::run::{Evaluator, Run};
 use super::syntax::{Expr, ExprId, Number, Operator};
-use super::value::{Item, Text};
+use super::value::{Item, Slot, Text};
 use hashbrown::HashSet;
 use std::hash::RandomState;
 
@@ -54,6 +54,17 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// The value of a variable that is one item.
+    fn bound_value(&mut self, id: ExprId) -> Run<Option<Item>> {
+        let Expr::Variable(slot) = self.program.expr(id) else {
+            return Ok(None);
+        };
+        match self.state.slots[slot as usize] {
+            Slot::Item(item) => Ok(Some(self.atomised(item)?)),
+            Slot::Run { .. } => Ok(None),
+        }
+    }
+
     /// Whether some item of an expression compares with a value as asked.
     fn compare_with(&mut self, operator: Operator, id: ExprId, value: Item) -> Run<bool> {
         if let Expr::Path { start, steps } = self.program.expr(id) {
@@ -90,14 +101,23 @@ impl Evaluator<'_, '_> {
                 }
             }
         }
+        if let Some(value) = self.bound_value(right)? {
+            return self.compare_with(operator, left, value);
+        }
         let lefts = self.state.stack.len();
         self.eval(left)?;
+        self.atomise_stack(lefts)?;
         let rights = self.state.stack.len();
-        if rights == lefts {
-            return Ok(false);
+        match self.state.stack[lefts..] {
+            [] => return Ok(false),
+            [value] => {
+                self.state.stack.truncate(lefts);
+                return self.compare_with(operator.flipped(), right, value);
+            }
+            _ => {}
         }
         self.eval(right)?;
-        self.atomise_stack(lefts)?;
+        self.atomise_stack(rights)?;
         let end = self.state.stack.len();
         let pairs = (rights - lefts).saturating_mul(end - rights);
         let is_text = |item: &Item| matches!(item, Item::String(_) | Item::Untyped(_));

@@ -7,10 +7,10 @@ use super::run::{Evaluator, Focus, Run};
 use super::syntax::{Expr, ExprId, Start};
 use super::value::{Item, Slot};
 use crate::xpath::axes::Walk;
-use crate::xpath::document::Node;
+use crate::xpath::document::{Main, Node, Sort};
 use crate::xpath::node_test::Test;
 use crate::xpath::set_walk::SetWalk;
-use crate::xpath::{Axis, List, Step};
+use crate::xpath::{Axis, List, NodeTest, Step};
 
 /// Asked of each node of a step; true ends it.
 type Ask<'f, 'r, 'w> = &'f mut dyn FnMut(&mut Evaluator<'r, 'w>, Node) -> Run<bool>;
@@ -143,6 +143,9 @@ impl<'r, 'w> Evaluator<'r, 'w> {
 
     /// Asks each node of a step that does not count positions, once; true if one has said yes.
     fn search_step(&mut self, set: &[Node], step: &'r Step, ask: Ask<'_, 'r, 'w>) -> Run<bool> {
+        if let (&[node], Axis::Child, NodeTest::Name { .. }) = (set, step.axis, step.test) {
+            return self.search_children(node, step, ask);
+        }
         let document = self.document;
         let test = self.test(step);
         let marks = SetWalk::needs_marks(step.axis, set.len()).then(|| {
@@ -160,6 +163,33 @@ impl<'r, 'w> Evaluator<'r, 'w> {
         }
         self.state.marks.extend(walk.marks);
         Ok(is_found)
+    }
+
+    /// As [`Evaluator::search_step`] for the children of one node that have a name: what most steps
+    /// are, and the same steps are taken.
+    fn search_children(&mut self, node: Node, step: &'r Step, ask: Ask<'_, 'r, 'w>) -> Run<bool> {
+        let document = self.document;
+        let known = self.state.known.get(step.test_number as usize).copied().flatten();
+        let tree = document.tree;
+        let (mut at, end) = match document.sort(node) {
+            Sort::Main(Main::Document) => (0, tree.len() as u32),
+            Sort::Main(Main::Element(element)) => (element + 1, tree.element_end[element as usize]),
+            _ => return Ok(false),
+        };
+        while at < end {
+            self.budget.charge(1)?;
+            let element = at as usize;
+            if Some(tree.name[element]) == known {
+                let child = Node::at(document.element_position(at));
+                if (step.predicates.is_empty() || self.all_hold(step.predicates, child)?)
+                    && ask(self, child)?
+                {
+                    return Ok(true);
+                }
+            }
+            at = tree.element_end[element];
+        }
+        Ok(false)
     }
 
     fn all_hold(&mut self, predicates: List, node: Node) -> Run<bool> {
