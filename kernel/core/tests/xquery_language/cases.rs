@@ -137,11 +137,9 @@ fn subscriptions_of_the_papers_have_their_results() {
     let mut found = Vec::new();
     for case in &cases.case {
         if case.refused.is_some() {
-            assert!(
-                Program::parse(&case.query, &pairs(&case.namespaces)).is_err(),
-                "{}",
-                case.name
-            );
+            let parsed = Program::parse(&case.query, &pairs(&case.namespaces));
+            assert!(parsed.is_err(), "{}", case.name);
+            continue;
         }
         for asked in &case.messages {
             let results = asked.results.iter().flatten();
