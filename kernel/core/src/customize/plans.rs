@@ -18,7 +18,7 @@
 //! several predicates are no obstacle to sharing (ADR 0007).
 
 use super::paths::{PathId, PathSet};
-use super::probe::{Ask, Constant, PredicateId, Probe};
+use super::probe::{Ask, Constant, PredicateId, Probe, Texts};
 use super::template::{Leaf, Template, TemplateId, TemplateSpec, Templates};
 use crate::query::ast::{Operator, Step};
 use rustc_hash::FxHashMap;
@@ -221,6 +221,7 @@ pub struct SharedPlans {
     pub(super) operands_of: Vec<Vec<OperandId>>,
     pub(super) operands: Slots<Operand>,
     pub(super) predicates: Slots<Predicate>,
+    pub(super) texts: Texts,
     pub(super) selections: Slots<Selection>,
     selection_index: FxHashMap<Box<[u32]>, SelectionId>,
     pub(super) templates: Templates,
@@ -351,7 +352,7 @@ impl SharedPlans {
             operand
         });
         let probe = &mut self.operands.get_mut(operand).probe;
-        if let Some(predicate) = probe.find(&condition.ask) {
+        if let Some(predicate) = probe.find(&condition.ask, &self.texts) {
             return predicate;
         }
         let ask = condition.ask.clone();
@@ -359,7 +360,7 @@ impl SharedPlans {
             Predicate { operand, ask, uses: 0, selections: vec![], version: self.clock };
         let predicate = self.predicates.insert(predicate);
         let operand = self.operands.get_mut(operand);
-        operand.probe.insert(&condition.ask, predicate);
+        operand.probe.insert(&condition.ask, predicate, &mut self.texts);
         operand.predicates += 1;
         predicate
     }
@@ -426,7 +427,7 @@ impl SharedPlans {
         }
         let Predicate { operand: operand_id, ask, .. } = self.predicates.remove(id);
         let operand = self.operands.get_mut(operand_id);
-        operand.probe.remove(&ask);
+        operand.probe.remove(&ask, &mut self.texts);
         operand.predicates -= 1;
         if operand.predicates == 0 {
             let Operand { path, .. } = self.operands.remove(operand_id);

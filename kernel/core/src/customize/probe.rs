@@ -9,6 +9,7 @@
 
 use crate::query::ast::Operator;
 use hashbrown::{DefaultHashBuilder, HashMap};
+use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -43,6 +44,52 @@ impl Ord for Finite {
 impl std::hash::Hash for Finite {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.0.to_bits().hash(state);
+    }
+}
+
+/// Number of a string that some predicate asks for; equal strings have equal numbers.
+pub type TextId = u32;
+
+/// The strings that predicates of any operand ask to be equal to. A value of a message is looked up here
+/// once; after that it is a number.
+#[derive(Debug, Default)]
+pub struct Texts {
+    index: HashMap<Box<str>, (TextId, u32), DefaultHashBuilder>,
+    free: Vec<TextId>,
+    /// Bytes of the longest string that was ever asked for; a longer value equals none.
+    len_max: usize,
+}
+
+impl Texts {
+    /// The number of a value, if some predicate asks for it. Cost: one look-up.
+    #[inline]
+    pub fn find(&self, value: &str) -> Option<TextId> {
+        if value.len() > self.len_max {
+            return None;
+        }
+        self.index.get(value).map(|&(id, _)| id)
+    }
+
+    /// The number of a string, which has one more user now.
+    fn enter(&mut self, text: &str) -> TextId {
+        self.len_max = self.len_max.max(text.len());
+        if let Some((id, uses)) = self.index.get_mut(text) {
+            *uses += 1;
+            return *id;
+        }
+        let id = self.free.pop().unwrap_or(self.index.len() as TextId);
+        self.index.insert(text.into(), (id, 1));
+        id
+    }
+
+    /// A string has one user less.
+    fn leave(&mut self, text: &str) {
+        let Some((id, uses)) = self.index.get_mut(text) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.free.push(*id);
+            self.index.remove(text);
+        }
     }
 }
 
@@ -167,17 +214,21 @@ impl<K: Ord + std::hash::Hash + Clone> Index<K> {
 #[derive(Debug, Default)]
 pub struct Probe {
     exists: Option<PredicateId>,
+    /// `= "string"`, by the number of the string.
+    equal_texts: FxHashMap<TextId, PredicateId>,
+    /// The other comparisons with strings.
     texts: Index<Box<str>>,
     numbers: Index<Finite>,
-    /// Bytes of the longest string that was asked for; a longer value equals none.
-    text_len_max: usize,
 }
 
 impl Probe {
     /// The predicate that asks this, if there is one.
-    pub fn find(&mut self, ask: &Ask) -> Option<PredicateId> {
+    pub fn find(&mut self, ask: &Ask, texts: &Texts) -> Option<PredicateId> {
         match ask {
             Ask::Exists => self.exists,
+            Ask::Compare(Operator::Eq, Constant::Text(text)) => {
+                self.equal_texts.get(&texts.find(text)?).copied()
+            }
             Ask::Compare(operator, Constant::Text(text)) => self.texts.find(*operator, &**text),
             Ask::Compare(operator, Constant::Number(number)) => {
                 self.numbers.find(*operator, &Finite::new(*number))
@@ -186,11 +237,13 @@ impl Probe {
     }
 
     /// Adds a predicate that is not there yet.
-    pub fn insert(&mut self, ask: &Ask, predicate: PredicateId) {
+    pub fn insert(&mut self, ask: &Ask, predicate: PredicateId, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = Some(predicate),
+            Ask::Compare(Operator::Eq, Constant::Text(text)) => {
+                self.equal_texts.insert(texts.enter(text), predicate);
+            }
             Ask::Compare(operator, Constant::Text(text)) => {
-                self.text_len_max = self.text_len_max.max(text.len());
                 self.texts.insert(*operator, text.clone(), predicate);
             }
             Ask::Compare(operator, Constant::Number(number)) => {
@@ -200,9 +253,15 @@ impl Probe {
     }
 
     /// Takes a predicate out.
-    pub fn remove(&mut self, ask: &Ask) {
+    pub fn remove(&mut self, ask: &Ask, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = None,
+            Ask::Compare(Operator::Eq, Constant::Text(text)) => {
+                if let Some(id) = texts.find(text) {
+                    self.equal_texts.remove(&id);
+                }
+                texts.leave(text);
+            }
             Ask::Compare(operator, Constant::Text(text)) => self.texts.remove(*operator, &**text),
             Ask::Compare(operator, Constant::Number(number)) => {
                 self.numbers.remove(*operator, &Finite::new(*number));
@@ -216,23 +275,24 @@ impl Probe {
     }
 
     /// Whether values matter; otherwise existence is all that is asked for.
+    #[inline]
     pub fn reads_values(&self) -> bool {
-        !self.texts.is_empty() || !self.numbers.is_empty()
+        !self.equal_texts.is_empty() || self.reads_more_than_texts()
     }
 
-    /// Whether nothing asks whether a value of that many bytes is some string or less or more than it,
-    /// nor for a number.
-    pub fn is_beyond(&self, value_len: usize) -> bool {
-        value_len > self.text_len_max
-            && self.numbers.is_empty()
-            && self.texts.unequal.is_empty()
-            && self.texts.below.is_empty()
-            && self.texts.at_most.is_empty()
-            && self.texts.above.is_empty()
-            && self.texts.at_least.is_empty()
+    /// Whether more is asked of values than which string they are.
+    #[inline]
+    pub fn reads_more_than_texts(&self) -> bool {
+        !self.numbers.is_empty() || !self.texts.is_empty()
     }
 
-    /// Gives the predicates that a value satisfies, existence not among them.
+    /// The predicate that asks for a value, by its number.
+    #[inline]
+    pub fn equal_to(&self, text: TextId) -> Option<PredicateId> {
+        self.equal_texts.get(&text).copied()
+    }
+
+    /// Gives the predicates that a value satisfies, but for existence and those of [`Probe::equal_to`].
     ///
     /// `number` reads the value as a number; it is asked at most once.
     pub fn satisfied(
@@ -261,8 +321,9 @@ impl Probe {
 mod tests {
     use super::*;
 
-    fn satisfied(probe: &Probe, value: &str) -> Vec<PredicateId> {
-        let mut found = Vec::new();
+    fn satisfied(probe: &Probe, texts: &Texts, value: &str) -> Vec<PredicateId> {
+        let mut found: Vec<PredicateId> =
+            texts.find(value).and_then(|text| probe.equal_to(text)).into_iter().collect();
         probe.satisfied(value, || value.parse().unwrap_or(f64::NAN), |p| found.push(p));
         found.sort_unstable();
         found
@@ -283,21 +344,22 @@ mod tests {
             text(Operator::Lt, "3"),
             text(Operator::Ge, "10"),
         ];
-        let mut probe = Probe::default();
+        let (mut probe, mut texts) = (Probe::default(), Texts::default());
         for (id, ask) in asks.iter().enumerate() {
-            assert_eq!(probe.find(ask), None);
-            probe.insert(ask, id as PredicateId);
-            assert_eq!(probe.find(ask), Some(id as PredicateId));
+            assert_eq!(probe.find(ask, &texts), None);
+            probe.insert(ask, id as PredicateId, &mut texts);
+            assert_eq!(probe.find(ask, &texts), Some(id as PredicateId));
         }
-        assert_eq!(satisfied(&probe, "2"), [0, 3, 5, 6, 7, 8]);
-        assert_eq!(satisfied(&probe, "2.0"), [0, 3, 5, 7, 8]);
-        assert_eq!(satisfied(&probe, "1"), [1, 2, 3, 7]);
-        assert_eq!(satisfied(&probe, "30"), [1, 4, 5, 8]);
-        assert_eq!(satisfied(&probe, "x"), [1, 8]);
+        assert_eq!(satisfied(&probe, &texts, "2"), [0, 3, 5, 6, 7, 8]);
+        assert_eq!(satisfied(&probe, &texts, "2.0"), [0, 3, 5, 7, 8]);
+        assert_eq!(satisfied(&probe, &texts, "1"), [1, 2, 3, 7]);
+        assert_eq!(satisfied(&probe, &texts, "30"), [1, 4, 5, 8]);
+        assert_eq!(satisfied(&probe, &texts, "x"), [1, 8]);
         for ask in &asks {
-            probe.remove(ask);
+            probe.remove(ask, &mut texts);
         }
-        assert!(satisfied(&probe, "2").is_empty());
+        assert!(satisfied(&probe, &texts, "2").is_empty());
         assert!(!probe.reads_values());
+        assert_eq!(texts.find("2"), None, "nobody asks for it any more");
     }
 }

@@ -21,7 +21,7 @@ use super::paths::{PathId, PathRun, PathSet, START};
 use super::plans::{Attached, BindingId, Row, SelectionId, SharedPlans, SubscriptionNumber};
 use super::probe::PredicateId;
 use super::template::{Leaf, TemplateId};
-use super::values::Values;
+use super::values::{Look, Values, attribute_name};
 use crate::dfa::DfaState;
 use crate::names::NameTable;
 use crate::tree::{Message, NONE};
@@ -416,6 +416,7 @@ impl SharedRun {
             self.holds[predicate as usize].clear();
         }
         self.holds_total = 0;
+        self.values.begin(message.tree);
         self.holds.resize_with(plans.predicates.bound().max(self.holds.len()), Vec::new);
         self.predicates.begin(&plans.predicate_paths, names, cache_bytes_max / 3);
         self.predicate_streams.begin(plans.predicate_paths.len());
@@ -519,7 +520,7 @@ impl SharedRun {
         let operand = plans.operands.get(operand);
         let stream = &self.predicate_streams.streams[operand.path as usize];
         let attribute = match &operand.leaf {
-            Leaf::Attribute { uri, local } => match self.values.name(names, uri, local) {
+            Leaf::Attribute { uri, local } => match attribute_name(names, uri, local) {
                 Some(name) => Some(name),
                 None => return,
             },
@@ -527,6 +528,7 @@ impl SharedRun {
         };
         let (holds, active) = (&mut self.holds, &mut self.active_predicates);
         let total = &mut self.holds_total;
+        let mut look = Look { message, texts: &plans.texts, values: &mut self.values };
         for group in 0..stream.groups.len() {
             let bound = stream.groups[group].0;
             let mut hold = |predicate: PredicateId| {
@@ -541,14 +543,10 @@ impl SharedRun {
             };
             for &node in &stream.nodes[stream.range(group)] {
                 match (&operand.leaf, attribute) {
-                    (Leaf::Element, _) => {
-                        self.values.element(message, node, &operand.probe, &mut hold);
-                    }
-                    (Leaf::Text, _) => {
-                        self.values.texts(message, node, &operand.probe, &mut hold);
-                    }
+                    (Leaf::Element, _) => look.element(node, &operand.probe, &mut hold),
+                    (Leaf::Text, _) => look.texts(node, &operand.probe, &mut hold),
                     (Leaf::Attribute { .. }, Some(name)) => {
-                        self.values.attribute(message, node, name, &operand.probe, &mut hold);
+                        look.attribute(node, name, &operand.probe, &mut hold);
                     }
                     (Leaf::Attribute { .. }, None) => {}
                 }
