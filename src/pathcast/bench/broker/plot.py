@@ -56,9 +56,10 @@ def draw_broker(figure: BrokerFigure, values: Sequence[Value], workload: str, pa
     except ModuleNotFoundError as error:
         raise missing_library("matplotlib") from error
     # No pyplot: it would keep figures, and a backend, for the whole process.
-    drawn = Figure(figsize=(10, 4), layout="constrained")
+    panels = 2 if any(value.series in (KERNEL, SERIALISED) for value in values) else 1
+    drawn = Figure(figsize=(4 + 3 * panels, 4), layout="constrained")
     FigureCanvasAgg(drawn)
-    left, right = drawn.subplots(1, 2)
+    left, *others = drawn.subplots(1, panels, squeeze=False)[0]
     drawn.suptitle(f"{figure.caption}: {figure.title}, {workload}", fontsize="medium")
     if figure.kind == "operators":
         _operators(left, figure, values)
@@ -66,7 +67,8 @@ def draw_broker(figure: BrokerFigure, values: Sequence[Value], workload: str, pa
         _bars(left, figure, values)
     else:
         _lines(left, figure, values)
-    _kernel(right, figure, values)
+    for right in others:
+        _kernel(right, figure, values)
     drawn.savefig(path, dpi=DOTS_AN_INCH)
     return True
 

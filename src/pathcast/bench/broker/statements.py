@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from pathcast.bench.broker.definition import BrokerAlgorithm
+from pathcast.bench.figures.page import time_text
 from pathcast.bench.figures.point import Value
 from pathcast.bench.report import number
 
@@ -202,7 +203,7 @@ def _differences_shrink(found: Found) -> Judgement:
     for x in (places[0], places[-1]):
         costs = [found.at(one, OPT_DTD, x) for one in (F, FW, FWR)]
         spans.append(max(costs) - min(costs))
-    detail = f"dearest less cheapest: {number(spans[0])} to {number(spans[1])} µs"
+    detail = f"dearest less cheapest: {time_text(spans[0])} to {time_text(spans[1])}"
     return spans[1] < spans[0], detail
 
 
@@ -252,13 +253,13 @@ def _slopes(found: Found, *series: str) -> list[float]:
 
 def _less_sensitive(found: Found) -> Judgement:
     f, fw, fwr = _slopes(found, F, FW, FWR)
-    detail = f"a return path more: F {number(f)}, FW {number(fw)}, FWR {number(fwr)} µs"
+    detail = f"a return path more: F {time_text(f)}, FW {time_text(fw)}, FWR {time_text(fwr)}"
     return max(fwr, 0) * WIDE <= min(f, fw), detail
 
 
 def _steepest_is_f(found: Found) -> Judgement:
     f, fw, fwr = (1000 * slope for slope in _slopes(found, F, FW, FWR))
-    detail = f"1,000 queries more: F {number(f)}, FW {number(fw)}, FWR {number(fwr)} µs"
+    detail = f"1,000 queries more: F {time_text(f)}, FW {time_text(fw)}, FWR {time_text(fwr)}"
     return f > max(fw, fwr), detail
 
 
@@ -275,14 +276,15 @@ def _sharing_is_dramatic(found: Found) -> Judgement:
 
 def _sharing_grows_slower(found: Found) -> Judgement:
     alone, shared = _slopes(found, FWR, SHARED)
-    return shared < alone, f"1,000 plans more: {number(1e3 * alone)} and {number(1e3 * shared)} µs"
+    detail = f"1,000 plans more: {time_text(1e3 * alone)} and {time_text(1e3 * shared)}"
+    return shared < alone, detail
 
 
 def _reduced(*measures: str) -> Callable[[Found], Judgement]:
     def judged(found: Found) -> Judgement:
         alone = found.sum(FWR, OPT_DTD, measures)
         shared = found.sum(SHARED, OPT_DTD, measures)
-        return shared < alone, f"{number(alone)} to {number(shared)} µs"
+        return shared < alone, f"{time_text(alone)} to {time_text(shared)}"
 
     return judged
 
@@ -301,8 +303,8 @@ def _only_outer_joins_rise(found: Found) -> Judgement:
             continue
         rises[measure] = ends[1] - ends[0]
     most = max(rises, key=rises.__getitem__)
-    detail = ", ".join(f"{one} +{number(rise)}" for one, rise in rises.items())
-    return most == "OuterJoin-Select", f"{detail} µs"
+    detail = ", ".join(f"{one} +{time_text(rise)}" for one, rise in rises.items())
+    return most == "OuterJoin-Select", detail
 
 
 OPERATORS: Final = (
