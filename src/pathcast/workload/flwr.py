@@ -38,6 +38,9 @@ from pathcast.workload.values import Draw
 MISSES_MAX = 20_000
 """Attempts in a row without a new query after which a DTD counts as exhausted."""
 
+ATTEMPTS_PER_QUERY_MAX = 20
+"""Attempts for each query asked for, on the whole, after which a DTD counts as exhausted."""
+
 TRIES_MAX = 1_000
 """Walks for one path after which the DTD counts as having none."""
 
@@ -146,12 +149,13 @@ def generate_flwrs(graph: ElementGraph, parameters: FlwrParameters) -> Iterator[
     generator = FlwrGenerator(graph, parameters)
     seen: set[object] = set()
     attempts = misses = 0
+    attempts_max = ATTEMPTS_PER_QUERY_MAX * parameters.count + MISSES_MAX
     while len(seen) < parameters.count:
         query = generator.generate()
         attempts += 1
         if query.key in seen:
             misses += 1
-            if misses >= MISSES_MAX:
+            if misses >= MISSES_MAX or attempts >= attempts_max:
                 raise ConfigError(
                     "workload.exhausted",
                     found=len(seen),
