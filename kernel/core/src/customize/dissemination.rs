@@ -91,8 +91,6 @@ pub struct State {
     by_id: HashMap<Box<str>, SubscriptionNumber, DefaultHashBuilder>,
     /// Programs that need comments, instructions or prefixes.
     full_tree_users: usize,
-    /// Subscriptions that want fragments.
-    fragment_users: usize,
     gated: usize,
 }
 
@@ -182,11 +180,6 @@ impl State {
     /// Whether messages must be parsed with all that there is, whatever is in them.
     pub(super) fn needs_full_tree(&self) -> bool {
         self.full_tree_users > 0
-    }
-
-    /// Whether anything is written.
-    pub(super) fn writes_fragments(&self) -> bool {
-        self.fragment_users > 0
     }
 
     /// Whether any subscription needs the gate.
@@ -287,14 +280,10 @@ impl State {
             let Some(number) = self.by_id.remove(id) else { continue };
             match std::mem::replace(&mut self.ways[number as usize], Way::Gone) {
                 Way::Gone => {}
-                Way::Shared(deliver) => {
-                    self.fragment_users -= usize::from(deliver == Deliver::Fragment);
-                    self.plans.leave(number);
-                }
+                Way::Shared(_) => drop(self.plans.leave(number)),
                 way => {
                     self.gated -= 1;
                     self.full_tree_users -= usize::from(way.needs_full_tree());
-                    self.fragment_users -= usize::from(way.writes_fragments());
                     let gate = number.to_string();
                     let removed = self.gate.change(|gates| gates.remove([&*gate].into_iter()));
                     debug_assert!(removed.is_ok(), "a gated subscription has a gate");
@@ -332,7 +321,6 @@ impl State {
     fn add(&mut self, id: &str, way: Way) -> SubscriptionNumber {
         let number = self.ways.len() as SubscriptionNumber;
         self.full_tree_users += usize::from(way.needs_full_tree());
-        self.fragment_users += usize::from(way.writes_fragments());
         self.gated += usize::from(!matches!(way, Way::Shared(_)));
         self.ways.push(way);
         self.ids.write().unwrap_or_else(PoisonError::into_inner).push(id);
@@ -366,14 +354,6 @@ impl Way {
             Way::Program(program, _) => program.needs_full_tree(),
             Way::Selection(expression) => expression.needs_full_tree(),
             Way::Gone | Way::Shared(_) | Way::Filter(_) => false,
-        }
-    }
-
-    fn writes_fragments(&self) -> bool {
-        match self {
-            Way::Shared(deliver) | Way::Program(_, deliver) => *deliver == Deliver::Fragment,
-            Way::Selection(_) => true,
-            Way::Gone | Way::Filter(_) => false,
         }
     }
 }

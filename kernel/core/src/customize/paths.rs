@@ -66,11 +66,6 @@ impl PathSet {
         self.unused += usize::from(self.uses[path as usize] == 0);
     }
 
-    /// Users of a path.
-    pub fn uses(&self, path: PathId) -> u32 {
-        self.uses[path as usize]
-    }
-
     /// Number of paths, those that nobody uses counted.
     pub fn len(&self) -> usize {
         self.uses.len()

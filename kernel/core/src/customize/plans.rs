@@ -122,16 +122,16 @@ pub struct Place {
     row: u32,
 }
 
-/// How many subscriptions share each part of a plan.
+/// How many subscriptions have each part of a plan, the one that is asked about counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharing {
-    /// Selections that use the binding path.
+    /// Those with the same binding path.
     pub binding: u32,
-    /// For each condition in its order: selections that use the predicate.
+    /// Per distinct predicate: those with it.
     pub predicates: Vec<u32>,
-    /// Subscriptions with the same selection.
+    /// Those with the same binding path and the same predicates.
     pub selection: u32,
-    /// Subscriptions with the same frame and return clause.
+    /// Those with the same frame and return clause.
     pub template: u32,
 }
 
@@ -316,18 +316,21 @@ impl SharedPlans {
         true
     }
 
-    /// What a subscription shares with how many.
+    /// What a subscription shares with how many. Cost: a look at every selection.
     pub fn sharing(&self, subscription: SubscriptionNumber) -> Option<Sharing> {
         let place = self.places.get(&subscription)?;
         let selection = self.selections.get(place.selection);
         let row = selection.rows[place.row as usize];
+        let subscriptions = |shares: &dyn Fn(&Selection) -> bool| -> u32 {
+            let sharing = self.selections.iter().filter(|selection| shares(selection));
+            sharing.map(|selection| selection.rows.len() as u32).sum()
+        };
+        let uses = |predicate: &PredicateId| {
+            subscriptions(&|other| other.predicates.binary_search(predicate).is_ok())
+        };
         Some(Sharing {
-            binding: self.bindings.uses(selection.binding),
-            predicates: selection
-                .predicates
-                .iter()
-                .map(|&predicate| self.predicates.get(predicate).uses)
-                .collect(),
+            binding: subscriptions(&|other| other.binding == selection.binding),
+            predicates: selection.predicates.iter().map(uses).collect(),
             selection: selection.rows.len() as u32,
             template: self.templates.get(row.template).uses,
         })

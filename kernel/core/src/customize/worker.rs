@@ -8,7 +8,6 @@ use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::matcher::{Engine, Stats, View};
 use crate::nfa::QueryNumber;
 use crate::xquery::{self, Bounds, Results, RunError, Session};
-use memchr::memmem;
 use std::time::Instant;
 
 /// How a worker runs.
@@ -185,7 +184,6 @@ impl Worker {
                 .min(self.options.result_bytes_max),
             cache_bytes_max: self.options.cache_bytes_max / 2,
         };
-        let has_context = needs_context(bytes, encoding);
         loop {
             let started = Instant::now();
             let parsed = self.door.parse(bytes, encoding);
@@ -194,9 +192,8 @@ impl Worker {
             let is_full = parsed.message.tree.is_full;
             let state = target.state();
             let gates = state.gate.state();
-            let needs_full_tree = state.needs_full_tree()
-                || View::of_index(&gates).needs_full_tree()
-                || has_context && state.writes_fragments();
+            let needs_full_tree =
+                state.needs_full_tree() || View::of_index(&gates).needs_full_tree();
             drop(gates);
             let is_ready = is_full || !needs_full_tree;
             if is_ready {
@@ -484,14 +481,4 @@ fn serve_one(
             out.verdicts.push((subscription, verdict));
         }
     }
-}
-
-/// Whether what is copied out of a message may need what stands around it: namespace declarations, or
-/// entities and attributes of a document type declaration. When in doubt, yes.
-fn needs_context(bytes: &[u8], encoding: Option<&str>) -> bool {
-    let is_wide = bytes.iter().take(4).any(|&byte| byte == 0 || byte >= 0xfe);
-    is_wide
-        || encoding.is_some_and(|name| !name.eq_ignore_ascii_case("UTF-8"))
-        || memmem::find(bytes, b"xmlns").is_some()
-        || memmem::find(bytes, b"<!DOCTYPE").is_some()
 }

@@ -1,7 +1,5 @@
 //! Random subscriptions of the shared class and random messages, flat and recursive.
 
-use std::fmt::Write as _;
-
 /// A small generator of random numbers (splitmix64); the same numbers for the same seed.
 pub struct Random(u64);
 
@@ -56,9 +54,9 @@ fn constructor(random: &mut Random, depth: usize) -> String {
     let name = random.of(&["item", "p", "a"]);
     let mut out = format!("<{name}");
     match random.below(4) {
-        0 => drop(write!(out, " x=\"{}\"", random.of(&VALUES))),
-        1 => drop(write!(out, " x=\"v{{{}}}w\"", relative(random, "$v"))),
-        2 => drop(write!(out, " x=\"{{string({})}}\"", relative(random, "$v"))),
+        0 => out.push_str(&format!(" x=\"{}\"", random.of(&VALUES))),
+        1 => out.push_str(&format!(" x=\"v{{{}}}w\"", relative(random, "$v"))),
+        2 => out.push_str(&format!(" x=\"{{string({})}}\"", relative(random, "$v"))),
         _ => {}
     }
     out.push('>');
@@ -68,19 +66,19 @@ fn constructor(random: &mut Random, depth: usize) -> String {
     for _ in 0..random.below(4) {
         match random.below(7) {
             0 if depth < 2 => out.push_str(&constructor(random, depth + 1)),
-            1 => drop(write!(out, "t{}&amp;", random.below(10))),
-            2 => drop(write!(out, "{{string({})}}", relative(random, "$v"))),
-            3 => drop(write!(out, "{{data({})}}", relative(random, "$v"))),
+            1 => out.push_str(&format!("t{}&amp;", random.below(10))),
+            2 => out.push_str(&format!("{{string({})}}", relative(random, "$v"))),
+            3 => out.push_str(&format!("{{data({})}}", relative(random, "$v"))),
             4 => out.push_str("{$v}"),
             _ => {
                 let mut path = "$v".to_owned();
                 steps(random, 1, 2, &mut path);
                 path.push_str(random.of(&["", "", "/text()"]));
-                drop(write!(out, "{{{path}}}"));
+                out.push_str(&format!("{{{path}}}"));
             }
         }
     }
-    drop(write!(out, "</{name}>"));
+    out.push_str(&format!("</{name}>"));
     out
 }
 
@@ -89,7 +87,7 @@ pub fn subscription(random: &mut Random) -> String {
     let mut binding = String::new();
     steps(random, 1, 3, &mut binding);
     for _ in 0..random.below(3).saturating_sub(1) {
-        drop(write!(binding, "[{}]", condition(random, ".")));
+        binding.push_str(&format!("[{}]", condition(random, ".")));
     }
     let conditions: Vec<String> = (0..random.below(4)).map(|_| condition(random, "$v")).collect();
     let filter = if conditions.is_empty() {
@@ -111,9 +109,9 @@ pub fn subscription(random: &mut Random) -> String {
 
 fn element(random: &mut Random, depth: usize, out: &mut String) {
     let name = random.of(&NAMES[..4]);
-    drop(write!(out, "<{name}"));
+    out.push_str(&format!("<{name}"));
     if random.below(2) == 0 {
-        drop(write!(out, " k=\"{}\"", random.of(&VALUES)));
+        out.push_str(&format!(" k=\"{}\"", random.of(&VALUES)));
     }
     out.push('>');
     if depth < 5 {
@@ -127,7 +125,7 @@ fn element(random: &mut Random, depth: usize, out: &mut String) {
     if random.below(3) > 0 {
         out.push_str(random.of(&VALUES));
     }
-    drop(write!(out, "</{name}>"));
+    out.push_str(&format!("</{name}>"));
 }
 
 /// A message.
