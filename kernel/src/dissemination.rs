@@ -32,6 +32,15 @@ pub struct Dissemination {
     result_ratio_max: u32,
 }
 
+/// Id, subscriber, text, what is delivered, namespaces.
+type PySubscription<'py> = (
+    Bound<'py, PyString>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyString>,
+    Bound<'py, PyString>,
+    Option<Bound<'py, PyAny>>,
+);
+
 /// (messages, subscriptions, results, fragments), the bytes of the fragments, refusals, verdicts,
 /// counters, ids.
 type PyAnswer<'py> = (
@@ -89,13 +98,8 @@ impl Dissemination {
             let end = subscriptions.len().min(start + CHUNK);
             let mut rows = Vec::with_capacity(end - start);
             for row in start..end {
-                let (id, _, text, deliver, own): (
-                    Bound<'_, PyString>,
-                    Bound<'_, PyAny>,
-                    Bound<'_, PyString>,
-                    Bound<'_, PyString>,
-                    Option<Bound<'_, PyAny>>,
-                ) = subscriptions.get_item(row)?.extract()?;
+                let row: PySubscription<'_> = subscriptions.get_item(row)?.extract()?;
+                let (id, _, text, deliver, own) = row;
                 let scope = match own {
                     None => 0,
                     Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {

@@ -13,6 +13,7 @@
 
 use super::plans::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 use super::recognise::{plan_of, plan_of_path};
+pub use super::template::Deliver;
 use crate::index::{Index, NotRegistered, Texts};
 use crate::query::ast::Step;
 use crate::query::{Namespaces, compile, compile_canonical};
@@ -21,17 +22,6 @@ use crate::xpath::Expression;
 use crate::xquery::{Expr, Program};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-
-/// What a subscriber wants of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Deliver {
-    /// The results.
-    Fragment,
-    /// The message as it came.
-    Message,
-    /// That there is something, and no more.
-    Ids,
-}
 
 /// A subscription as it is registered.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +62,7 @@ pub(super) enum Way {
     /// Nothing: it has left.
     Gone,
     /// It is among the shared plans.
-    Shared(Deliver),
+    Shared,
     /// A program, run where the gate holds.
     Program(Arc<Program>, Deliver),
     /// Nodes of an expression, selected where the gate holds.
@@ -205,8 +195,8 @@ impl State {
         if looks_like_xquery(subscription.text) {
             let program =
                 Program::parse(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
-            let spec = plan_of(&program).ok_or(NotTaken::Declined)?;
-            self.add_shared(subscription.id, &spec, deliver);
+            let spec = plan_of(&program, deliver).ok_or(NotTaken::Declined)?;
+            self.add_shared(subscription.id, &spec);
             return Ok(());
         }
         if deliver == Deliver::Fragment {
@@ -216,7 +206,7 @@ impl State {
                 return Err(NotTaken::Declined);
             }
             let spec = plan_of_path(&program).ok_or(NotTaken::Declined)?;
-            self.add_shared(subscription.id, &spec, deliver);
+            self.add_shared(subscription.id, &spec);
             return Ok(());
         }
         let steps = compile(subscription.text, resolver).map_err(|_| NotTaken::Declined)?;
@@ -242,8 +232,8 @@ impl State {
                 namespaces.iter().map(|(p, u)| (p.clone(), u.clone())).collect();
             let program = Program::parse(subscription.text, &bindings);
             let program = program.map_err(|_| NotTaken::Declined)?;
-            if let Some(spec) = plan_of(&program) {
-                self.add_shared(subscription.id, &spec, deliver);
+            if let Some(spec) = plan_of(&program, deliver) {
+                self.add_shared(subscription.id, &spec);
                 return Ok(());
             }
             Way::Program(Arc::new(program), deliver)
@@ -280,7 +270,7 @@ impl State {
             let Some(number) = self.by_id.remove(id) else { continue };
             match std::mem::replace(&mut self.ways[number as usize], Way::Gone) {
                 Way::Gone => {}
-                Way::Shared(_) => drop(self.plans.leave(number)),
+                Way::Shared => drop(self.plans.leave(number)),
                 way => {
                     self.gated -= 1;
                     self.full_tree_users -= usize::from(way.needs_full_tree());
@@ -298,7 +288,7 @@ impl State {
         let number = self.number(id)?;
         Some(match &self.ways[number as usize] {
             Way::Gone => return None,
-            Way::Shared(_) => Explained::Shared(self.plans.sharing(number)?, self.plans.counts()),
+            Way::Shared => Explained::Shared(self.plans.sharing(number)?, self.plans.counts()),
             Way::Program(..) => Explained::Gated,
             Way::Selection(_) => Explained::Selecting,
             Way::Filter(_) => Explained::Filtering,
@@ -313,15 +303,15 @@ impl State {
             || self.ways.len() - self.by_id.len() > WORN_MIN.max(8 * self.len())
     }
 
-    fn add_shared(&mut self, id: &str, spec: &PlanSpec, deliver: Deliver) {
-        let number = self.add(id, Way::Shared(deliver));
+    fn add_shared(&mut self, id: &str, spec: &PlanSpec) {
+        let number = self.add(id, Way::Shared);
         self.plans.enter(number, spec);
     }
 
     fn add(&mut self, id: &str, way: Way) -> SubscriptionNumber {
         let number = self.ways.len() as SubscriptionNumber;
         self.full_tree_users += usize::from(way.needs_full_tree());
-        self.gated += usize::from(!matches!(way, Way::Shared(_)));
+        self.gated += usize::from(!matches!(way, Way::Shared));
         self.ways.push(way);
         self.ids.write().unwrap_or_else(PoisonError::into_inner).push(id);
         self.by_id.insert(id.into(), number);
@@ -353,7 +343,7 @@ impl Way {
         match self {
             Way::Program(program, _) => program.needs_full_tree(),
             Way::Selection(expression) => expression.needs_full_tree(),
-            Way::Gone | Way::Shared(_) | Way::Filter(_) => false,
+            Way::Gone | Way::Shared | Way::Filter(_) => false,
         }
     }
 }

@@ -61,10 +61,10 @@ impl Factory {
     }
 
     /// Writes the results of a template for a list, unless they have been written.
-    pub fn write(
+    pub fn write<'t>(
         &mut self,
         source: &Source<'_>,
-        (template_id, template): (TemplateId, &Template),
+        (template_id, template): (TemplateId, impl FnOnce() -> &'t Template),
         list: ListId,
         bytes_max: usize,
         out: &mut Results,
@@ -82,7 +82,7 @@ impl Factory {
             limit,
         };
         let bound = source.shared.found().list(list);
-        let written = press.results(template, bound, out);
+        let written = press.results(template(), bound, out);
         let written = match written {
             Ok(()) => Ok(ends as u32..out.ends.len() as u32),
             Err(TooLong) => {

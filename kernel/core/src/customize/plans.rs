@@ -70,8 +70,6 @@ pub(super) struct Predicate {
     uses: u32,
     /// The selections that are reached through it.
     pub selections: Vec<Attached>,
-    /// Changes when anything about them does; no two changes have the same.
-    pub version: u64,
 }
 
 /// A selection and its binding path.
@@ -228,10 +226,18 @@ pub struct SharedPlans {
     places: FxHashMap<SubscriptionNumber, Place>,
     /// Number of changes.
     clock: u64,
+    /// By predicate: the change that was the last one to its selections. No two have the same.
+    versions: Vec<u64>,
     key: Vec<u32>,
 }
 
 impl SharedPlans {
+    /// When the selections that are reached through a predicate last changed.
+    #[inline]
+    pub(super) fn version(&self, predicate: PredicateId) -> u64 {
+        self.versions[predicate as usize]
+    }
+
     /// Number of subscriptions.
     pub fn len(&self) -> usize {
         self.places.len()
@@ -292,7 +298,7 @@ impl SharedPlans {
     fn changed(&mut self, selection: SelectionId) {
         self.clock += 1;
         if let Some(access) = self.selections.get(selection).access {
-            self.predicates.get_mut(access).version = self.clock;
+            self.versions[access as usize] = self.clock;
         }
     }
 
@@ -359,9 +365,9 @@ impl SharedPlans {
             return predicate;
         }
         let ask = condition.ask.clone();
-        let predicate =
-            Predicate { operand, ask, uses: 0, selections: vec![], version: self.clock };
+        let predicate = Predicate { operand, ask, uses: 0, selections: vec![] };
         let predicate = self.predicates.insert(predicate);
+        self.versions.resize(self.predicates.bound(), 0);
         let operand = self.operands.get_mut(operand);
         operand.probe.insert(&condition.ask, predicate, &mut self.texts);
         operand.predicates += 1;

@@ -9,7 +9,7 @@
 
 use super::plans::{ConditionSpec, PlanSpec};
 use super::probe::{Ask, Constant};
-use super::template::{self, Form, Leaf, PartSpec, TargetSpec, TemplateSpec};
+use super::template::{self, Deliver, Form, Leaf, PartSpec, TargetSpec, TemplateSpec};
 use crate::output::{Namespaces, write_attribute_value, write_text};
 use crate::query::ast::{Axis as StepAxis, NameTest, Operator, Step};
 use crate::xquery::{
@@ -18,8 +18,8 @@ use crate::xquery::{
 use std::borrow::Cow;
 
 /// The plan of a program whose text is XQuery; none if it is not of the class.
-pub fn plan_of(program: &Program) -> Option<PlanSpec> {
-    let reader = Reader { program };
+pub fn plan_of(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
+    let reader = Reader { program, deliver };
     match program.expr(program.body()) {
         Expr::Element(element) => {
             let mut frame = Frame::default();
@@ -36,7 +36,7 @@ pub fn plan_of(program: &Program) -> Option<PlanSpec> {
 /// The plan of a program whose text is a bare XPath that selects elements, each of which is a result.
 /// XPath 1.0 orders strings as numbers and reads numbers otherwise: only equal strings are meant.
 pub fn plan_of_path(program: &Program) -> Option<PlanSpec> {
-    let reader = Reader { program };
+    let reader = Reader { program, deliver: Deliver::Fragment };
     let (binding, conditions) = reader.binding(program.body())?;
     let is_same_in_both = |ask: &Ask| match ask {
         Ask::Exists => true,
@@ -50,12 +50,14 @@ pub fn plan_of_path(program: &Program) -> Option<PlanSpec> {
     let target = TargetSpec { path: vec![], leaf: Leaf::Element };
     let outer = Namespaces::default();
     let parts = vec![PartSpec::Hole { target, form: Form::Copy, outer }];
-    let template = TemplateSpec { frame: None, parts, is_constructor: false };
+    let template =
+        TemplateSpec { frame: None, parts, is_constructor: false, deliver: Deliver::Fragment };
     Some(PlanSpec { binding, conditions, template })
 }
 
 struct Reader<'p> {
     program: &'p Program,
+    deliver: Deliver,
 }
 
 #[derive(Default)]
@@ -122,7 +124,8 @@ impl Reader<'_> {
         }
         let mut parts = Parts { parts: vec![], is_open: false };
         let is_constructor = self.returned(body, variable, scope, frame.is_some(), &mut parts)?;
-        let template = TemplateSpec { frame, parts: parts.parts, is_constructor };
+        let template =
+            TemplateSpec { frame, parts: parts.parts, is_constructor, deliver: self.deliver };
         Some(PlanSpec { binding, conditions, template })
     }
 

@@ -48,9 +48,9 @@ pub struct Stream {
     /// BoundNodes, ascending, and where the nodes of each begin.
     groups: Vec<(u32, u32)>,
     nodes: Vec<u32>,
-    /// By the place of a BoundNode among those of the message: its group, from 1 on. Empty where there
-    /// are too many BoundNodes for that.
-    group_of: Vec<u32>,
+    /// By the place of a BoundNode among those of the message: where its nodes begin; one entry more
+    /// than there are. Empty where there are too many BoundNodes for that.
+    starts: Vec<u32>,
 }
 
 impl Stream {
@@ -61,7 +61,6 @@ impl Stream {
         self.nodes.push(node);
     }
 
-    #[inline]
     fn range(&self, group: usize) -> Range<usize> {
         let end = self.groups.get(group + 1).map_or(self.nodes.len(), |&(_, start)| start as usize);
         self.groups[group].1 as usize..end
@@ -71,30 +70,31 @@ impl Stream {
     /// the message. Cost: a look-up, or in large messages a binary search.
     #[inline]
     fn group(&self, bound: u32, place: u32) -> &[u32] {
-        let group = match self.group_of.get(place as usize) {
-            Some(&group) => group as usize,
+        let place = place as usize;
+        match self.starts.get(place..place + 2) {
+            Some(range) => &self.nodes[range[0] as usize..range[1] as usize],
             None => self.search(bound),
-        };
-        if group == 0 { &[] } else { &self.nodes[self.range(group - 1)] }
+        }
     }
 
-    fn search(&self, bound: u32) -> usize {
+    fn search(&self, bound: u32) -> &[u32] {
         let found = self.groups.binary_search_by_key(&bound, |&(bound, _)| bound);
-        found.map_or(0, |group| group + 1)
+        found.map_or(&[], |group| &self.nodes[self.range(group)])
     }
 
     /// Makes groups quick to find.
     fn index(&mut self, place_of: &[u32], bound_count: usize) {
-        self.group_of.resize(bound_count, 0);
-        for (group, &(bound, _)) in self.groups.iter().enumerate() {
-            self.group_of[place_of[bound as usize] as usize] = group as u32 + 1;
+        for &(bound, start) in &self.groups {
+            // Those between have no nodes: theirs begin and end where the next ones begin.
+            self.starts.resize(place_of[bound as usize] as usize + 1, start);
         }
+        self.starts.resize(bound_count + 1, self.nodes.len() as u32);
     }
 
     fn clear(&mut self) {
         self.groups.clear();
         self.nodes.clear();
-        self.group_of.clear();
+        self.starts.clear();
     }
 }
 
@@ -181,18 +181,28 @@ impl Found {
         }
         if self.nodes.len() > start {
             let list = self.add_list(start);
-            self.add(&selection.rows, list);
+            self.add_rows(&selection.rows, list);
         }
     }
 
-    /// These subscriptions have the BoundNodes of a list.
-    fn add(&mut self, rows: &[Row], list: ListId) {
+    /// These subscriptions (with their templates) have the BoundNodes of a list.
+    #[inline]
+    fn add(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = (SubscriptionNumber, TemplateId)>,
+        list: ListId,
+    ) {
         self.count += rows.len();
-        for row in rows {
-            let at = row.subscription as usize;
+        for (subscription, template) in rows {
+            let at = subscription as usize;
             self.hits[at / 64] |= 1 << (at % 64);
-            self.answers[at] = (list, row.template);
+            self.answers[at] = (list, template);
         }
+    }
+
+    /// The same, for the rows of a selection.
+    fn add_rows(&mut self, rows: &[Row], list: ListId) {
+        self.add(rows.iter().map(|row| (row.subscription, row.template)), list);
     }
 
     /// Number of subscriptions.
@@ -233,40 +243,65 @@ impl Found {
     }
 }
 
-/// What a predicate reaches, put together so that it is read from end to end.
-#[derive(Debug)]
+/// What predicates reach, each put together in one place, so that it is read from end to end.
+#[derive(Debug, Default)]
 struct Reached {
-    /// [`super::plans::Predicate::version`] from which it was made.
-    version: u64,
-    /// Selections that ask for nothing more: the binding path, and where their rows end.
-    plain: Box<[(BindingId, u32)]>,
-    rows: Box<[Row]>,
-    /// Selections that do.
-    checked: Box<[Attached]>,
+    /// By predicate: where it is, and [`SharedPlans::version`] from which it was made.
+    places: Vec<(Range<u32>, u64)>,
+    /// For each predicate: the number of selections that ask for nothing more, and of those that do;
+    /// of the former, (binding path, rows); then their rows (subscription, template); of the latter,
+    /// (binding path, selection).
+    words: Vec<u32>,
 }
 
+/// Where nothing is.
+const NOWHERE: Range<u32> = 0..0;
+
 impl Reached {
-    fn new(plans: &SharedPlans, predicate: PredicateId) -> Self {
-        let predicate = plans.predicates.get(predicate);
-        let (mut plain, mut rows, mut checked) = (Vec::new(), Vec::new(), Vec::new());
-        for &attached in &predicate.selections {
-            let selection = plans.selections.get(attached.selection);
-            if selection.has_others() {
-                checked.push(attached);
-            } else {
-                rows.extend_from_slice(&selection.rows);
-                plain.push((attached.binding, rows.len() as u32));
-            }
+    /// Where the words of a predicate are.
+    #[inline]
+    fn place(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
+        let (place, version) = &self.places[predicate as usize];
+        if !place.is_empty() && *version == plans.version(predicate) {
+            return place.clone();
         }
-        let version = predicate.version;
-        Reached { version, plain: plain.into(), rows: rows.into(), checked: checked.into() }
+        self.add(plans, predicate)
+    }
+
+    #[cold]
+    fn add(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
+        let start = self.words.len();
+        let attached = &plans.predicates.get(predicate).selections;
+        let is_plain =
+            |attached: &&Attached| !plans.selections.get(attached.selection).has_others();
+        let plain: Vec<&Attached> = attached.iter().filter(is_plain).collect();
+        self.words.extend([plain.len() as u32, (attached.len() - plain.len()) as u32]);
+        for each in &plain {
+            let rows = plans.selections.get(each.selection).rows.len();
+            self.words.extend([each.binding, rows as u32]);
+        }
+        for each in plain {
+            let rows = &plans.selections.get(each.selection).rows;
+            self.words.extend(rows.iter().flat_map(|row| [row.subscription, row.template]));
+        }
+        let checked = attached.iter().filter(|attached| !is_plain(attached));
+        self.words.extend(checked.flat_map(|each| [each.binding, each.selection]));
+        let place = start as u32..self.words.len() as u32;
+        self.places[predicate as usize] = (place.clone(), plans.version(predicate));
+        place
+    }
+
+    /// Makes ready for a message.
+    fn begin(&mut self, plans: &SharedPlans, bytes_max: usize) {
+        if self.memory() > bytes_max || u32::try_from(self.words.len() * 2).is_err() {
+            self.places.clear();
+            self.words.clear();
+        }
+        self.places.resize(plans.predicates.bound().max(self.places.len()), (NOWHERE, 0));
     }
 
     fn memory(&self) -> usize {
-        size_of::<Option<Reached>>()
-            + self.rows.len() * size_of::<Row>()
-            + self.plain.len() * 8
-            + self.checked.len() * size_of::<Attached>()
+        self.places.len() * size_of::<(Range<u32>, u64)>() + self.words.len() * 4
     }
 }
 
@@ -286,9 +321,9 @@ pub struct SharedRun {
     returns: PathRun,
     /// Per DFA state of the binding paths: the paths that end there, a bit each.
     bound_by: Vec<Option<Box<[u64]>>>,
-    /// Per predicate: what it reaches; none where it was not asked for.
-    reached_by: Vec<Option<Reached>>,
-    reached_bytes: usize,
+    reached_by: Reached,
+    /// Per predicate that holds: where its words are.
+    places: Vec<Range<u32>>,
     masks: Masks,
     /// Number of the message; marks with it are of now.
     now: u32,
@@ -341,7 +376,7 @@ impl SharedRun {
     pub fn cache(&self) -> (usize, usize) {
         let runs = [&self.bindings, &self.predicates, &self.returns];
         let bytes: usize = runs.iter().map(|run| run.memory()).sum();
-        (runs.iter().map(|run| run.len()).sum(), bytes + self.reached_bytes)
+        (runs.iter().map(|run| run.len()).sum(), bytes + self.reached_by.memory())
     }
 
     /// Runs a message through the plans. `subscription_bound` is one past the largest number of a
@@ -451,10 +486,7 @@ impl SharedRun {
             self.now = 0;
         }
         self.now += 1;
-        if self.reached_bytes > cache_bytes_max / 3 {
-            self.reached_by.clear();
-            self.reached_bytes = 0;
-        }
+        self.reached_by.begin(plans, cache_bytes_max / 3);
         self.path_seen.resize(plans.bindings.len(), 0);
         for path in self.active_bindings.drain(..) {
             self.binding_lists[path as usize].clear();
@@ -564,26 +596,35 @@ impl SharedRun {
             self.found.nodes.extend_from_slice(&self.binding_lists[path as usize]);
             let list = self.found.add_list(start);
             for attached in &plans.unconditional[path as usize] {
-                self.found.add(&plans.selections.get(attached.selection).rows, list);
+                self.found.add_rows(&plans.selections.get(attached.selection).rows, list);
             }
         }
-        self.reached_by.resize_with(plans.predicates.bound().max(self.reached_by.len()), || None);
+        // All places first, and the first word of each: so the processor waits for them together.
+        self.places.clear();
+        let mut touched = 0;
+        for &predicate in &self.active_predicates {
+            let place = self.reached_by.place(plans, predicate);
+            touched ^= self.reached_by.words[place.start as usize];
+            self.places.push(place);
+        }
+        std::hint::black_box(touched);
         for at in 0..self.active_predicates.len() {
-            self.select_by(plans, self.active_predicates[at])?;
+            self.select_by(plans, self.active_predicates[at], self.places[at].clone())?;
         }
         Ok(())
     }
 
-    /// Finds the selections that are reached through one predicate.
-    fn select_by(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Result<(), Overflow> {
-        let version = plans.predicates.get(predicate).version;
-        let reached = &mut self.reached_by[predicate as usize];
-        if reached.as_ref().is_none_or(|reached| reached.version != version) {
-            let made = Reached::new(plans, predicate);
-            self.reached_bytes += made.memory();
-            *reached = Some(made);
-        }
-        let Some(reached) = reached else { unreachable!("it has just been made") };
+    /// Finds the selections that are reached through one predicate, from its words.
+    fn select_by(
+        &mut self,
+        plans: &SharedPlans,
+        predicate: PredicateId,
+        place: Range<u32>,
+    ) -> Result<(), Overflow> {
+        let words = &self.reached_by.words[place.start as usize..place.end as usize];
+        let (counts, words) = words.split_at(2);
+        let (plain, words) = words.split_at(2 * counts[0] as usize);
+        let (rows, checked) = words.split_at(words.len() - 2 * counts[1] as usize);
         let holds = &self.holds[predicate as usize];
         let found = &mut self.found;
         let bound_by = |binding: BindingId| {
@@ -595,10 +636,11 @@ impl SharedRun {
             }
         };
         self.masks.0.clear();
-        let mut rows = 0;
-        for &(binding, end) in &reached.plain {
-            let own = rows..end as usize;
-            rows = end as usize;
+        let mut start = 0;
+        for pair in plain.chunks_exact(2) {
+            let (binding, end) = (pair[0], start + 2 * pair[1] as usize);
+            let own = &rows[start..end];
+            start = end;
             if self.path_seen[binding as usize] != self.now {
                 continue;
             }
@@ -613,20 +655,21 @@ impl SharedRun {
                 (found.nodes.len() > start).then(|| found.add_list(start))
             };
             if let Some(list) = list {
-                found.add(&reached.rows[own], list);
+                found.add(own.chunks_exact(2).map(|row| (row[0], row[1])), list);
                 if found.nodes.len() > self.entries_max {
                     return Err(Overflow);
                 }
             }
         }
-        for attached in &reached.checked {
-            if self.path_seen[attached.binding as usize] != self.now {
+        for pair in checked.chunks_exact(2) {
+            let (binding, selection) = (pair[0], pair[1]);
+            if self.path_seen[binding as usize] != self.now {
                 continue;
             }
-            let is_bound = bound_by(attached.binding);
+            let is_bound = bound_by(binding);
             let start = found.nodes.len();
             found.nodes.extend(holds.iter().copied().filter(|&node| is_bound(node)));
-            found.check_others(plans, attached.selection, start, &self.holds);
+            found.check_others(plans, selection, start, &self.holds);
             if found.nodes.len() > self.entries_max {
                 return Err(Overflow);
             }

@@ -90,6 +90,19 @@ pub struct TemplateSpec {
     /// Whether a BoundNode always gives an item: the return clause is a constructor. Otherwise it is
     /// one hole, and every node of it is an item.
     pub is_constructor: bool,
+    /// What of it is delivered.
+    pub deliver: Deliver,
+}
+
+/// What a subscriber wants of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Deliver {
+    /// The results.
+    Fragment,
+    /// The message as it came.
+    Message,
+    /// That there is something, and no more.
+    Ids,
 }
 
 /// A hole's return path; none is the BoundNode itself.
@@ -126,8 +139,19 @@ pub struct Template {
     pub parts: Box<[Part]>,
     /// Whether a BoundNode always gives an item.
     pub is_constructor: bool,
+    /// What of it is delivered.
+    pub deliver: Deliver,
     /// Subscriptions that use it.
     pub uses: u32,
+}
+
+/// What has to be known of a template before anything is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// What of it is delivered.
+    pub deliver: Deliver,
+    /// Whether a subscription with a BoundNode may have nothing delivered: the nodes decide.
+    pub may_be_empty: bool,
 }
 
 impl Template {
@@ -145,6 +169,7 @@ impl Template {
             parts: parts.collect(),
             frame: spec.frame.clone(),
             is_constructor: spec.is_constructor,
+            deliver: spec.deliver,
             uses: 0,
         }
     }
@@ -177,7 +202,7 @@ impl Template {
             push(0, before);
             push(1, after);
         }
-        push(2, &[u8::from(self.is_constructor)]);
+        push(2, &[u8::from(self.is_constructor), self.deliver as u8]);
         for part in &self.parts {
             match part {
                 Part::Bytes(bytes) => push(3, bytes),
@@ -204,14 +229,25 @@ impl Template {
 #[derive(Debug, Default)]
 pub(super) struct Templates {
     slots: Slots<Template>,
+    /// By number, close together: they are looked at for every delivery.
+    kinds: Vec<Kind>,
     index: HashMap<Box<[u8]>, TemplateId, DefaultHashBuilder>,
 }
 
 impl Templates {
     /// The number of a template, which has one more user now.
     pub fn enter(&mut self, template: Template) -> TemplateId {
+        let kind = Kind {
+            deliver: template.deliver,
+            may_be_empty: !template.is_constructor
+                && (template.frame.is_some() || template.deliver != Deliver::Fragment),
+        };
         let slots = &mut self.slots;
         let id = *self.index.entry(template.key()).or_insert_with(|| slots.insert(template));
+        if self.kinds.len() <= id as usize {
+            self.kinds.resize(id as usize + 1, kind);
+        }
+        self.kinds[id as usize] = kind;
         self.slots.get_mut(id).uses += 1;
         id
     }
@@ -231,6 +267,11 @@ impl Templates {
     #[inline]
     pub fn get(&self, id: TemplateId) -> &Template {
         self.slots.get(id)
+    }
+
+    #[inline]
+    pub fn kind(&self, id: TemplateId) -> Kind {
+        self.kinds[id as usize]
     }
 
     pub fn len(&self) -> usize {

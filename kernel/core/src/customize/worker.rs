@@ -320,31 +320,23 @@ impl Serving {
         let Parsed { message, names } = parsed;
         let source = Source { message, names, shared: &self.shared };
         let bytes_max = allowance.bytes_max;
-        for (subscription, list, template_id) in found.iter() {
-            let template = state.plans.templates.get(template_id);
-            let Way::Shared(deliver) = state.ways[subscription as usize] else {
-                unreachable!("the shared plans have shared subscriptions")
-            };
-            if deliver != Deliver::Fragment {
-                if is_delivered(&source, template, found.list(list)) {
-                    let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
-                    out.deliveries.push(delivery);
-                }
+        let templates = &state.plans.templates;
+        for (subscription, list, template) in found.iter() {
+            let kind = templates.kind(template);
+            // A frame alone is nothing to deliver.
+            if kind.may_be_empty
+                && !is_delivered(&source, templates.get(template), found.list(list))
+            {
                 continue;
             }
-            if template.frame.is_some() && !template.is_constructor {
-                // The frame alone is nothing to deliver.
-                if !is_delivered(&source, template, found.list(list)) {
-                    continue;
-                }
+            if kind.deliver != Deliver::Fragment {
+                let delivery = whole.delivery(subscription, kind.deliver, &mut out.fragments);
+                out.deliveries.push(delivery);
+                continue;
             }
-            let written = self.factory.write(
-                &source,
-                (template_id, template),
-                list,
-                bytes_max,
-                &mut out.fragments,
-            );
+            let template = (template, || templates.get(template));
+            let written =
+                self.factory.write(&source, template, list, bytes_max, &mut out.fragments);
             match written {
                 Ok(range) => {
                     let first = range.start;
@@ -444,7 +436,7 @@ fn serve_one(
     let bounds = Bounds { steps_max: allowance.steps_max, bytes_max: allowance.bytes_max };
     let first = out.fragments.ends.len();
     let outcome = match way {
-        Way::Gone | Way::Shared(_) => Ok(false),
+        Way::Gone | Way::Shared => Ok(false),
         Way::Filter(deliver) => {
             out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
             return;
