@@ -5,12 +5,16 @@ Source: Diao and Franklin, VLDB 2003, sections 3 and 5, for the names of the ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from pathcast.query.xquery import Target, paper_form
 
 if TYPE_CHECKING:
     from pathcast.model import Subscription
     from pathcast.query import CompiledSubscription
+    from pathcast.query.xquery.paper import PaperCondition, PaperStep
+    from pathcast.query.xquery.syntax import NameTest
 
 _DELIVER = {
     "fragment": "message factory: write the results",
@@ -29,23 +33,75 @@ def plan_lines(
         compiled: What `pathcast.query` makes of it.
         told: What the kernel says of it.
     """
-    lines = [f"path {path}" for path in compiled.alternatives]
     shared: dict[str, int] = {}
     if told["way"] == "shared":
-        lines += [
-            "shared plan: BoundNodes of the binding path, predicates, GroupBy on return paths"
-        ]
-        shared = {
-            "binding path": told["binding"] - 1,
-            "selection": told["selection"] - 1,
-            "return clause": told["template"] - 1,
-        }
-        for number, uses in enumerate(told["predicates"], 1):
-            shared[f"predicate {number}"] = uses - 1
-    elif told["way"] == "gated":
-        lines.append("evaluate the program")
-    elif told["way"] == "selecting":
-        lines.append("select the nodes")
-    elif compiled.expression is not None:
-        lines.append(f"evaluate {compiled.expression}")
+        lines, shared = _shared(compiled, told)
+    else:
+        lines = [f"path {path}" for path in compiled.alternatives]
+        if told["way"] == "gated":
+            lines.append("evaluate the program")
+        elif told["way"] == "selecting":
+            lines.append("select the nodes")
+        elif compiled.expression is not None:
+            lines.append(f"evaluate {compiled.expression}")
     return [*lines, _DELIVER[subscription.deliver]], shared
+
+
+def _shared(
+    compiled: CompiledSubscription, told: Mapping[str, Any]
+) -> tuple[list[str], dict[str, int]]:
+    """A plan among the shared ones."""
+    form = None if compiled.program is None else paper_form(compiled.program)
+    if form is None:
+        # A bare path, whose gate is the path itself.
+        lines = [f"path {path}" for path in compiled.alternatives]
+        predicates, returns = [], ["."]
+    else:
+        lines = [f"binding path {_steps(form.binding)}"]
+        own = [each for step in form.binding for each in step.conditions]
+        predicates = [_condition(each) for each in (*own, *form.predicates)]
+        returns = [_end(each.steps, each.target, each.attribute) for each in form.returns]
+    shared = {"binding path" if form is None else lines[0]: told["binding"] - 1}
+    lines += [f"  predicate {each}" for each in predicates]
+    lines.append("selection of BoundNodes")
+    lines += [f"  GroupBy {each}" for each in dict.fromkeys(returns)]
+    uses = told["predicates"]
+    if len(predicates) == len(uses) == 1:
+        shared[f"predicate {predicates[0]}"] = uses[0] - 1
+    else:
+        shared |= {f"predicate, number {at}": each - 1 for at, each in enumerate(uses, 1)}
+    shared |= {
+        "selection of BoundNodes": told["selection"] - 1,
+        "return clause": told["template"] - 1,
+    }
+    return lines, shared
+
+
+def _steps(steps: Sequence[PaperStep]) -> str:
+    return "".join(("//" if step.is_descendant else "/") + _name(step.name) for step in steps)
+
+
+def _end(steps: Sequence[PaperStep], target: Target, attribute: NameTest | None) -> str:
+    """A path from a node, and what of its end is meant."""
+    path = _steps(steps)
+    parts = [f".{path}" if path.startswith("//") else path.removeprefix("/")] if path else []
+    if target is Target.TEXT:
+        parts.append("text()")
+    elif target is Target.ATTRIBUTE and attribute is not None:
+        parts.append("@" + _name(attribute))
+    return "/".join(parts) or "."
+
+
+def _condition(condition: PaperCondition) -> str:
+    subject = _end(condition.steps, condition.target, condition.attribute)
+    if condition.operator is None or condition.constant is None:
+        return f"{subject} exists"
+    constant = condition.constant
+    shown = f"'{constant}'" if isinstance(constant, str) else f"{constant:g}"
+    return f"{subject} {condition.operator.value} {shown}"
+
+
+def _name(test: NameTest) -> str:
+    if test.local is None:
+        return "*" if test.uri is None else f"Q{{{test.uri}}}*"
+    return f"Q{{{test.uri}}}{test.local}" if test.uri else test.local
