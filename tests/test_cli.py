@@ -279,7 +279,8 @@ class TestDoctor:
     ) -> None:
         # As on a machine where the kernel was never built.
         monkeypatch.setitem(sys.modules, "pathcast_kernel", None)
-        monkeypatch.delitem(sys.modules, "pathcast.kernel", raising=False)
+        for name in [name for name in sys.modules if name.startswith("pathcast.kernel")]:
+            monkeypatch.delitem(sys.modules, name)
         monkeypatch.setenv("PATHCAST_ENGINE", "kernel")
         result = call("doctor", "--json")
         parts = {line["part"]: line for line in lines_of(result)}

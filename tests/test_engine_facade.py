@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import pickle
+import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -73,8 +74,8 @@ def test_a_missing_kernel_is_an_error_and_no_fallback(
     engine: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("PATHCAST_ENGINE", raising=False)
-    monkeypatch.delitem(sys.modules, "pathcast.kernel", raising=False)
-    monkeypatch.delitem(sys.modules, "pathcast_kernel", raising=False)
+    for name in [name for name in sys.modules if re.match(r"pathcast[._]kernel\b", name)]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("pathcast.kernel", raising=False)
     original = builtins.__import__
 
