@@ -1,23 +1,16 @@
-//! A batch of messages on several threads.
-//!
-//! Messages are handed out in small runs, so that one slow message does not hold up a thread's whole
-//! share, and the answers are put together in the order of the messages. The calling thread only
-//! waits, and looks from time to time whether the batch is to be given up (Ctrl-C).
+//! A batch of messages matched on several threads; the answers are put together in the order of the
+//! messages.
 
 use crate::door::Refusal;
 use crate::matcher::{Options, Stats, Target, Worker};
 use crate::nfa::QueryNumber;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use crate::workers::Workers;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-/// How often the waiting thread looks whether to give up.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub use crate::workers::Interrupted;
+
 /// Batches below this many bytes are matched by the calling thread itself.
 const INLINE_BYTES_MAX: usize = 1 << 20;
-/// Messages handed to a thread at a time.
-const RUN: usize = 32;
 /// Bytes of number buffers kept for the next batch.
 const SPARE_BYTES_MAX: usize = 64 << 20;
 
@@ -54,16 +47,11 @@ pub struct Answer {
     pub stats: Stats,
 }
 
-/// The batch was given up.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Interrupted;
-
 /// Workers that keep their caches from batch to batch.
 #[derive(Debug)]
 pub struct Pool {
     options: Options,
-    threads: usize,
-    idle: Mutex<Vec<Worker>>,
+    workers: Workers<Worker>,
     spare: Mutex<Vec<Vec<QueryNumber>>>,
 }
 
@@ -72,7 +60,7 @@ impl Pool {
     pub fn new(mut options: Options, threads: usize) -> Self {
         let threads = threads.max(1);
         options.cache_bytes_max /= threads;
-        Pool { options, threads, idle: Mutex::default(), spare: Mutex::default() }
+        Pool { options, workers: Workers::new(threads), spare: Mutex::default() }
     }
 
     /// Matches a batch. `give_up` is asked now and then, on the calling thread only.
@@ -82,62 +70,20 @@ impl Pool {
         &self,
         target: &(impl Target + Sync),
         messages: &impl Messages,
-        mut give_up: impl FnMut() -> bool,
+        give_up: impl FnMut() -> bool,
     ) -> Result<Answer, Interrupted> {
+        let make = || Worker::new(self.options.clone());
         if messages.bytes() < INLINE_BYTES_MAX {
-            let mut worker = self.take();
-            let numbers = self.take_buffer();
-            let all = 0..messages.len();
-            let answer = match_run(&mut worker, target, messages, all, numbers, &|| false);
-            self.give_back(worker);
-            return Ok(answer);
+            return Ok(self.workers.with(make, |worker| {
+                let numbers = self.take_buffer();
+                match_run(worker, target, messages, 0..messages.len(), numbers, &|| false)
+            }));
         }
-        let next = AtomicUsize::new(0);
-        let stop = AtomicBool::new(false);
-        let runs = messages.len().div_ceil(RUN);
-        // One thread keeps everything in order by itself; more of them hand in run by run.
-        let run_len = if self.threads == 1 { messages.len() } else { RUN };
-        let (send, receive) = channel();
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(runs) {
-                let (send, next, stop) = (send.clone(), &next, &stop);
-                scope.spawn(move || {
-                    let mut worker = self.take();
-                    loop {
-                        let start = next.fetch_add(run_len, Ordering::Relaxed);
-                        if start >= messages.len() || stop.load(Ordering::Relaxed) {
-                            break;
-                        }
-                        let range = start..messages.len().min(start + run_len);
-                        let is_stopped = || stop.load(Ordering::Relaxed);
-                        let numbers = self.take_buffer();
-                        let part =
-                            match_run(&mut worker, target, messages, range, numbers, &is_stopped);
-                        // The receiver lives until this scope ends.
-                        drop(send.send((start, part)));
-                    }
-                    self.give_back(worker);
-                });
-            }
-            drop(send);
-            let mut parts = Vec::with_capacity(runs);
-            loop {
-                match receive.recv_timeout(LOOK_EVERY) {
-                    Ok(part) => parts.push(part),
-                    Err(RecvTimeoutError::Disconnected) => break,
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-                // A flood of small parts must not keep the question from being asked.
-                if !stop.load(Ordering::Relaxed) && give_up() {
-                    stop.store(true, Ordering::Relaxed);
-                }
-            }
-            if stop.load(Ordering::Relaxed) {
-                return Err(Interrupted);
-            }
-            parts.sort_unstable_by_key(|(start, _)| *start);
-            Ok(self.join(parts.into_iter().map(|(_, part)| part)))
-        })
+        let work = |worker: &mut Worker, range, is_stopped: &dyn Fn() -> bool| {
+            match_run(worker, target, messages, range, self.take_buffer(), is_stopped)
+        };
+        let parts = self.workers.run(messages.len(), make, work, give_up)?;
+        Ok(self.join(parts.into_iter()))
     }
 
     /// Takes a buffer of numbers back for a later batch. Fresh memory costs a page fault every
@@ -173,19 +119,6 @@ impl Pool {
         }
         all
     }
-
-    fn take(&self) -> Worker {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| Worker::new(self.options.clone()))
-    }
-
-    /// Keeps a worker and its caches for the next batch.
-    fn give_back(&self, worker: Worker) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < self.threads {
-            idle.push(worker);
-        }
-    }
 }
 
 fn match_run(
@@ -194,7 +127,7 @@ fn match_run(
     messages: &impl Messages,
     range: std::ops::Range<usize>,
     numbers: Vec<QueryNumber>,
-    is_stopped: &impl Fn() -> bool,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Answer {
     let mut answer = Answer { numbers, ..Answer::default() };
     answer.ends.reserve(range.len());

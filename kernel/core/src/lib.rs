@@ -29,5 +29,6 @@ mod runner;
 pub mod snapshot;
 pub mod symbols;
 pub mod tree;
+mod workers;
 pub mod xpath;
 pub mod xquery;

@@ -6,16 +6,9 @@ use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
 use crate::batch::{Interrupted, Messages};
 use crate::door::Refusal;
 use crate::matcher::Stats;
+use crate::workers::Workers;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-/// How often the waiting thread looks whether to give up.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Messages handed to a thread at a time.
-const RUN: usize = 32;
 /// Batches of fewer messages are served by the calling thread itself.
 const INLINE_MESSAGES_MAX: usize = 4;
 
@@ -88,8 +81,7 @@ impl Answer {
 #[derive(Debug)]
 pub struct Pool {
     options: Options,
-    threads: usize,
-    idle: Mutex<Vec<Worker>>,
+    workers: Workers<Worker>,
 }
 
 impl Pool {
@@ -97,7 +89,7 @@ impl Pool {
     pub fn new(mut options: Options, threads: usize) -> Self {
         let threads = threads.max(1);
         options.cache_bytes_max /= threads;
-        Pool { options, threads, idle: Mutex::default() }
+        Pool { options, workers: Workers::new(threads) }
     }
 
     /// Serves a batch. `give_up` is asked now and then, on the calling thread only.
@@ -105,57 +97,20 @@ impl Pool {
         &self,
         target: &Dissemination,
         messages: &impl Messages,
-        mut give_up: impl FnMut() -> bool,
+        give_up: impl FnMut() -> bool,
     ) -> Result<Answer, Interrupted> {
+        let make = || Worker::new(self.options.clone());
         if messages.len() <= INLINE_MESSAGES_MAX {
-            let mut worker = self.take();
-            let answer = serve_run(&mut worker, target, messages, 0..messages.len(), &|| false);
-            self.give_back(worker);
-            return Ok(answer);
+            return Ok(self.workers.with(make, |worker| {
+                serve_run(worker, target, messages, 0..messages.len(), &|| false)
+            }));
         }
-        let next = AtomicUsize::new(0);
-        let stop = AtomicBool::new(false);
-        let runs = messages.len().div_ceil(RUN);
-        let run_len = if self.threads == 1 { messages.len() } else { RUN };
-        let (send, receive) = channel();
-        let mut parts = std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(runs) {
-                let (send, next, stop) = (send.clone(), &next, &stop);
-                scope.spawn(move || {
-                    let mut worker = self.take();
-                    loop {
-                        let start = next.fetch_add(run_len, Ordering::Relaxed);
-                        if start >= messages.len() || stop.load(Ordering::Relaxed) {
-                            break;
-                        }
-                        let range = start..messages.len().min(start + run_len);
-                        let is_stopped = || stop.load(Ordering::Relaxed);
-                        let part = serve_run(&mut worker, target, messages, range, &is_stopped);
-                        // The receiver lives until this scope ends.
-                        drop(send.send((start, part)));
-                    }
-                    self.give_back(worker);
-                });
-            }
-            drop(send);
-            let mut parts = Vec::new();
-            loop {
-                match receive.recv_timeout(LOOK_EVERY) {
-                    Ok(part) => parts.push(part),
-                    Err(RecvTimeoutError::Disconnected) => break parts,
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-                if !stop.load(Ordering::Relaxed) && give_up() {
-                    stop.store(true, Ordering::Relaxed);
-                }
-            }
-        });
-        if stop.load(Ordering::Relaxed) {
-            return Err(Interrupted);
-        }
-        parts.sort_unstable_by_key(|&(start, _)| start);
+        let work = |worker: &mut Worker, range, is_stopped: &dyn Fn() -> bool| {
+            serve_run(worker, target, messages, range, is_stopped)
+        };
+        let parts = self.workers.run(messages.len(), make, work, give_up)?;
         let mut answer = Answer::default();
-        parts.into_iter().for_each(|(_, part)| answer.append(part));
+        parts.into_iter().for_each(|part| answer.append(part));
         Ok(answer)
     }
 
@@ -167,27 +122,17 @@ impl Pool {
         messages: &impl Messages,
         visits: bool,
     ) -> (GroupCounts, Stats) {
-        let mut worker = self.take();
-        let mut counts = GroupCounts::default();
-        for message in (0..messages.len()).filter_map(|at| messages.get(at)) {
-            // A refusal is counted by the worker.
-            drop(worker.count_groups(target, message, visits, &mut counts));
-        }
-        let stats = std::mem::take(&mut worker.stats);
-        self.give_back(worker);
-        (counts, stats)
-    }
-
-    fn take(&self) -> Worker {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| Worker::new(self.options.clone()))
-    }
-
-    fn give_back(&self, worker: Worker) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < self.threads {
-            idle.push(worker);
-        }
+        self.workers.with(
+            || Worker::new(self.options.clone()),
+            |worker| {
+                let mut counts = GroupCounts::default();
+                for message in (0..messages.len()).filter_map(|at| messages.get(at)) {
+                    // A refusal is counted by the worker.
+                    drop(worker.count_groups(target, message, visits, &mut counts));
+                }
+                (counts, std::mem::take(&mut worker.stats))
+            },
+        )
     }
 }
 
@@ -196,7 +141,7 @@ fn serve_run(
     target: &Dissemination,
     messages: &impl Messages,
     range: Range<usize>,
-    is_stopped: &impl Fn() -> bool,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Answer {
     let mut answer = Answer::default();
     let mut out = Output::default();
