@@ -99,6 +99,7 @@ impl Pool {
         messages: &impl Messages,
         give_up: impl FnMut() -> bool,
     ) -> Result<Answer, Interrupted> {
+        target.settle();
         let make = || Worker::new(self.options.clone());
         if messages.len() <= INLINE_MESSAGES_MAX {
             return Ok(self.workers.with(make, |worker| {

@@ -8,8 +8,9 @@
 //!   query of the index, so that a hundred thousand of them cost what a hundred thousand queries cost;
 //! - *filtering*: a bare XPath whose messages are delivered as they are; a query of the index.
 //!
-//! Locks: as in `index`. A batch holds `renumbering` shared, so that all its numbers mean the same; a
-//! message holds `state` shared, so that a subscription counts from the next message on.
+//! A message holds `state` shared, so that a subscription counts from the next message on. Numbers of
+//! subscriptions are never used again, so those of a batch mean the same for ever; gates are known to the
+//! index by the number of their subscription.
 
 use super::plans::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 use super::recognise::{plan_of, plan_of_path};
@@ -133,6 +134,11 @@ impl Dissemination {
     /// The state, for one message or one look.
     pub fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Merges the gates that have come lately if they have become many; called before a batch.
+    pub(super) fn settle(&self) {
+        self.state().gate.settle();
     }
 
     /// Changes many subscriptions under one lock.

@@ -273,3 +273,46 @@ fn what_is_delivered_is_a_fragment_the_message_or_the_fact() {
     let left: Vec<String> = served(&mut worker, &target, message).into_keys().collect();
     assert_eq!(left, ["fact", "fragment", "message", "nodes"]);
 }
+
+#[test]
+fn gates_are_merged_without_losing_anybody() {
+    use pathcast_core::batch::Messages;
+    use pathcast_core::customize::batch::Pool;
+
+    struct One(Vec<u8>);
+    impl Messages for One {
+        fn len(&self) -> usize {
+            1
+        }
+        fn get(&self, _: usize) -> Option<&[u8]> {
+            Some(&self.0)
+        }
+        fn bytes(&self) -> usize {
+            self.0.len()
+        }
+    }
+
+    let target = Dissemination::default();
+    let pool = Pool::new(options(), 1);
+    // More than an index keeps beside its base, so that the second batch works on merged gates.
+    for round in 0..3 {
+        target.change(|state| {
+            for number in 0..9000 {
+                let id = format!("{round}-{number}");
+                let text = format!("/a[@k='{number}']");
+                let subscription = Subscription { id: &id, text: &text, deliver: Deliver::Ids };
+                let map = NamespaceMap::new();
+                state.subscribe(subscription, &map, &[], Namespaces::NONE).expect("new");
+            }
+        });
+        let gone = [format!("{round}-7")];
+        target.change(|state| state.unsubscribe(gone.iter().map(String::as_str))).expect("known");
+        for (value, expected) in [("8", round + 1), ("7", 0), ("x", 0)] {
+            let message = One(format!("<a k='{value}'/>").into_bytes());
+            let answer = pool.run(&target, &message, || false).expect("not given up");
+            assert_eq!(answer.subscriptions.len(), expected, "round {round}, value {value}");
+            let ids = target.state().ids();
+            ids.for_each(answer.subscriptions.iter().copied(), |id| assert!(id.ends_with("-8")));
+        }
+    }
+}
