@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pyarrow as pa
 import pytest
 
+from pathcast.customize.backend import DisseminationBackend
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, Subscription
 
-kernel = pytest.importorskip("pathcast.kernel", reason="the native kernel is not installed")
+pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
 
 MESSAGE = b"<a><b k='1'>x</b><b>y</b><c/></a>"
 
 
-def engine(**limits: int):
-    return kernel.new_dissemination(limits=Limits(**limits), threads=1, cache_bytes_max=1 << 24)
+def engine(limits: Limits | None = None) -> DisseminationBackend:
+    module = importlib.import_module("pathcast.kernel")
+    backend: DisseminationBackend = module.new_dissemination(
+        limits=limits or Limits(), threads=1, cache_bytes_max=1 << 24
+    )
+    return backend
 
 
-def served(target, message: bytes = MESSAGE) -> dict[str, list[bytes | None]]:
+def served(target: DisseminationBackend, message: bytes = MESSAGE) -> dict[str, list[bytes | None]]:
     answer = target.process(pa.array([message]))
     assert not answer.refusals
     found: dict[str, list[bytes | None]] = {}
@@ -77,7 +84,7 @@ def test_one_bad_subscription_of_many_is_refused_alone(deliver: DeliverMode) -> 
 
 
 def test_verdicts_name_the_limit_and_disturb_nobody() -> None:
-    target = engine(result_bytes_max=5000, evaluation_steps_max=2000)
+    target = engine(Limits(result_bytes_max=5000, evaluation_steps_max=2000))
     wide = "<r>{for $x in //* return $x}</r>"
     pairs = "<r>{for $x in //*, $y in //* where $x << $y return 1}</r>".replace(
         "$x << $y", "$x = $y"
@@ -124,9 +131,12 @@ def test_explain_counts_those_who_share() -> None:
 
 
 def test_groups_are_counted_without_writing_any() -> None:
+    from pathcast.kernel.dissemination import KernelDissemination
+
     target = engine()
     text = "<r>{for $x in //a return <i>{$x/b}{$x/c}</i>}</r>"
     target.subscribe([Subscription("s", "d", text)], {})
+    assert isinstance(target, KernelDissemination)
     counted = target.count_groups(pa.array([MESSAGE, b"<a", b"<z/>"]), visits=True)
     assert [counted[name] for name in ("messages", "refused", "subscriptions")] == [3, 1, 1]
     assert [counted[name] for name in ("groups", "lists", "list_nodes")] == [1, 2, 3]
