@@ -9,6 +9,11 @@ use crate::matcher::Stats;
 use crate::workers::Workers;
 use std::ops::Range;
 
+/// After so many messages of a run, room is made for what the others will probably give: growing bit by
+/// bit copies everything several times.
+const SURVEY: usize = 8;
+/// Bytes that are reserved so at most.
+const RESERVED_MAX: usize = 1 << 30;
 /// Batches of fewer messages are served by the calling thread itself.
 const INLINE_MESSAGES_MAX: usize = 4;
 
@@ -36,6 +41,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The columns of deliveries.
+    fn columns(&mut self) -> [&mut Vec<u32>; 4] {
+        [&mut self.messages, &mut self.subscriptions, &mut self.results, &mut self.fragments]
+    }
+
     /// Adds the deliveries and verdicts of one message; its fragments are those of the run.
     fn take(&mut self, message: usize, out: &mut Output) {
         for delivery in out.deliveries.drain(..) {
@@ -137,6 +147,14 @@ impl Pool {
     }
 }
 
+/// Reserves for so many further messages what the first ones have needed each, and some more.
+fn make_room<T>(list: &mut Vec<T>, messages: usize) {
+    let further = (list.len() / SURVEY + 1).saturating_mul(messages);
+    let further = (further + further / 8).min(RESERVED_MAX / size_of::<T>());
+    // If there is not that much memory it grows as it must.
+    drop(list.try_reserve(further));
+}
+
 fn serve_run(
     worker: &mut Worker,
     target: &Dissemination,
@@ -146,9 +164,17 @@ fn serve_run(
 ) -> Answer {
     let mut answer = Answer::default();
     let mut out = Output::default();
+    let (first, end) = (range.start, range.end);
     for at in range {
         if is_stopped() {
             break;
+        }
+        if at - first == SURVEY {
+            make_room(&mut out.fragments.bytes, end - at);
+            make_room(&mut out.fragments.ends, end - at);
+            for column in answer.columns() {
+                make_room(column, end - at);
+            }
         }
         let Some(message) = messages.get(at) else { continue };
         match worker.serve(target, message, messages.encoding(), &mut out) {
