@@ -13,6 +13,8 @@ STAMPS := $(VENV)/.stamps
 PYTEST ?=
 DEMO   ?=
 BENCH  ?=
+# Processes that run tests side by side; each has a Spark session of its own.
+JOBS   ?= 2
 # Seconds for each fuzz entry of a nightly run.
 FUZZ   ?= 60
 
@@ -36,7 +38,7 @@ demo: $(STAMPS)/python kernel ## push generated messages through the Spark pipel
 
 test: $(STAMPS)/python kernel rust-tests ## run all tests but the long ones: kernel, Python, Spark, doc examples
 	@echo "==> pytest: tests and doc examples"
-	@$(WITH_ENGINE) $(BIN)/pytest $(PYTEST)
+	@$(WITH_ENGINE) $(BIN)/pytest -n $(JOBS) $(PYTEST)
 
 check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import rules; changes nothing
 	@echo "==> ruff check"
