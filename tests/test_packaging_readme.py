@@ -37,11 +37,13 @@ def test_python_of_the_readme_prints_what_the_readme_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATHCAST_ENGINE", "reference")
-    [code], [expected] = blocks("python"), blocks("text")
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, str(README), "exec"), {})
-    assert out.getvalue() == expected
+    examples = list(zip(blocks("python"), blocks("text"), strict=True))
+    assert examples
+    for code, expected in examples:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, str(README), "exec"), {})
+        assert out.getvalue() == expected
 
 
 def test_commands_of_the_readme_print_what_the_readme_shows(tmp_path: Path) -> None:
