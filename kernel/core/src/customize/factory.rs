@@ -5,8 +5,9 @@
 //!
 //! Source: paper 002, section 2.1.
 
+use super::found::{Found, ListId};
 use super::paths::PathId;
-use super::run::{Found, ListId, SharedRun};
+use super::run::SharedRun;
 use super::template::{Form, Frame, Leaf, Part, Target, Template, TemplateId};
 use super::values::{attribute, each_text};
 use crate::names::{NameTable, hash_name};

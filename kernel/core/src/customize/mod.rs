@@ -1,9 +1,10 @@
 //! Customised delivery: subscriptions that say how what they get must look.
 //!
 //! Reading order: [`plans`] (what subscriptions share), [`paths`], [`probe`] and [`template`] (what that
-//! is made of), [`recognise`] (which programs have such a plan), [`run`] (a message through the plans),
-//! `factory` (results become bytes), [`dissemination`] (subscriptions of all kinds), [`worker`] and
-//! [`batch`] (the whole way of a message, of many).
+//! is made of), [`recognise`] (which programs have such a plan), [`run`] (a message through the plans;
+//! `streams`, `reached` and [`found`] are its columns), `factory` (results become bytes),
+//! [`dissemination`] (subscriptions of all kinds), [`worker`] and [`batch`] (the whole way of a message,
+//! of many).
 //!
 //! What it does not do: evaluate programs that have no plan of the shared class (`xquery`), find the
 //! messages that could satisfy those (`index`).
@@ -15,11 +16,14 @@
 pub mod batch;
 pub mod dissemination;
 mod factory;
+pub mod found;
 pub mod paths;
 pub mod plans;
 pub mod probe;
+mod reached;
 pub mod recognise;
 pub mod run;
+mod streams;
 pub mod template;
 mod values;
 pub mod worker;
