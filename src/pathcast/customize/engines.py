@@ -50,5 +50,4 @@ def id_maker(engine: EngineName) -> DeliveryIdMaker:
     if engine == "reference":
         return delivery_id_array
     module = importlib.import_module("pathcast.kernel.delivery_ids")
-    # A kernel that was built before it had this answers all else.
-    return cast(DeliveryIdMaker, module.delivery_ids) if module.is_there() else delivery_id_array
+    return cast(DeliveryIdMaker, module.delivery_ids)

@@ -36,8 +36,3 @@ def delivery_ids(
             subscription_places,
             result_numbers,
         )
-
-
-def is_there() -> bool:
-    """Whether the kernel that is installed makes ids."""
-    return hasattr(native, "delivery_ids")
