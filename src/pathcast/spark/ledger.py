@@ -1,9 +1,12 @@
-"""What has to survive a kill: small files that are there as a whole or not at all.
+"""What has to survive a kill, and what counts: small files that are there as a whole or not at all.
 
-Two of them carry the promise that nothing is lost and nothing comes twice. Before a micro-batch is
-processed, its *pin* says which snapshot and which subscriptions it uses, so that a replay uses
-the same. After all its output is in place, its *commit* says so, and what came of it; a replay
-of a committed batch does nothing.
+Before a micro-batch is processed, its *pin* says which subscriptions it uses, so that doing it again
+uses the same. After all its files are written, its *commit* names them, and says what came of it; a
+micro-batch with a commit is not done again, and a file that no commit names is none. That is all that
+a reader needs to know: nothing is ever renamed, so a place without atomic rename will do.
+
+    _commits/N.json         micro-batch N: its files and counters
+    _compactions/K.json     all files of micro-batches up to N, rewritten as fewer; later ones as above
 
 This module knows files, not Spark.
 """
@@ -12,38 +15,48 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pathcast.errors import ConfigError
+from pathcast.spark.schemas import OUTPUTS, OutputName
+from pathcast.spark.sources import FoundFile
+from pathcast.spark.storage import Storage
+from pathcast.spark.writing import WrittenFile
 
-COMMITS = "_commits"
-PINS = "_pins"
+COMMITS: Final = "_commits"
+COMPACTIONS: Final = "_compactions"
+PINS: Final = "_pins"
+CHECKPOINT_ID: Final = "_checkpoint_id"
 
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that other processes see as a whole, on disk before this returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)
+Files = Mapping[OutputName, list[WrittenFile]]
 
 
-def sync_directory(path: Path) -> None:
-    """Make renames and new names inside a directory survive a loss of power."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file of the source that a micro-batch could not read; nothing of it was processed.
+
+    Attributes:
+        name: Path inside the source.
+        size: Bytes, as it was then.
+        modified_ns: When it was last written, as it was then.
+        code: Code of the error.
+        message: What is wrong.
+    """
+
+    name: str
+    size: int
+    modified_ns: int
+    code: str
+    message: str
+
+    @property
+    def file(self) -> FoundFile:
+        """As the source found it."""
+        return FoundFile(self.name, self.size, self.modified_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +65,13 @@ class Pin:
 
     Attributes:
         batch_id: Number of the micro-batch.
-        snapshot_version: Version of the snapshot, which is also the name of its file.
-        subscriptions: Digest of the subscriptions, which is also the name of their file.
+        snapshot_version: The subscriptions.
+        limits: Bounds on a message, by name, where they are not the defaults.
     """
 
     batch_id: int
     snapshot_version: str
-    subscriptions: str
+    limits: Mapping[str, int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,105 +80,191 @@ class Commit:
 
     Attributes:
         batch_id: Number of the micro-batch.
-        stream: Id of the checkpoint that numbers the batches.
-        snapshot_version: Snapshot that it ran with.
+        checkpoint: Id of the checkpoint that numbers the batches.
+        snapshot_version: Subscriptions that it ran with.
         messages: Messages that arrived.
         bytes: Bytes of these messages.
         matches: Pairs of message and query.
         deliveries: Rows of the inboxes.
         refused: Error code -> number of messages.
         seconds: Wall-clock time of the batch.
-        undecided: Pairs of message and query that used up their steps.
+        undecided: Pairs of message and subscription without an answer.
+        stages: Stage -> seconds, of all tasks together.
+        files: Output -> what was written.
+        unread: Files of the source that could not be read; they are not processed.
     """
 
     batch_id: int
-    stream: str
+    checkpoint: str
     snapshot_version: str
-    messages: int
-    bytes: int
-    matches: int
-    deliveries: int
+    messages: int = 0
+    bytes: int = 0
+    matches: int = 0
+    deliveries: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     undecided: int = 0
+    stages: Mapping[str, float] = field(default_factory=dict)
+    files: Files = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Commit:
+        """A commit as it was written."""
+        row = json.loads(content)
+        files = _files(row.pop("files"))
+        unread = tuple(Unread(**entry) for entry in row.pop("unread"))
+        return cls(**row, files=files, unread=unread)
 
 
 class Ledger:
-    """Pins and commits of one output directory.
+    """Pins and commits of one output.
 
     Args:
-        output: Output directory; commits lie in `_commits`, where readers look for them.
-        checkpoint: Checkpoint directory; pins lie in `_pins`.
+        output: Commits lie in `_commits`, where readers look for them.
+        checkpoint: Pins lie in `_pins`.
     """
 
-    def __init__(self, output: Path, checkpoint: Path) -> None:
-        self.output = output
-        self._pins = checkpoint / PINS
-        self._commits = output / COMMITS
+    def __init__(self, output: Storage, checkpoint: Storage) -> None:
+        self._output = output
+        self._checkpoint = checkpoint
 
     def pin(self, batch_id: int) -> Pin | None:
         """What a micro-batch was pinned to, if it was begun before."""
-        found = _read(self._pins / f"{batch_id}.json")
+        found = _read(self._checkpoint, f"{PINS}/{batch_id}.json")
         return None if found is None else Pin(**found)
 
     def write_pin(self, pin: Pin) -> None:
         """Pin a micro-batch; to be called before anything of it is processed."""
-        write_atomically(self._pins / f"{pin.batch_id}.json", _dump(asdict(pin)))
+        self._checkpoint.write(f"{PINS}/{pin.batch_id}.json", _dump(asdict(pin)))
 
     def commit(self, batch_id: int) -> Commit | None:
-        """What came of a micro-batch, if all its output is in place."""
-        found = _read(self._commits / f"{batch_id}.json")
-        return None if found is None else Commit(**found)
+        """What came of a micro-batch, if it is complete."""
+        try:
+            return Commit.from_json(self._output.read(f"{COMMITS}/{batch_id}.json"))
+        except FileNotFoundError:
+            return None
 
     def write_commit(self, commit: Commit) -> None:
         """Declare a micro-batch complete; to be called after everything else of it."""
-        write_atomically(self._commits / f"{commit.batch_id}.json", _dump(asdict(commit)))
+        self._output.write(f"{COMMITS}/{commit.batch_id}.json", _dump(asdict(commit)))
 
     def commits(self) -> Iterator[Commit]:
         """All commits, in the order of their batches."""
-        for batch_id in committed_batches(self.output):
+        for batch_id in committed_batches(self._output):
             found = self.commit(batch_id)
             if found is not None:
                 yield found
 
-    def check_stream(self, stream: str) -> None:
-        """Make sure that the checkpoint is the one that the output was written with.
+    def claim_checkpoint(self) -> str:
+        """The id of the checkpoint, made if it is new.
 
         Raises:
-            ConfigError: It is another one: its batch numbers begin anew, and batches of new
-                messages would be taken for replays of old ones.
+            ConfigError: The output was written with another one: its batch numbers begin anew, and
+                batches of new messages would be taken for ones that are done.
         """
-        strange = next((c for c in self.commits() if c.stream != stream), None)
-        if strange is not None:
+        try:
+            found = self._checkpoint.read(CHECKPOINT_ID).decode()
+        except FileNotFoundError:
+            found = ""
+        first = next(self.commits(), None)
+        if first is not None and first.checkpoint != found:
             raise ConfigError(
                 "config.invalid",
                 key="mode.checkpoint",
-                reason=f"batch {strange.batch_id} in {self.output} was written with another "
+                reason=f"batch {first.batch_id} in {self._output} was written with another "
                 "checkpoint; restore that one, or choose a new output directory",
             )
+        if not found:
+            found = uuid.uuid4().hex
+            self._checkpoint.write(CHECKPOINT_ID, found.encode())
+        return found
 
 
-def committed_batches(output: str | os.PathLike[str]) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Files rewritten as fewer, the same rows.
+
+    Attributes:
+        through: Last micro-batch whose rows these files hold, with those of all before it.
+        files: Output -> all its files up to then.
+    """
+
+    through: int
+    files: Files
+
+
+def committed_batches(output: Storage) -> list[int]:
     """Numbers of the micro-batches whose output is complete, ascending.
 
     Cost:
         One listing of a directory.
     """
-    names = Path(output, COMMITS).glob("[0-9]*.json")
-    return sorted(int(path.stem) for path in names if path.stem.isdecimal())
+    return _numbers(output, COMMITS)
+
+
+def last_compaction(output: Storage) -> Compaction | None:
+    """The newest compaction of an output."""
+    for number in reversed(_numbers(output, COMPACTIONS)):
+        found = _read(output, f"{COMPACTIONS}/{number}.json")
+        if found is not None:
+            return Compaction(found["through"], _files(found["files"]))
+    return None
+
+
+def write_compaction(output: Storage, compaction: Compaction) -> None:
+    """From now on readers take these files for all micro-batches up to `through`."""
+    number = max(_numbers(output, COMPACTIONS), default=0) + 1
+    output.write(f"{COMPACTIONS}/{number}.json", _dump(asdict(compaction)))
+
+
+def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
+    """The files of an output that count, each micro-batch once, oldest first.
+
+    Cost:
+        A small file read for each micro-batch since the last compaction.
+    """
+    compaction = last_compaction(output)
+    files = [] if compaction is None else list(compaction.files.get(name, ()))
+    after = -1 if compaction is None else compaction.through
+    for batch_id in committed_batches(output):
+        if batch_id > after:
+            commit = Commit.from_json(output.read(f"{COMMITS}/{batch_id}.json"))
+            files += commit.files.get(name, ())
+    return files
+
+
+def remove_strays(output: Storage) -> int:
+    """Takes out files of outputs that nothing names: of attempts that were killed.
+
+    To be called by the sole writer before it writes. Returns how many there were.
+    """
+    named = {file.name for name in OUTPUTS for file in live_files(output, name)}
+    strays = [
+        f"{name}/{file}"
+        for name in OUTPUTS
+        for file in output.names(name)
+        if f"{name}/{file}" not in named
+    ]
+    output.delete(strays)
+    return len(strays)
 
 
 @contextmanager
-def sole_writer(output: Path) -> Iterator[None]:
-    """Keep a second pipeline from writing to the same output while this one runs.
+def sole_writer(output: Storage) -> Iterator[None]:
+    """Keep a second pipeline of this machine from writing to the same output while this one runs.
 
-    The lock belongs to the process and ends with it, however it ends.
+    The lock belongs to the process and ends with it, however it ends. Places that are no directory
+    have no locks; there, whoever starts pipelines has to see to it.
 
     Raises:
         ConfigError: Another pipeline holds it.
     """
-    output.mkdir(parents=True, exist_ok=True)
-    with (output / "_lock").open("a") as handle:
+    if not output.is_local:
+        yield
+        return
+    output.folder.mkdir(parents=True, exist_ok=True)
+    with (output.folder / "_lock").open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -177,9 +276,18 @@ def sole_writer(output: Path) -> Iterator[None]:
         yield
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _numbers(storage: Storage, folder: str) -> list[int]:
+    stems = (name.removesuffix(".json") for name in storage.names(folder) if ".json" in name)
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+
+def _files(found: Mapping[OutputName, list[dict[str, Any]]]) -> Files:
+    return {name: [WrittenFile(**row) for row in rows] for name, rows in found.items()}
+
+
+def _read(storage: Storage, name: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
+        found: dict[str, Any] = json.loads(storage.read(name))
     except FileNotFoundError:
         return None
     return found

@@ -1,258 +1,272 @@
-"""The output directory: how it is written, and how it is to be read.
+"""The output of a pipeline, and how it is read.
 
-    _pathcast.json                       format of what follows; checked by later runs
-    matches/batch_id=N/*                 one row a message that was not refused
-    dead_letters/batch_id=N/*            one row a refused message
-    inboxes/batch_id=N/bucket=K/*        one row a delivery
-    rejected_queries/*                   subscriptions that nothing is delivered for
-    _snapshots/VERSION.snapshot          what the rows with this version were matched with
-    _commits/N.json                      batch N is complete
-
-A batch is written under `_staging` and moved into place by one rename for each output, the commit
-last. So `matches/batch_id=N` is complete whenever it can be seen, and a reader who wants all
-three outputs to agree reads the batches with a commit: `read_output` does.
+    inboxes/*, matches/*, dead_letters/*   files of rows; those count that a commit names
+    rejected_queries/*                     subscriptions that were not taken up, and why
+    _snapshots/VERSION/*                   the subscriptions that rows with this version come from
+    _commits/N.json                        micro-batch N: its files and counters
+    _compactions/K.json                    which files stand for earlier ones
 
 Example:
-    >>> from pathcast.spark.outputs import inbox, read_output
-    >>> read_output(spark, "out", "matches").count()                        # doctest: +SKIP
-    >>> inbox(spark, "out", "subscriber-7").show()                          # doctest: +SKIP
+    >>> for batch in read_output("delivered", "inboxes", subscriber="ann"):  # doctest: +SKIP
+    ...     print(batch.to_pylist())
+
+Reading needs no Spark. With Spark: `spark.read.parquet(*files_of(output, "inboxes"))`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import uuid
-from collections import Counter
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from pathcast.errors import ConfigError
 from pathcast.spark import schemas
-from pathcast.spark.ledger import committed_batches, sync_directory, write_atomically
-from pathcast.spark.subscriptions import RejectedSubscription, rejected_table
+from pathcast.spark.ledger import Commit, committed_batches, last_compaction, live_files
+from pathcast.spark.schemas import MatchesForm, OutputName
+from pathcast.spark.storage import Storage
+from pathcast.spark.writing import FileFormat, WrittenFile
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pathcast.spark.subscriptions import RejectedSubscription
 
-LAYOUT = "_pathcast.json"
-STAGING = "_staging"
-
-OutputName = Literal["matches", "dead_letters", "inboxes"]
-OUTPUTS: tuple[OutputName, ...] = ("matches", "dead_letters", "inboxes")
-
-FileFormat = Literal["parquet", "jsonl"]
-
-ContentName = Literal["matches", "results"]
-"""What a pipeline delivers: that a query was satisfied, or the results of a subscription."""
+LAYOUT: Final = "_pathcast.json"
+LAYOUT_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What has to stay the same for as long as an output directory grows.
+    """What has to stay the same for as long as an output grows.
 
     Attributes:
         format: Format of the files.
-        ids: Whether matches name queries by id or by number.
-        inbox_buckets: Number of buckets of the inboxes.
-        content: What the inboxes hold.
+        matches: Whether, and how, matches are written.
+        inboxes: Whether inboxes are written.
+        version: Version of the layout itself.
     """
 
     format: FileFormat
-    ids: schemas.Ids
-    inbox_buckets: int
-    content: ContentName = "matches"
+    matches: MatchesForm
+    inboxes: bool
+    version: int = LAYOUT_VERSION
 
-    @property
-    def outputs(self) -> tuple[OutputName, ...]:
-        """What is written. Results have no matches beside them: they are in the inboxes."""
-        return OUTPUTS if self.content == "matches" else OUTPUTS[1:]
-
-    def schema(self, name: OutputName) -> StructType:
-        """Columns of an output.
-
-        Raises:
-            ConfigError: There is no such output here.
-        """
-        if name not in self.outputs:
-            raise ConfigError(
-                "config.invalid",
-                key="output",
-                reason=f"a pipeline that delivers {self.content} writes no {name}",
-            )
-        if self.content == "results":
-            if name == "dead_letters":
-                return schemas.UNDELIVERED
-            is_text = self.format == "jsonl"
-            return schemas.TEXT_RESULT_INBOXES if is_text else schemas.RESULT_INBOXES
+    def writes(self, name: OutputName) -> bool:
+        """Whether an output is written."""
         if name == "matches":
-            return schemas.matches(self.ids)
-        return schemas.DEAD_LETTERS if name == "dead_letters" else schemas.INBOXES
+            return self.matches != "none"
+        return self.inboxes if name == "inboxes" else True
 
-    @property
-    def spark_format(self) -> str:
-        """What Spark calls the format."""
-        return "json" if self.format == "jsonl" else "parquet"
+    def schema(self, name: OutputName) -> pa.Schema:
+        """Columns of an output, those that are passed through aside."""
+        if name == "matches":
+            return schemas.matches(self.matches)
+        return schemas.INBOXES if name == "inboxes" else schemas.DEAD_LETTERS
 
 
-def claim(output: Path, layout: Layout) -> None:
-    """Make an output directory ready for a run, and clear away what a killed run left half done.
+def claim(output: Storage, layout: Layout) -> None:
+    """Make an output ready for a run.
 
     Raises:
         ConfigError: It holds output of another layout.
     """
-    output.mkdir(parents=True, exist_ok=True)
     found = _layout(output)
     if found is None:
-        write_atomically(output / LAYOUT, json.dumps(asdict(layout)).encode())
-    elif found != layout:
+        output.write(LAYOUT, json.dumps(asdict(layout)).encode())
+    elif found != asdict(layout):
         raise ConfigError(
             "config.invalid",
             key="output",
-            reason=f"{output} was written with {found}, not {layout}; choose a new directory",
+            reason=f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
+            "a new directory",
         )
-    shutil.rmtree(output / STAGING, ignore_errors=True)
 
 
-def layout_of(output: str | os.PathLike[str]) -> Layout:
-    """The layout of an output directory.
+def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
+    """The layout of an output.
 
     Raises:
-        ConfigError: The directory is not the output of a pipeline.
+        ConfigError: The place is not the output of a pipeline, or of an older one.
     """
-    found = _layout(Path(output))
+    found = _layout(_storage(output))
     if found is None:
-        raise ConfigError(
-            "config.invalid", key="output", reason=f"{output} is not the output of a pipeline"
-        )
-    return found
+        reason = f"{output} is not the output of a pipeline"
+        raise ConfigError("config.invalid", key="output", reason=reason)
+    if found.get("version") != LAYOUT_VERSION:
+        reason = f"{output} was written by another version of Pathcast, with {_told(found)}"
+        raise ConfigError("config.invalid", key="output", reason=reason)
+    return Layout(**found)
 
 
-def _layout(output: Path) -> Layout | None:
-    try:
-        return Layout(**json.loads((output / LAYOUT).read_bytes()))
-    except FileNotFoundError:
-        return None
+def files_of(
+    output: str | os.PathLike[str] | Storage, name: OutputName, *, subscriber: str | None = None
+) -> list[str]:
+    """Paths or URLs of the files of an output that count.
+
+    Args:
+        output: Output of a pipeline, which may be running.
+        name: "inboxes", "matches" or "dead_letters".
+        subscriber: Only files that may have rows of this subscriber.
+
+    Raises:
+        ConfigError: There is no such output.
+    """
+    storage = _storage(output)
+    return [storage.url(file.name) for file in _live(storage, name, subscriber)]
 
 
-class StagedBatch:
-    """The output of one micro-batch, invisible until it is published."""
+def read_output(
+    output: str | os.PathLike[str] | Storage, name: OutputName, *, subscriber: str | None = None
+) -> pa.Table:
+    """An output as its readers should see it: the micro-batches that are complete, each once.
 
-    def __init__(self, output: Path, layout: Layout, batch_id: int) -> None:
-        self._output = output
-        self._layout = layout
-        self._batch_id = batch_id
-        # A JVM that outlives its killed driver by a moment may still write into its own directory.
-        self._staging = output / STAGING / f"{batch_id}-{uuid.uuid4().hex[:8]}"
-        self._written: list[OutputName] = []
+    Args:
+        output: Output of a pipeline, which may be running.
+        name: "inboxes", "matches" or "dead_letters".
+        subscriber: Only the rows of this subscriber; for inboxes and dead letters.
 
-    def write(self, frame: DataFrame, name: OutputName) -> None:
-        """Write an output; inboxes are split into their buckets."""
-        if "fragment" in frame.columns and self._layout.format == "jsonl":
-            frame = _as_text(frame, self._layout.schema(name))
-        writer = frame.write.format(self._layout.spark_format)
-        if self._layout.format == "jsonl":
-            # Every line has every key: a null is no reason to lose a column.
-            writer = writer.option("ignoreNullFields", "false")
-        if name == "inboxes":
-            writer = writer.partitionBy("bucket")
-        writer.save(str(self._staging / name))
-        self._written.append(name)
+    Raises:
+        ConfigError: There is no such output.
 
-    def deliveries(self) -> Counter[str]:
-        """Rows of the staged inboxes by subscriber, counted in what was written."""
-        counts: Counter[str] = Counter()
-        if "inboxes" not in self._written:
-            return counts
-        kind = "json" if self._layout.format == "jsonl" else "parquet"
-        scanner = ds.dataset(self._staging / "inboxes", format=kind).scanner(columns=["subscriber"])
-        for batch in scanner.to_batches():
-            for row in pc.value_counts(batch.column(0)).to_pylist():
-                counts[row["values"]] += row["counts"]
-        return counts
-
-    def publish(self) -> None:
-        """Move everything into place; what a killed run of the same batch had put there goes."""
-        for name in self._layout.outputs:
-            target = self._output / name / f"batch_id={self._batch_id}"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                self._staging.mkdir(parents=True, exist_ok=True)
-                target.rename(self._staging / f"replaced-{name}")
-            if name in self._written:
-                (self._staging / name).rename(target)
-            sync_directory(target.parent)
-        shutil.rmtree(self._staging, ignore_errors=True)
+    Cost:
+        For one subscriber of inboxes in Parquet, the row groups that may hold rows of it: its name
+        lies between their bounds.
+    """
+    storage = _storage(output)
+    layout = layout_of(storage)
+    tables = list(_tables(storage, layout, name, _live(storage, name, subscriber), subscriber))
+    if not tables:
+        return layout.schema(name).empty_table()
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _as_text(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Results as text; a message that is no UTF-8 goes as base64, in a column of its own."""
-    text = F.col("fragment").cast("string")
-    is_text = F.is_valid_utf8(text)
-    return (
-        frame.withColumn("fragment_base64", F.when(~is_text, F.base64("fragment")))
-        .withColumn("fragment", F.when(is_text, text))
-        .select(*schema.names)
-    )
+def inbox(output: str | os.PathLike[str] | Storage, subscriber: str) -> pa.Table:
+    """What was delivered to one subscriber; files and row groups of others are not read."""
+    return read_output(output, "inboxes", subscriber=subscriber)
+
+
+def follow(
+    output: str | os.PathLike[str] | Storage,
+    name: OutputName,
+    *,
+    subscriber: str | None = None,
+    after: int | None = None,
+    poll_seconds: float = 0.5,
+) -> Iterator[tuple[int, pa.Table]]:
+    """What is there, then what comes, micro-batch by micro-batch, until somebody stops asking.
+
+    Args:
+        output: Output of a pipeline.
+        name: As for `read_output`.
+        subscriber: Likewise.
+        after: Number of the last micro-batch that was seen; None for all there are.
+        poll_seconds: How often to look.
+
+    Yields:
+        The number of a micro-batch, to be remembered, and its rows; nothing where it has none.
+    """
+    storage = _storage(output)
+    layout = layout_of(storage)
+    seen = -1 if after is None else after
+    while True:
+        for batch_id in committed_batches(storage):
+            if batch_id <= seen:
+                continue
+            commit = Commit.from_json(storage.read(f"_commits/{batch_id}.json"))
+            tables = list(_tables(storage, layout, name, commit.files.get(name, ()), subscriber))
+            seen = batch_id
+            rows = pa.concat_tables(tables, promote_options="permissive") if tables else None
+            if rows is not None and len(rows):
+                yield batch_id, rows
+        time.sleep(poll_seconds)
 
 
 def write_rejected(
-    output: Path,
+    output: Storage,
     layout: Layout,
-    rejected: tuple[RejectedSubscription, ...],
-    snapshot_version: str,
-    digest: str,
-) -> Path | None:
-    """Write the subscriptions that were rejected; None when there are none."""
+    rejected: Sequence[RejectedSubscription],
+    version: str,
+    table: pa.Table,
+) -> str | None:
+    """Write the subscriptions that were rejected; where, or None when there are none."""
     if not rejected:
         return None
-    table = rejected_table(rejected, snapshot_version)
-    path = output / "rejected_queries" / f"{digest}.{layout.format}"
+    name = f"rejected_queries/{version}.{layout.format}"
     if layout.format == "jsonl":
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
-        write_atomically(path, "".join(lines).encode())
+        output.write(name, "".join(lines).encode())
     else:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
-        write_atomically(path, sink.getvalue().to_pybytes())
-    return path
+        output.write(name, sink.getvalue().to_pybytes())
+    return output.url(name)
 
 
-def read_output(spark: SparkSession, output: str | os.PathLike[str], name: OutputName) -> DataFrame:
-    """An output as its readers should see it: the batches that are complete, each once.
-
-    Args:
-        spark: Any session.
-        output: Output directory of a pipeline, which may be running.
-        name: "matches", "dead_letters" or "inboxes".
-
-    Returns:
-        The columns of the output, and `batch_id`.
-    """
-    layout = layout_of(output)
-    root = Path(output).absolute() / name
-    folders = [root / f"batch_id={batch_id}" for batch_id in committed_batches(output)]
-    # A batch without refused messages or deliveries has no directory there.
-    paths = [str(folder) for folder in folders if folder.is_dir()]
-    schema = StructType([*layout.schema(name).fields]).add("batch_id", "long")
-    if not paths:
-        return spark.createDataFrame([], schema)
-    reader = spark.read.format(layout.spark_format).schema(schema)
-    return reader.option("basePath", str(root)).load(paths).select(schema.names)
+def _live(storage: Storage, name: OutputName, subscriber: str | None) -> list[WrittenFile]:
+    layout = layout_of(storage)
+    if not layout.writes(name):
+        reason = f"this pipeline writes no {name}"
+        raise ConfigError("config.invalid", key="output", reason=reason)
+    return [file for file in live_files(storage, name) if _may_hold(file, subscriber)]
 
 
-def inbox(spark: SparkSession, output: str | os.PathLike[str], subscriber: str) -> DataFrame:
-    """What was delivered to one subscriber; only that subscriber's bucket is read."""
-    buckets = layout_of(output).inbox_buckets
-    bucket = F.pmod(F.xxhash64(F.lit(subscriber)), F.lit(buckets)).cast("int")
-    rows = read_output(spark, output, "inboxes")
-    return rows.where((F.col("bucket") == bucket) & (F.col("subscriber") == subscriber))
+def _may_hold(file: WrittenFile, subscriber: str | None) -> bool:
+    if subscriber is None or file.first is None or file.last is None:
+        return True
+    return file.first <= subscriber <= file.last
+
+
+def _tables(
+    storage: Storage,
+    layout: Layout,
+    name: OutputName,
+    files: Sequence[WrittenFile],
+    subscriber: str | None,
+) -> Iterator[pa.Table]:
+    for file in files:
+        if not _may_hold(file, subscriber):
+            continue
+        with storage.open(file.name) as handle:
+            if layout.format == "jsonl":
+                rows = [json.loads(line) for line in handle]
+                if subscriber is not None:
+                    rows = [row for row in rows if row.get("subscriber") == subscriber]
+                yield pa.Table.from_pylist(rows)
+            else:
+                yield _parquet_rows(handle, subscriber)
+
+
+def _parquet_rows(handle: Any, subscriber: str | None) -> pa.Table:
+    with pq.ParquetFile(handle) as opened:
+        if subscriber is None:
+            return opened.read()
+        metadata = opened.metadata
+        place = opened.schema_arrow.get_field_index("subscriber")
+        groups = []
+        for number in range(metadata.num_row_groups):
+            bounds = metadata.row_group(number).column(place).statistics
+            if bounds is None or not bounds.has_min_max or bounds.min <= subscriber <= bounds.max:
+                groups.append(number)
+        rows = opened.read_row_groups(groups)
+        return rows.filter(pc.equal(rows.column("subscriber"), subscriber))
+
+
+def _layout(output: Storage) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(output.read(LAYOUT))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _told(layout: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value!r}" for key, value in layout.items())
+
+
+def _storage(output: str | os.PathLike[str] | Storage) -> Storage:
+    return output if isinstance(output, Storage) else Storage(output)

@@ -1,19 +1,16 @@
-"""`pathcast run`: from a source of messages and a file of subscriptions to inboxes on disk.
+"""`pathcast run`: from a source of messages and subscriptions to inboxes.
 
-    source -> match_messages -> matches        \
-                             -> dead letters    > output directory, micro-batch by micro-batch
-              deliveries     -> inboxes        /
+    source -> journal -> shares of files -> Spark -> tasks -> files, named by a commit
 
-or, for subscriptions that ask for results, `disseminate` to dead letters and inboxes (`contents`).
+Spark carries work to the cores and back-up attempts of it; messages and deliveries never pass
+through its JVM. Both modes are one loop: "batch" ends when what was there at the start is done,
+"stream" does not. A micro-batch goes through four steps, and a kill between any two of them loses
+nothing and repeats nothing:
 
-Both modes are one Structured Streaming query: "batch" ends when what was there at the start is done
-(`availableNow`), "stream" does not. A micro-batch goes through four steps, and a kill between any
-two of them loses nothing and repeats nothing:
-
-1. Spark logs which messages belong to the batch (for a directory: `directory`'s journal).
-2. The batch is pinned to a snapshot and a table of subscriptions.
-3. All output is written aside, then moved into place.
-4. The commit of the batch is written. From now on a replay of the batch does nothing.
+1. The journal says which files belong to it.
+2. It is pinned to a generation of subscriptions.
+3. Tasks write files that no reader knows of.
+4. The commit names the files of the attempts that ended well. From now on they count.
 
 Example:
     >>> summary = run(load_settings("pipeline.toml"))                       # doctest: +SKIP
@@ -22,42 +19,49 @@ Example:
 
 from __future__ import annotations
 
-import json
-import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow.dataset as ds
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
+from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, PathcastError
-from pathcast.spark.contents import content_of, layout_for
-from pathcast.spark.directory import PATTERN, DirectoryOptions, XmlDirectory, list_files
-from pathcast.spark.ledger import Ledger, Pin, sole_writer
-from pathcast.spark.outputs import StagedBatch, claim, write_rejected
+from pathcast.limits import Limits
+from pathcast.spark import schemas
+from pathcast.spark.book import SubscriptionBook, TakenUp
+from pathcast.spark.generations import Generation
+from pathcast.spark.journal import Journal, first_of
+from pathcast.spark.ledger import Commit, Ledger, Pin, Unread, remove_strays, sole_writer
+from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.session import local_session
-from pathcast.spark.subscriptions import Generation
+from pathcast.spark.sources import (
+    PATTERNS,
+    DirectoryReader,
+    FileReader,
+    FoundFile,
+    Listing,
+    ParquetReader,
+    Unit,
+    columns_of,
+    shares_of,
+)
+from pathcast.spark.stopping import stopped_by_signals
+from pathcast.spark.storage import Storage
+from pathcast.spark.subscriptions import rejected_table
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
+from pathcast.spark.tasks import DeliveryTask, TaskReport
+from pathcast.spark.writing import LetterWriter, WrittenFile
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql import SparkSession
 
     from pathcast.spark.settings import PipelineSettings
-
-POLL_SECONDS = 0.2
-"""How often the main thread looks whether the query has ended or was told to."""
-
-
-class StopRequestedError(Exception):
-    """Ends the query before it begins another micro-batch; never leaves this module."""
 
 
 def run(
@@ -84,256 +88,342 @@ def run(
         JavaMissingError: No session was given and there is no Java.
 
     Cost:
-        4 to 8 s to start Spark, then per micro-batch about 0.5 s and the matching.
+        4 to 8 s to start Spark, then per micro-batch about 0.1 s and what the engine needs.
     """
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    with sole_writer(settings.output.path):
+    output = Storage(settings.output.path)
+    with sole_writer(output), stopped_by_signals(stop) as received:
         _check_source(settings)
-        pipeline = Pipeline(settings, report, stop)
+        pipeline = Pipeline(settings, output, report, stop)
         session = spark or local_session(settings.spark.master, conf=settings.spark.conf)
         try:
-            with _stopped_by_signals(stop):
-                pipeline.start_seconds = time.monotonic() - started
-                return pipeline.run(session)
+            start_seconds = time.monotonic() - started
+            summary = pipeline.run(session)
         finally:
             report.end()
             if spark is None:
                 session.stop()
+    stopped_by = received[0].name if received else None
+    return replace(summary, start_seconds=start_seconds, stopped_by=stopped_by)
 
 
 class Pipeline:
-    """One run: what is shared between the thread of the query and the one that waits for it."""
+    """One run."""
 
     def __init__(
-        self, settings: PipelineSettings, report: ProgressReport, stop: threading.Event
+        self,
+        settings: PipelineSettings,
+        output: Storage,
+        report: ProgressReport,
+        stop: threading.Event,
     ) -> None:
-        self.start_seconds = 0.0
         self._settings = settings
+        self._output = output
         self._report = report
         self._stop = stop
-        self._output = settings.output.path
-        self._ledger = Ledger(self._output, settings.checkpoint)
-        self._layout = layout_for(settings)
-        self._content = content_of(settings, self._layout)
-        claim(self._output, self._layout)
-        if earlier := _stream_id(settings):
-            self._ledger.check_stream(earlier)
-        else:
-            self._ledger.check_stream("a new checkpoint")
-        self._book = self._content.book()
-        self._generation = self._take_up(self._book.current())
-        self._failure: BaseException | None = None
-        self._summary = Summary(output=str(self._output))
+        checkpoint = Storage(settings.checkpoint)
+        self._ledger = Ledger(output, checkpoint)
+        out = settings.output
+        self._layout = Layout(out.format, out.matches, out.inboxes)
+        claim(output, self._layout)
+        self._checkpoint = self._ledger.claim_checkpoint()
+        remove_strays(output)
+        source = settings.source
+        self._journal = Journal(checkpoint)
+        self._listing = Listing(source.path, source.pattern or PATTERNS[source.kind])
+        self._reader: FileReader | None = None
+        self._book = SubscriptionBook(
+            settings.subscriptions.path,
+            output,
+            deliver=settings.subscriptions.deliver,
+            engine=settings.engine.engine,
+            namespaces=settings.subscriptions.namespaces,
+        )
+        self._taken = self._take_up(self._book.current())
+        self._summary = Summary(output=str(output))
         self._received: Counter[str] = Counter()
-        # Held while a micro-batch runs, so that a stop can wait for its end.
-        self._busy = threading.Lock()
+        self._faults: dict[str, str] = {}
 
     def run(self, spark: SparkSession) -> Summary:
-        """Start the query and wait until it has ended."""
-        earlier = sum(commit.messages for commit in self._ledger.commits())
-        self._report.begin(self._describe(), _messages_ahead(self._settings, earlier))
+        """Delivers until there is nothing more to do, or until it is told to stop."""
+        earlier, undone = self._earlier()
+        self._report.begin(self._describe(), None)
         started = time.monotonic()
-        query = self._start(spark)
-        while query.isActive and not self._stop.is_set():
-            # Not awaitTermination: it raises Spark's account of a failure rather than the failure.
-            self._stop.wait(POLL_SECONDS)
-        if self._stop.is_set():
-            with self._busy:
-                pass
-            query.stop()
-        self._raise_failure(query)
+        for batch_id in undone:
+            if self._stop.is_set():
+                break
+            self._process(spark, batch_id)
+        # What could not be read by an earlier run is tried again, once.
+        self._journal.retry_all()
+        if self._settings.mode.kind == "batch":
+            self._drain(spark, self._due())
+        else:
+            self._watch(spark)
         self._report.end()
-        rejected = Counter(rejected.code for rejected in self._generation.rejected)
+        refused = Counter(row.code for row in self._taken.rejected)
+        generation = self._taken.generation
         return replace(
             self._summary,
-            queries=self._generation.queries,
-            subscriptions=self._generation.subscriptions,
-            rejected_queries=dict(sorted(rejected.items())),
+            queries=generation.queries,
+            subscriptions=generation.subscriptions,
+            rejected_queries=dict(sorted(refused.items())),
             top_subscribers=_top(self._received),
             seconds=time.monotonic() - started,
-            start_seconds=self.start_seconds,
             earlier_messages=earlier,
             was_stopped=self._stop.is_set(),
         )
 
-    def _start(self, spark: SparkSession) -> StreamingQuery:
-        mode = self._settings.mode
-        writer = (
-            messages_stream(spark, self._settings)
-            .writeStream.foreachBatch(self._on_batch)
-            .option("checkpointLocation", str(self._settings.checkpoint))
-        )
-        if mode.kind == "batch":
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{mode.seconds_between_batches} seconds").start()
+    def _earlier(self) -> tuple[int, list[int]]:
+        """Messages that earlier runs have done, and the micro-batches that they did not end."""
+        messages, done = 0, set()
+        unread: dict[str, FoundFile] = {}
+        for commit in self._ledger.commits():
+            messages += commit.messages
+            done.add(commit.batch_id)
+            files = self._journal.entry(commit.batch_id) if unread else []
+            for file in files:
+                unread.pop(file.name, None)
+            unread |= {entry.name: entry.file for entry in commit.unread}
+        self._journal.reopen(unread.values())
+        return messages, [n for n in range(1, self._journal.last + 1) if n not in done]
 
-    def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
-        with self._busy:
+    def _due(self) -> list[FoundFile]:
+        """The files to be handed on, oldest first."""
+        found, faults = self._listing.look(self._journal.known)
+        for folder, error in faults.items():
+            reason = error.strerror or str(error)
+            if self._faults.get(folder) != reason:
+                self._report.note(f"folder {folder} cannot be listed, the others go on: {reason}")
+        self._faults = {folder: error.strerror or str(error) for folder, error in faults.items()}
+        return [file for file in found if self._journal.is_due(file)]
+
+    def _drain(self, spark: SparkSession, files: Sequence[FoundFile]) -> None:
+        """Delivers files, micro-batch by micro-batch."""
+        mode, rest = self._settings.mode, list(files)
+        while rest and not self._stop.is_set():
+            step = first_of(rest, mode.files_per_batch_max, mode.bytes_per_batch_max)
+            rest = rest[len(step) :]
+            self._process(spark, self._journal.append(step))
+
+    def _watch(self, spark: SparkSession) -> None:
+        """Delivers what comes, until told to stop."""
+        while not self._stop.is_set():
+            looked = time.monotonic()
             try:
-                if self._stop.is_set():
-                    raise StopRequestedError
-                self._process(frame, batch_id)
-            except BaseException as error:
-                # Spark hands on the text of an error only; the caller should get the error.
-                self._failure = error
-                raise
+                due = self._due()
+            except OSError as error:
+                reason = error.strerror or str(error)
+                if self._faults.get("") != reason:
+                    self._report.note(f"the source cannot be listed, trying again: {reason}")
+                self._faults[""] = reason
+                due = []
+            self._drain(spark, due)
+            wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
+            self._stop.wait(max(0.0, wait))
 
-    def _process(self, frame: DataFrame, batch_id: int) -> None:
-        """One micro-batch; the same rows however often it is called for the same batch."""
-        if self._ledger.commit(batch_id) is not None:
-            return
+    def _process(self, spark: SparkSession, batch_id: int) -> None:
+        """One micro-batch; the same rows however often it is done before its commit."""
         started = time.monotonic()
-        generation = self._pin(batch_id)
-        staged = StagedBatch(self._output, self._layout, batch_id)
-        counts = self._content.write(frame, generation, staged)
-        received = staged.deliveries()
-        staged.publish()
-        commit = replace(
-            counts,
-            batch_id=batch_id,
-            stream=_stream_id(self._settings) or "",
-            snapshot_version=generation.snapshot_version,
-            deliveries=received.total(),
-            seconds=round(time.monotonic() - started, 3),
-        )
+        files = self._journal.entry(batch_id)
+        generation, limits = self._pin(batch_id)
+        unread: dict[str, PathcastError] = {}
+        reports = self._deliver(spark, batch_id, files, generation, limits, unread)
+        commit = self._commit(batch_id, files, generation, reports, unread)
+        commit = replace(commit, seconds=round(time.monotonic() - started, 3))
         self._ledger.write_commit(commit)
-        self._received += received
+        self._journal.reopen(entry.file for entry in commit.unread)
+        for entry in commit.unread:
+            self._report.note(f"{entry.name} was not read and stays undone: {entry.message}")
+        self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
         self._report.batch(commit)
 
-    def _pin(self, batch_id: int) -> Generation:
+    def _deliver(
+        self,
+        spark: SparkSession,
+        batch_id: int,
+        files: Sequence[FoundFile],
+        generation: Generation,
+        limits: Limits,
+        unread: dict[str, PathcastError],
+    ) -> list[TaskReport]:
+        """Runs the tasks. `unread` gets the files that could not be read."""
+        reader = self._reader_of(files, limits)
+        while True:
+            units: list[Unit] = []
+            for file in files:
+                try:
+                    units += [] if file.name in unread else reader.units(file)
+                except PathcastError as error:
+                    unread[file.name] = error
+            shares = shares_of(units, spark.sparkContext.defaultParallelism)
+            if not shares:
+                return []
+            task = self._task(batch_id, generation, limits, reader)
+            jobs = spark.sparkContext.parallelize(shares, len(shares))
+            reports: list[TaskReport] = jobs.flatMap(_same).mapPartitions(task).collect()
+            for report in reports:
+                if report.error is not None:
+                    raise report.error
+            failed = {name: error for report in reports for name, error in report.unread.items()}
+            unread |= failed
+            if not failed or reader.is_whole:
+                return reports
+            # Some rows of such a file may be in what was written: all of it is done again without.
+            self._output.delete(
+                file.name for report in reports for files in report.files.values() for file in files
+            )
+
+    def _task(
+        self, batch_id: int, generation: Generation, limits: Limits, reader: FileReader
+    ) -> DeliveryTask:
+        engine = self._settings.engine
+        return DeliveryTask(
+            storage=self._output,
+            generation=generation,
+            reader=reader,
+            prefix=f"{batch_id:06d}",
+            format=self._layout.format,
+            matches=self._layout.matches,
+            inboxes=self._layout.inboxes,
+            engine=engine_name(engine.engine),
+            limits=limits,
+            threads=engine.threads,
+            cache_bytes_max=engine.cache_bytes_max,
+        )
+
+    def _commit(
+        self,
+        batch_id: int,
+        files: Sequence[FoundFile],
+        generation: Generation,
+        reports: Sequence[TaskReport],
+        unread: Mapping[str, PathcastError],
+    ) -> Commit:
+        """What came of a micro-batch; its counters come from what the tasks report."""
+        written: dict[schemas.OutputName, list[WrittenFile]] = {}
+        refused: Counter[str] = Counter()
+        stages: Counter[str] = Counter()
+        for report in reports:
+            refused.update(report.refused)
+            stages.update(report.seconds)
+            for name, found in report.files.items():
+                written.setdefault(name, []).extend(found)
+        if unread:
+            letters = self._letters_of(batch_id, generation, unread)
+            written.setdefault("dead_letters", []).extend(letters)
+        by_name = {file.name: file for file in files}
+        return Commit(
+            batch_id=batch_id,
+            checkpoint=self._checkpoint,
+            snapshot_version=generation.version,
+            messages=sum(report.messages for report in reports),
+            bytes=sum(report.bytes for report in reports),
+            matches=sum(report.matches for report in reports),
+            deliveries=sum(file.rows for file in written.get("inboxes", ())),
+            undecided=sum(report.undecided for report in reports),
+            refused=dict(sorted(refused.items())),
+            stages={name: round(seconds, 4) for name, seconds in stages.items()},
+            files=written,
+            unread=tuple(
+                Unread(
+                    name, by_name[name].size, by_name[name].modified_ns, error.code, error.message
+                )
+                for name, error in sorted(unread.items())
+            ),
+        )
+
+    def _letters_of(
+        self, batch_id: int, generation: Generation, unread: Mapping[str, PathcastError]
+    ) -> list[WrittenFile]:
+        """A dead letter for each file that could not be read."""
+        writer = LetterWriter(
+            self._output, f"{batch_id:06d}", self._layout.format, version=generation.version
+        )
+        fields = [f for f in schemas.DEAD_LETTERS if f.name not in ("file", "snapshot_version")]
+        for name, error in sorted(unread.items()):
+            told = {"code": error.code, "message": error.message, "bytes": 0}
+            row = {field.name: [told.get(field.name)] for field in fields}
+            writer.add(pa.table(row, schema=pa.schema(fields)), name)
+        writer.finish()
+        return writer.files
+
+    def _pin(self, batch_id: int) -> tuple[Generation, Limits]:
         """What the batch runs with: what it was begun with or, for a new one, the newest."""
         pin = self._ledger.pin(batch_id)
         if pin is not None:
-            return self._book.pinned(pin.snapshot_version, pin.subscriptions)
+            return self._book.pinned(pin.snapshot_version), Limits(**pin.limits)  # type: ignore[arg-type]
         try:
             newest = self._book.current()
         except ConfigError as error:
             # Someone is at work on the file: messages go on with the last good state of it.
             self._report.note(f"subscriptions not taken up, the earlier ones stay: {error}")
-            newest = self._generation
-        if newest is not self._generation:
-            self._generation = self._take_up(newest)
-        self._ledger.write_pin(Pin(batch_id, newest.snapshot_version, newest.digest))
-        return newest
+            newest = self._taken
+        if newest is not self._taken:
+            before = self._taken.generation.subscriptions
+            self._taken = self._take_up(newest)
+            after = newest.generation.subscriptions
+            self._report.note(f"subscriptions taken up: {before:,} -> {after:,}")
+        limits = self._settings.engine.limits
+        self._ledger.write_pin(Pin(batch_id, newest.generation.version, limits))
+        return newest.generation, self._settings.engine.message_limits()
 
-    def _take_up(self, generation: Generation) -> Generation:
-        rejected = tuple(generation.rejected)
-        path = write_rejected(
-            self._output, self._layout, rejected, generation.snapshot_version, generation.digest
-        )
+    def _take_up(self, taken: TakenUp) -> TakenUp:
+        version = taken.generation.version
+        rows = tuple(taken.rejected)
+        path = write_rejected(self._output, self._layout, rows, version, rejected_table(rows, version))
         if path is not None:
-            self._report.note(f"{len(rejected):,} subscriptions were rejected: see {path}")
-        return generation
+            self._report.note(f"{len(rows):,} subscriptions were rejected: see {path}")
+        return taken
+
+    def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
+        source = self._settings.source
+        if source.kind == "directory":
+            return DirectoryReader(source.path, limits.message_bytes_max)
+        if self._reader is None:
+            extra = columns_of(source.path, files, source.columns)
+            self._reader = ParquetReader(
+                source.path, source.message_column, source.id_column, extra
+            )
+        return self._reader
+
+    def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
+        """Deliveries by subscriber, for the summary."""
+        subscribers = generation.files(self._output).table().subscribers
+        for report in reports:
+            if report.received is None or not len(report.received[0]):
+                continue
+            ranks, counts = report.received
+            names = subscribers.take(pa.array(ranks)).dictionary_encode()
+            totals = np.bincount(names.indices.to_numpy(), weights=counts).astype(np.int64)
+            for name, total in zip(names.dictionary.to_pylist(), totals.tolist(), strict=True):
+                self._received[name] += total
 
     def _describe(self) -> str:
         source = self._settings.source
         return (
             f"{self._settings.mode.kind}: {source.kind} {source.path} against "
-            f"{self._generation.queries:,} queries"
+            f"{self._taken.generation.queries:,} queries"
         )
 
-    def _raise_failure(self, query: StreamingQuery) -> None:
-        failure, told = self._failure, query.exception()
-        if isinstance(failure, StopRequestedError):
-            return
-        if failure is not None:
-            raise failure
-        if told is not None and not self._stop.is_set():
-            raise told
 
-
-def messages_stream(spark: SparkSession, settings: PipelineSettings) -> DataFrame:
-    """The source as a streaming frame with message_id and message (see `schemas.SOURCE`)."""
-    source, mode = settings.source, settings.mode
-    if source.kind == "directory":
-        spark.dataSource.register(XmlDirectory)
-        return (
-            spark.readStream.format(XmlDirectory.name())
-            .option("path", str(source.path))
-            .option("pattern", source.pattern or PATTERN)
-            .option("journal", str(settings.checkpoint / "journal"))
-            .option("files_max", str(mode.files_per_batch_max))
-            .option("bytes_max", str(mode.bytes_per_batch_max))
-            .option("partitions", str(spark.sparkContext.defaultParallelism))
-            .option("message_bytes_max", str(settings.engine.message_limits().message_bytes_max))
-            .load()
-        )
-    schema = spark.read.option("recursiveFileLookup", "true").parquet(str(source.path)).schema
-    for key, name in (("message_column", source.message_column), ("id_column", source.id_column)):
-        if name not in schema.names:
-            raise _invalid(f"source.{key}", f"no column {name!r} among {', '.join(schema.names)}")
-    return (
-        spark.readStream.schema(schema)
-        .option("maxFilesPerTrigger", mode.files_per_batch_max)
-        .option("pathGlobFilter", source.pattern or "*.parquet")
-        .option("recursiveFileLookup", "true")
-        .parquet(str(source.path))
-        .select(
-            F.col(source.id_column).cast("string").alias("message_id"),
-            F.col(source.message_column).alias("message"),
-        )
-    )
+def _same(share: list[Unit]) -> list[Unit]:
+    """A share in its own partition, unit by unit."""
+    return share
 
 
 def _top(received: Counter[str]) -> list[tuple[str, int]]:
     return sorted(received.items(), key=lambda item: (-item[1], item[0]))[:TOP_SUBSCRIBERS]
 
 
-def _stream_id(settings: PipelineSettings) -> str | None:
-    """Id that Spark gave the checkpoint; None before its first run."""
-    try:
-        found: dict[str, Any] = json.loads((settings.checkpoint / "metadata").read_bytes())
-    except FileNotFoundError:
-        return None
-    return str(found["id"])
-
-
 def _check_source(settings: PipelineSettings) -> None:
-    source = settings.source
+    source, output = settings.source, Storage(settings.output.path)
     if not source.path.is_dir():
         raise _invalid("source.path", f"{source.path} is not a directory")
-    if source.path in (settings.output.path, *settings.output.path.parents):
+    if output.is_local and source.path in (output.folder, *output.folder.parents):
         raise _invalid("output.path", "it lies inside source.path, and would be read as messages")
-
-
-def _messages_ahead(settings: PipelineSettings, earlier: int) -> int | None:
-    """Messages that a batch has before it; None for a stream, which has no end."""
-    source = settings.source
-    if settings.mode.kind == "stream":
-        return None
-    try:
-        if source.kind == "parquet":
-            rows: int = ds.dataset(source.path, format="parquet").count_rows()
-            return max(0, rows - earlier)
-        options = DirectoryOptions.from_spark(
-            {"path": str(source.path), "pattern": source.pattern or PATTERN}
-        )
-        return max(0, len(list_files(options, frozenset())) - earlier)
-    except (OSError, ValueError):
-        return None  # the source will say what is wrong, in its own words
-
-
-@contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """While inside, SIGTERM and the first Ctrl-C set `stop`; a second Ctrl-C interrupts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may handle signals; whoever calls from another has `stop`
-        return
-
-    def request(number: int, frame: FrameType | None) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _invalid(key: str, reason: str) -> PathcastError:

@@ -1,0 +1,229 @@
+"""A place for files: a directory of this machine, or any place that fsspec knows.
+
+What is written here is seen as a whole or not at all, and no file is ever changed or renamed, so an
+object store without atomic rename serves as well as a disk: which files count is said by other files
+(`pathcast.spark.ledger`).
+
+Example:
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage = Storage(folder)
+    ...     storage.write("_commits/1.json", b"{}")
+    ...     storage.names("_commits"), storage.read("_commits/1.json")
+    (['1.json'], b'{}')
+
+It knows nothing of what the files hold. The package `fsspec`, and the one that it names for a
+protocol (`s3fs`, `gcsfs`, `adlfs`), are needed for places that are no directory.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pathcast.errors import ConfigError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is named by a URL rather than by a path."""
+    return "://" in place
+
+
+class Storage:
+    """Files below one root.
+
+    Args:
+        place: A path, or a URL that fsspec understands, such as `s3://bucket/delivered`.
+        options: What fsspec needs to open it: credentials, endpoints.
+
+    Attributes:
+        place: As given, without a slash at the end.
+    """
+
+    def __init__(self, place: str | os.PathLike[str], options: Mapping[str, Any] | None = None):
+        text = os.fspath(place)
+        if text.startswith("file://"):
+            text = text.removeprefix("file://")
+        self.place = text.rstrip("/") or "/"
+        self._options = dict(options or {})
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a directory of this machine."""
+        return not is_url(self.place)
+
+    @property
+    def folder(self) -> Path:
+        """The directory; only where `is_local`."""
+        assert self.is_local, self.place
+        return Path(self.place)
+
+    def below(self, name: str) -> Storage:
+        """A folder of this place as a place of its own."""
+        return Storage(f"{self.place}/{name}", self._options)
+
+    def url(self, name: str) -> str:
+        """What names a file here for everybody else: a path, or a URL."""
+        return f"{self.place}/{name}"
+
+    def write(self, name: str, content: bytes) -> None:
+        """Writes a file that others see as a whole; on disk before this returns, where it is one."""
+        if self.is_local:
+            write_atomically(self.folder / name, content)
+        else:
+            # Every object appears at once when it is complete.
+            self._fs.pipe_file(self._path(name), content)
+
+    def read(self, name: str) -> bytes:
+        """The content of a file.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        if self.is_local:
+            return (self.folder / name).read_bytes()
+        content: bytes = self._fs.cat_file(self._path(name))
+        return content
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file."""
+        if self.is_local:
+            return (self.folder / name).exists()
+        return bool(self._fs.exists(self._path(name)))
+
+    def names(self, folder: str) -> list[str]:
+        """Names of the files directly inside a folder, sorted; none where there is no folder."""
+        try:
+            if self.is_local:
+                found = [entry.name for entry in os.scandir(self.folder / folder)]
+            else:
+                self._fs.invalidate_cache()
+                listed = self._fs.ls(self._path(folder), detail=False)
+                found = [path.rstrip("/").rpartition("/")[2] for path in listed]
+        except FileNotFoundError:
+            return []
+        # Half-written files have a dot before their names.
+        return sorted(name for name in found if name and not name.startswith("."))
+
+    def create(self, name: str) -> IO[bytes]:
+        """A new file to be written from its beginning to its end.
+
+        It is not to be relied on before it is named by something that `write` has written.
+        """
+        if self.is_local:
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("wb")
+        handle: IO[bytes] = self._fs.open(self._path(name), "wb")
+        return handle
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file to be read at any place of it.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        if self.is_local:
+            return (self.folder / name).open("rb")
+        handle: IO[bytes] = self._fs.open(self._path(name), "rb")
+        return handle
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Takes files out; one that is not there is none to take out."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                if self.is_local:
+                    (self.folder / name).unlink()
+                else:
+                    self._fs.rm_file(self._path(name))
+
+    def local_copy(self, name: str, folder: Path) -> Path:
+        """A file as one of this machine: itself or, from elsewhere, a copy that is made once.
+
+        Args:
+            name: A file that never changes.
+            folder: Where copies are kept.
+        """
+        if self.is_local:
+            return self.folder / name
+        target = folder / name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with self.open(name) as source, tempfile.NamedTemporaryFile(
+                dir=target.parent, delete=False
+            ) as copy:
+                shutil.copyfileobj(source, copy)
+            Path(copy.name).replace(target)
+        return target
+
+    @cached_property
+    def _fs(self) -> AbstractFileSystem:
+        return self._resolved[0]
+
+    def _path(self, name: str) -> str:
+        return f"{self._resolved[1]}/{name}"
+
+    @cached_property
+    def _resolved(self) -> tuple[AbstractFileSystem, str]:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise MissingDependencyError(
+                "dependency.missing", package="fsspec", extra="spark", purpose=self.place
+            ) from error
+        try:
+            fs, root = url_to_fs(self.place, **self._options)
+        except (ImportError, ValueError) as error:
+            raise ConfigError(
+                "config.invalid", key="path", reason=f"{self.place}: {error}"
+            ) from error
+        return fs, root.rstrip("/")
+
+    def __getstate__(self) -> tuple[str, dict[str, Any]]:
+        # A file system is opened anew where it is used; connections do not travel.
+        return self.place, self._options
+
+    def __setstate__(self, state: tuple[str, dict[str, Any]]) -> None:
+        self.place, self._options = state
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Storage) and self.__getstate__() == other.__getstate__()
+
+    def __hash__(self) -> int:
+        return hash(self.place)
+
+    def __str__(self) -> str:
+        return self.place
+
+    def __repr__(self) -> str:
+        return f"Storage({self.place!r})"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file that other processes see as a whole, on disk before this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as handle:
+        handle.write(content)
+        handle.flush()
+        os.fsync(handle.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames and new names inside a directory survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

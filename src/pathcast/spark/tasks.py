@@ -1,0 +1,238 @@
+"""What one Spark task does: a share of the source in, files and counts out.
+
+A `DeliveryTask` travels to the workers as a handful of strings and numbers. The subscriptions do not
+travel with it: each worker process opens a generation once and keeps its engines, with the label
+paths that they have compiled, for all tasks that follow.
+
+    units of work -> reader -> messages -> Answerer -> writers -> TaskReport
+
+No message and no delivery passes through the JVM. This module does not import pyspark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from pathcast.customize.selection import delivery_id_maker
+from pathcast.errors import PathcastError
+from pathcast.spark.answering import Answerer
+from pathcast.spark.generations import Generation
+from pathcast.spark.schemas import OutputName
+from pathcast.spark.writing import FileFormat, InboxWriter, LetterWriter, MatchWriter, WrittenFile
+
+if TYPE_CHECKING:
+    from pathcast.limits import Limits
+    from pathcast.model import EngineName
+    from pathcast.spark.schemas import MatchesForm
+    from pathcast.spark.storage import Storage
+
+GENERATIONS_OPEN_MAX: Final = 2
+"""Generations that a worker keeps open: that of this micro-batch, and the one before it."""
+
+STAGES: Final = ("open", "read", "answer", "write")
+
+
+class Reader(Protocol):
+    """How the units of a source become messages. It is pickled with the task."""
+
+    @property
+    def extra(self) -> pa.Schema:
+        """Columns that are passed through."""
+
+    def read(self, unit: object) -> Iterator[pa.RecordBatch]:
+        """The messages of a unit, schema `schemas.SOURCE` and the columns that are passed through.
+
+        Raises:
+            PathcastError: The unit cannot be read, or not to its end.
+        """
+
+    def name_of(self, unit: object) -> str:
+        """The file that a unit is, or is a part of."""
+
+
+@dataclass(slots=True)
+class TaskReport:
+    """What a task tells the driver.
+
+    Attributes:
+        messages: Messages that arrived.
+        bytes: Bytes of these.
+        matches: Pairs of message and query.
+        undecided: Pairs of message and subscription without an answer.
+        refused: Error code -> number of messages.
+        unread: File -> why it could not be read; nothing of it counts.
+        files: What was written.
+        received: Ranks of subscriptions and how many deliveries each got.
+        seconds: Stage -> time, see `STAGES`.
+        error: Why the task did not end.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+    matches: int = 0
+    undecided: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, PathcastError] = field(default_factory=dict)
+    files: dict[OutputName, list[WrittenFile]] = field(default_factory=dict)
+    received: tuple[np.ndarray, np.ndarray] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    error: PathcastError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTask:
+    """A function from units of work to a report, small enough to be pickled.
+
+    Attributes:
+        storage: The output.
+        generation: The subscriptions.
+        reader: How units become messages.
+        prefix: What the names of written files begin with.
+        format: Format of the files.
+        matches: Whether, and how, matches are written.
+        inboxes: Whether inboxes are written.
+        engine: Which engine answers.
+        limits: Bounds on a message and its results.
+        threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
+        cache_bytes_max: Memory for compiled label paths; None for the engine's default.
+    """
+
+    storage: Storage
+    generation: Generation
+    reader: Reader
+    prefix: str
+    format: FileFormat
+    matches: MatchesForm
+    inboxes: bool
+    engine: EngineName
+    limits: Limits | None
+    threads: int
+    cache_bytes_max: int | None
+
+    def __call__(self, units: Iterable[object]) -> Iterator[TaskReport]:
+        """The report of a share."""
+        yield self.run(units)
+
+    def run(self, units: Iterable[object]) -> TaskReport:
+        """Delivers the messages of some units."""
+        report = TaskReport()
+        try:
+            _Run(self, report).run(units)
+        except PathcastError as error:
+            # Spark would hand on the text of it, inside hundreds of lines.
+            report.error = error
+        return report
+
+
+class _Run:
+    """One execution of a task."""
+
+    def __init__(self, task: DeliveryTask, report: TaskReport) -> None:
+        self._task = task
+        self._report = report
+        self._clock = _Clock(report.seconds)
+        self._answerer = _opened(
+            task.storage,
+            task.generation,
+            task.engine,
+            task.limits,
+            task.threads,
+            task.cache_bytes_max,
+        )
+        version, place = task.generation.version, (task.storage, task.prefix, task.format)
+        self._letters = LetterWriter(*place, version=version)
+        self._inboxes = InboxWriter(
+            *place,
+            table=self._answerer.table,
+            version=version,
+            make_ids=delivery_id_maker(task.engine),
+            extra=task.reader.extra,
+        )
+        self._matches = MatchWriter(
+            *place,
+            form=task.matches,
+            query_ids=self._answerer.query_ids,
+            version=version,
+            extra=task.reader.extra,
+        )
+        self._clock.lap("open")
+
+    def run(self, units: Iterable[object]) -> None:
+        reader = self._task.reader
+        for unit in units:
+            file = reader.name_of(unit)
+            try:
+                for batch in reader.read(unit):
+                    self._clock.lap("read")
+                    self._batch(batch, file)
+            except PathcastError as error:
+                self._report.unread[file] = error
+        self._clock.lap("read")
+        writers = (self._inboxes, self._matches, self._letters)
+        for writer in writers:
+            writer.finish()
+        self._clock.lap("write")
+        report = self._report
+        report.files = {writer.name: writer.files for writer in writers if writer.files}
+        report.refused = self._letters.refused
+        ranks = np.flatnonzero(self._inboxes.received)
+        report.received = ranks.astype(np.uint32), self._inboxes.received[ranks]
+
+    def _batch(self, batch: pa.RecordBatch, file: str) -> None:
+        task, report = self._task, self._report
+        start = 0
+        for answer in self._answerer.answer(batch, with_matches=task.matches != "none"):
+            self._clock.lap("answer")
+            part = batch.slice(start, len(answer.message_ids))
+            start += len(part)
+            report.messages += len(part)
+            report.bytes += int(answer.sizes.sum().as_py() or 0)
+            report.matches += answer.satisfied
+            report.undecided += answer.undecided
+            if task.inboxes:
+                self._inboxes.add(answer, part)
+            if task.matches != "none":
+                self._matches.add(answer, part)
+            for letters in answer.letters:
+                self._letters.add(letters, file)
+            self._clock.lap("write")
+
+
+class _Clock:
+    """Adds up the time of stages."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds = seconds
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """The time since the last lap belongs to a stage."""
+        now = time.perf_counter()
+        self._seconds[stage] = self._seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+
+
+@lru_cache(maxsize=GENERATIONS_OPEN_MAX)
+def _opened(
+    storage: Storage,
+    generation: Generation,
+    engine: EngineName,
+    limits: Limits | None,
+    threads: int,
+    cache_bytes_max: int | None,
+) -> Answerer:
+    """The engines of a generation, opened once per worker process."""
+    return Answerer(
+        generation.files(storage),
+        engine=engine,
+        limits=limits,
+        threads=threads,
+        cache_bytes_max=cache_bytes_max,
+    )

@@ -1,0 +1,459 @@
+"""Deliveries leave where they are made: the files that one task writes.
+
+A task sorts its deliveries by subscriber (integers, no text) and writes Parquet whose columns are
+dictionaries, so that a name is written once a row group and not once a delivery. Row groups and pages
+carry the least and the greatest subscriber: whoever reads one inbox skips the rest. What goes back
+to the driver is names of files and counts. A file counts when a commit names it, not before.
+
+    Answer, many a task -> InboxWriter, MatchWriter, LetterWriter -> WrittenFile
+
+This module does not import pyspark.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pathcast.limits import MIB
+from pathcast.spark import schemas
+from pathcast.spark.answering import NO_FRAGMENT, Answer
+
+if TYPE_CHECKING:
+    from pathcast.customize.backend import DeliveryIdMaker
+    from pathcast.spark.generations import TakerTable
+    from pathcast.spark.schemas import MatchesForm, OutputName
+    from pathcast.spark.storage import Storage
+
+FileFormat: TypeAlias = Literal["parquet", "jsonl"]
+
+ROWS_A_GROUP: Final = 262_144
+"""Deliveries of a row group: a dictionary of message ids pays, and a reader still skips most."""
+
+DELIVERIES_A_FILE: Final = 4_000_000
+FRAGMENT_BYTES_A_FILE: Final = 256 * MIB
+"""A task holds no more than this before it writes a file; with 24 bytes a delivery, 350 MB at most."""
+
+NUMBERS_A_GROUP: Final = 4_000_000
+"""Query numbers of a row group of matches: 16 MB in memory, 4 MB in the file."""
+
+_DICTIONARIES: Final = ["subscriber", "subscription_id", "message_id", "snapshot_version", "fragment"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file that a task has written.
+
+    Attributes:
+        name: Inside the output.
+        rows: How many.
+        bytes: How large.
+        first: Least subscriber, for inboxes.
+        last: Greatest subscriber, for inboxes.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    first: str | None = None
+    last: str | None = None
+
+
+class Sink(Protocol):
+    """A file of rows that is being written."""
+
+    def write(self, table: pa.Table) -> None:
+        """Adds rows."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+class ParquetSink:
+    """Rows as Parquet, each table a row group."""
+
+    def __init__(self, handle: IO[bytes], schema: pa.Schema) -> None:
+        names = schema.names
+        is_list = "query_numbers" in names
+        self._writer = pq.ParquetWriter(
+            handle,
+            schema,
+            compression={name: "none" if name == "delivery_id" else "zstd" for name in _leaves(schema)},
+            use_dictionary=[name for name in _leaves(schema) if _is_dictionary(name)],
+            column_encoding={"query_numbers.list.element": "DELTA_BINARY_PACKED"} if is_list else None,
+            # Ids are random bytes: their bounds say nothing. Bounds of lists serve nobody.
+            write_statistics=[name for name in names if name not in ("delivery_id", "fragment")],
+            write_page_index=True,
+            dictionary_pagesize_limit=8 * MIB,
+            # What readers elsewhere see is text, whatever it was in memory.
+            store_schema=False,
+        )
+
+    def write(self, table: pa.Table) -> None:
+        """See `Sink`."""
+        self._writer.write_table(table, row_group_size=max(1, len(table)))
+
+    def close(self) -> None:
+        """See `Sink`."""
+        self._writer.close()
+
+
+class JsonLinesSink:
+    """Rows as JSON, a line each, every key in every line."""
+
+    def __init__(self, handle: IO[bytes]) -> None:
+        self._handle = handle
+
+    def write(self, table: pa.Table) -> None:
+        """See `Sink`."""
+        for row in as_json_rows(table):
+            self._handle.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+
+    def close(self) -> None:
+        """See `Sink`."""
+
+
+def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
+    """Rows as JSON can say them.
+
+    JSON has no bytes: ids are hexadecimal; a fragment is text or, where a message that was asked for
+    is no UTF-8, null, and then in `fragment_base64`.
+    """
+    for batch in table.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            if "delivery_id" in row:
+                row["delivery_id"] = row["delivery_id"].hex()
+            if "fragment" in row:
+                fragment = row["fragment"]
+                row["fragment_base64"] = None
+                try:
+                    row["fragment"] = None if fragment is None else fragment.decode()
+                except UnicodeDecodeError:
+                    row["fragment"] = None
+                    row["fragment_base64"] = base64.b64encode(fragment).decode()
+            yield row
+
+
+class _Output:
+    """The files of one output that one task writes."""
+
+    name: OutputName
+
+    def __init__(self, storage: Storage, prefix: str, format: FileFormat) -> None:
+        self._storage = storage
+        self._prefix = prefix
+        self._format = format
+        self._open: tuple[WrittenFile, IO[bytes], Sink] | None = None
+        self.files: list[WrittenFile] = []
+
+    def _append(self, table: pa.Table) -> None:
+        """Adds a row group to the file that is open, which is begun if there is none."""
+        if self._open is None:
+            # No two attempts of a task share a name: only what the driver hears of counts.
+            name = f"{self.name}/{self._prefix}-{uuid.uuid4().hex}.{self._format}"
+            handle = self._storage.create(name)
+            sink: Sink
+            if self._format == "parquet":
+                sink = ParquetSink(handle, table.schema)
+            else:
+                sink = JsonLinesSink(handle)
+            self._open = WrittenFile(name, 0, 0), handle, sink
+        file, handle, sink = self._open
+        sink.write(table)
+        self._open = replace(file, rows=file.rows + len(table)), handle, sink
+
+    def _end(self, first: str | None = None, last: str | None = None) -> None:
+        if self._open is None:
+            return
+        file, handle, sink = self._open
+        sink.close()
+        handle.flush()
+        size = handle.tell()
+        handle.close()
+        self.files.append(replace(file, bytes=size, first=first, last=last))
+        self._open = None
+
+
+class InboxWriter(_Output):
+    """Deliveries, sorted by subscriber.
+
+    Args:
+        storage: The output.
+        prefix: What the names of files begin with.
+        format: Format of the files.
+        table: Who takes what.
+        version: Version of the generation.
+        make_ids: Makes ids of deliveries.
+        extra: Columns that are passed through.
+    """
+
+    name: OutputName = "inboxes"
+
+    def __init__(
+        self,
+        storage: Storage,
+        prefix: str,
+        format: FileFormat,
+        *,
+        table: TakerTable,
+        version: str,
+        make_ids: DeliveryIdMaker,
+        extra: pa.Schema,
+    ) -> None:
+        super().__init__(storage, prefix, format)
+        self._table = table
+        self._version = version
+        self._make_ids = make_ids
+        self._extra = extra
+        self._held: list[tuple[Answer, pa.RecordBatch]] = []
+        self._rows = self._bytes = 0
+        self.received = np.zeros(len(table), dtype=np.int64)
+        """Deliveries by rank."""
+
+    def add(self, answer: Answer, batch: pa.RecordBatch) -> None:
+        """Takes the deliveries of an answer to a batch."""
+        if not len(answer):
+            return
+        self._held.append((answer, batch))
+        self._rows += len(answer)
+        self._bytes += answer.values.nbytes
+        if self._rows >= DELIVERIES_A_FILE or self._bytes >= FRAGMENT_BYTES_A_FILE:
+            self.finish()
+
+    def finish(self) -> None:
+        """Writes what is held as one file."""
+        if not self._rows:
+            return
+        batch = _Joined([answer for answer, _ in self._held])
+        extra = pa.Table.from_batches(
+            [batch.select(self._extra.names) for _, batch in self._held], self._extra
+        )
+        self.received += np.bincount(batch.ranks, minlength=len(self._table))
+        # Rank first, then the order of messages: one sort of 64-bit integers, no text.
+        keys = batch.ranks.astype(np.uint64) << np.uint64(32)
+        keys |= np.arange(len(keys), dtype=np.uint64)
+        keys.sort()
+        order = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        for start in range(0, len(order), ROWS_A_GROUP):
+            self._append(self._group(batch, order[start : start + ROWS_A_GROUP], extra))
+        first, last = (
+            self._table.subscribers[int(batch.ranks[order[place]])].as_py() for place in (0, -1)
+        )
+        self._end(first, last)
+        self._held, self._rows, self._bytes = [], 0, 0
+
+    def _group(self, batch: _Joined, order: np.ndarray, extra: pa.Table) -> pa.Table:
+        """A row group, each column with a dictionary of its own."""
+        ranks = batch.ranks[order]
+        is_new = np.concatenate([[True], ranks[1:] != ranks[:-1]])
+        places = (np.cumsum(is_new) - 1).astype(np.int32)
+        distinct = pa.array(ranks[is_new])
+        subscribers = self._table.subscribers.take(distinct).dictionary_encode()
+        rows, messages = _distinct(batch.rows[order], len(batch.message_ids))
+        message_ids = batch.message_ids.take(pa.array(rows))
+        numbers = batch.result_numbers[order]
+        ids = self._make_ids(
+            self._table.versions.take(distinct).to_pylist(),
+            pa.array(places.astype(np.uint32)),
+            message_ids.to_pylist(),
+            pa.array(messages.astype(np.uint32)),
+            pa.array(numbers.astype(np.uint32)),
+        )
+        columns = [
+            pa.DictionaryArray.from_arrays(
+                subscribers.indices.take(pa.array(places)), subscribers.dictionary
+            ),
+            pa.DictionaryArray.from_arrays(pa.array(places), self._table.ids.take(distinct)),
+            pa.DictionaryArray.from_arrays(pa.array(messages), message_ids),
+            pa.array(numbers.astype(np.int32)),
+            batch.fragments_of(order),
+            ids,
+            _constant(self._version, len(order)),
+        ]
+        fields = [
+            field.with_type(column.type)
+            for field, column in zip(schemas.INBOXES, columns, strict=True)
+        ]
+        passed = extra.take(pa.array(batch.rows[order]))
+        return pa.table(
+            [*columns, *passed.columns], schema=pa.schema([*fields, *self._extra])
+        )
+
+
+class _Joined:
+    """The deliveries of several answers as one."""
+
+    def __init__(self, answers: list[Answer]) -> None:
+        starts = np.cumsum([0, *(len(answer.message_ids) for answer in answers)])
+        self.rows = np.concatenate(
+            [answer.rows.astype(np.int64) + start for answer, start in zip(answers, starts)]
+        )
+        self.ranks = np.concatenate([answer.ranks for answer in answers])
+        self.result_numbers = np.concatenate([answer.result_numbers for answer in answers])
+        self.message_ids = pa.chunked_array([answer.message_ids for answer in answers]).combine_chunks()
+        ends = np.cumsum([0, *(len(answer.values) for answer in answers)])
+        self._fragments = np.concatenate(
+            [
+                np.where(answer.fragments == NO_FRAGMENT, NO_FRAGMENT, answer.fragments + end)
+                for answer, end in zip(answers, ends)
+            ]
+        )
+        self._values = pa.chunked_array([answer.values.cast(pa.large_binary()) for answer in answers])
+
+    def fragments_of(self, order: np.ndarray) -> pa.Array:
+        """The results of some deliveries; equal ones of a message are one value."""
+        places = self._fragments[order]
+        has_none = places == NO_FRAGMENT
+        if has_none.all():
+            nothing = pa.nulls(len(order), pa.int32())
+            return pa.DictionaryArray.from_arrays(nothing, pa.array([], pa.binary()))
+        distinct, numbers = np.unique(places, return_inverse=True)
+        skipped = int(has_none.any())
+        values = self._values.take(pa.array(distinct[skipped:])).combine_chunks()
+        indices = pa.array((numbers - skipped).astype(np.int32), mask=has_none)
+        return pa.DictionaryArray.from_arrays(indices, values.cast(pa.binary()))
+
+
+class MatchWriter(_Output):
+    """A row a message: the filter queries that it satisfies."""
+
+    name: OutputName = "matches"
+
+    def __init__(
+        self,
+        storage: Storage,
+        prefix: str,
+        format: FileFormat,
+        *,
+        form: MatchesForm,
+        query_ids: pa.Array,
+        version: str,
+        extra: pa.Schema,
+    ) -> None:
+        super().__init__(storage, prefix, format)
+        self._form = form
+        self._schema = schemas.matches(form)
+        self._version = version
+        self._extra = extra
+        if form == "ids":
+            order = pc.array_sort_indices(query_ids)
+            self._sorted = query_ids.take(order)
+            self._place = np.empty(len(query_ids), dtype=np.uint32)
+            self._place[order.to_numpy()] = np.arange(len(query_ids), dtype=np.uint32)
+        self._held: list[pa.Table] = []
+        self._numbers = 0
+
+    def add(self, answer: Answer, batch: pa.RecordBatch) -> None:
+        """Takes the lists of an answer to a batch."""
+        if answer.matches is None:
+            return
+        rows = pa.array(np.flatnonzero(~answer.is_refused))
+        lists = answer.matches.take(rows) if len(rows) < len(answer.is_refused) else answer.matches
+        offsets = lists.offsets.to_numpy()
+        numbers = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+        if self._form == "ids":
+            values: pa.Array = self._ids(numbers.to_numpy(), np.diff(offsets))
+        else:
+            # The numbers are below 2^31: the same bits serve.
+            values = numbers.view(pa.int32())
+        element = self._schema.field(1).type.value_field.with_type(values.type)
+        lists = pa.ListArray.from_arrays(
+            pa.array(offsets - offsets[0]), values, type=pa.list_(element)
+        )
+        columns = [answer.message_ids.take(rows), lists, _constant(self._version, len(rows))]
+        columns += [batch.column(name).take(rows) for name in self._extra.names]
+        fields = [
+            field.with_type(column.type)
+            for field, column in zip([*self._schema, *self._extra], columns, strict=True)
+        ]
+        self._held.append(pa.table(columns, schema=pa.schema(fields)))
+        self._numbers += len(numbers)
+        if self._numbers >= NUMBERS_A_GROUP:
+            self._flush()
+
+    def _ids(self, numbers: np.ndarray, counts: np.ndarray) -> pa.Array:
+        """Ids, sorted within each message: integers are sorted, text is not."""
+        kind = np.uint32 if len(counts) * len(self._sorted) < 2**32 else np.uint64
+        keys = np.repeat(np.arange(len(counts), dtype=kind), counts) * kind(len(self._sorted))
+        keys += self._place[numbers]
+        keys.sort()
+        return self._sorted.take(pa.array(keys % kind(max(1, len(self._sorted)))))
+
+    def _flush(self) -> None:
+        if self._held:
+            self._append(pa.concat_tables(self._held, promote_options="permissive"))
+            self._held, self._numbers = [], 0
+
+    def finish(self) -> None:
+        """Writes what is held, and ends the file."""
+        self._flush()
+        self._end()
+
+
+class LetterWriter(_Output):
+    """What was not done, and why."""
+
+    name: OutputName = "dead_letters"
+
+    def __init__(self, storage: Storage, prefix: str, format: FileFormat, *, version: str) -> None:
+        super().__init__(storage, prefix, format)
+        self._version = version
+        self.refused: dict[str, int] = {}
+
+    def add(self, letters: pa.Table, file: str | None = None) -> None:
+        """Takes letters, `DEAD_LETTERS` without file and version.
+
+        Args:
+            letters: Rows.
+            file: The file of the source that they came from, where there is one.
+        """
+        if not len(letters):
+            return
+        is_message = pc.is_null(letters.column("subscription_id"))
+        for row in pc.value_counts(letters.filter(is_message).column("code")).to_pylist():
+            self.refused[row["values"]] = self.refused.get(row["values"], 0) + row["counts"]
+        told: Mapping[str, str | None] = {"file": file, "snapshot_version": self._version}
+        columns = [
+            letters.column(field.name)
+            if field.name not in told
+            else pa.array([told[field.name]] * len(letters), field.type)
+            for field in schemas.DEAD_LETTERS
+        ]
+        self._append(pa.table(columns, schema=schemas.DEAD_LETTERS))
+
+    def finish(self) -> None:
+        """Ends the file."""
+        self._end()
+
+
+def _distinct(numbers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers that occur, ascending, and for every row its place among them; no sort."""
+    occurs = np.zeros(count, dtype=bool)
+    occurs[numbers] = True
+    places = (np.cumsum(occurs) - 1).astype(np.int32)
+    return np.flatnonzero(occurs), places[numbers]
+
+
+def _constant(text: str, count: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), pa.array([text]))
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    """Columns as Parquet names them."""
+    return [
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in schema
+    ]
+
+
+def _is_dictionary(leaf: str) -> bool:
+    return leaf not in ("delivery_id", "query_numbers.list.element")
