@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from pathcast.customize.backend import DisseminationBackend
-from pathcast.customize.deliveries import Deliveries, DeliveryBatch
+from pathcast.customize.deliveries import Deliveries, DeliveryBatch, Recipient
 from pathcast.customize.engines import id_maker, new_backend
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
@@ -85,7 +85,7 @@ class Broker:
         )
         self._backend: DisseminationBackend = new_backend(self._options)
         self._make_ids = id_maker(self._options.engine)
-        self._subscribers: dict[str, str] = {}
+        self._recipients: dict[str, Recipient] = {}
         self._version = SetVersion()
         self._turns = Turns()
 
@@ -140,7 +140,7 @@ class Broker:
             self._backend.unsubscribe(wanted)
             for subscription in gone:
                 self._version.remove(subscription)
-                del self._subscribers[subscription.id]
+                del self._recipients[subscription.id]
 
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription of an id, with all namespaces it may use.
@@ -187,7 +187,7 @@ class Broker:
         ids = MessageIds(array, message_ids)
         with self._turns.shared():
             answer = self._backend.process(array, encoding=encoding)
-            return DeliveryBatch(answer, ids, self._subscribers, self._version.text, self._make_ids)
+            return DeliveryBatch(answer, ids, self._recipients, self._version.text, self._make_ids)
 
     def matcher(self) -> DeliveryMatcher:
         """What takes batches of messages; it sees every change from its next batch on."""
@@ -210,7 +210,7 @@ class Broker:
         Cost: about 3 µs a subscription.
         """
         with self._turns.shared():
-            ids = sorted(self._subscribers)
+            ids = sorted(self._recipients)
             return SubscriptionSnapshot.of(
                 [self._backend.subscription(name) for name in ids],
                 self._backend.gates(ids),
@@ -272,7 +272,7 @@ class Broker:
             error = self._fault(subscription)
             if error is not None:
                 rejected[subscription.id] = error
-            elif subscription.id in taken or subscription.id in self._subscribers:
+            elif subscription.id in taken or subscription.id in self._recipients:
                 twice[subscription.id] = DuplicateQueryError("query.duplicate", id=subscription.id)
             else:
                 taken[subscription.id] = subscription
@@ -282,8 +282,8 @@ class Broker:
         rejected |= report.rejected
         for subscription in taken.values():
             if subscription.id not in rejected:
-                self._version.add(_with_bindings(subscription, namespaces))
-                self._subscribers[subscription.id] = subscription.subscriber
+                version = self._version.add(_with_bindings(subscription, namespaces))
+                self._recipients[subscription.id] = Recipient(subscription.subscriber, version)
         return RegisterReport(report.accepted, {**twice, **rejected})
 
     def _fault(self, subscription: Subscription) -> PathcastError | None:
@@ -298,14 +298,14 @@ class Broker:
         return None
 
     def _check_known(self, subscription_id: str) -> None:
-        if subscription_id not in self._subscribers:
+        if subscription_id not in self._recipients:
             raise UnknownQueryError("query.unknown", id=subscription_id)
 
     def __len__(self) -> int:
-        return len(self._subscribers)
+        return len(self._recipients)
 
     def __contains__(self, subscription_id: object) -> bool:
-        return subscription_id in self._subscribers
+        return subscription_id in self._recipients
 
     def __repr__(self) -> str:
         return f"Broker({len(self)} subscriptions, engine={self.engine!r})"
