@@ -1,4 +1,8 @@
-"""The pipeline in one session: rows, restarts at every step, streams, formats, settings."""
+"""The pipeline: rows, restarts at every step, streams, formats, settings.
+
+Most of it runs its tasks in this process, which takes milliseconds; that Spark gives the same is a
+test of its own, and `test_spark_kill` kills the real thing.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +21,20 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
+from pathcast import Broker, Snapshot, Subscription
 from pathcast.errors import ConfigError
+from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import Commit, Ledger, committed_batches
-from pathcast.spark.outputs import StagedBatch, inbox, read_output
-from pathcast.spark.pipeline import run
+from pathcast.spark.outputs import files_of, follow, inbox, read_output
+from pathcast.spark.pipeline import Pipeline, run
 from pathcast.spark.progress import describe
 from pathcast.spark.settings import PipelineSettings, load_settings
+from pathcast.spark.storage import Storage
+from pathcast.spark.summary import Summary
+from pathcast.spark.workers import InProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 KINDS = ("a", "b", "c")
 
@@ -90,7 +97,7 @@ def settings(root: Path, *overrides: str) -> PipelineSettings:
     path = root / "pipeline.toml"
     path.write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "subscriptions.tsv"\n'
-        '[output]\npath = "out"\ninbox_buckets = 3\n[mode]\nfiles_per_batch_max = 12\n'
+        '[output]\npath = "out"\nmatches = "ids"\n[mode]\nfiles_per_batch_max = 12\n'
         'seconds_between_batches = 0.1\n[engine]\nengine = "reference"\n'
     )
     return load_settings(path, overrides)
@@ -117,31 +124,39 @@ def expected(numbers: range, wants: set[tuple[str, str]]) -> dict[str, Counter[A
     }
 
 
-def found(spark: SparkSession, root: Path) -> dict[str, Counter[Any]]:
+def rows_of(root: Path, name: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_output(root / "out", name).to_pylist()
+    return rows
+
+
+def found(root: Path) -> dict[str, Counter[Any]]:
     """What the readers of the output see."""
-    out = root / "out"
-    rows = {
-        name: read_output(spark, out, name).collect()
-        for name in ("matches", "dead_letters", "inboxes")
-    }
-    ids = [row.delivery_id for row in rows["inboxes"]]
+    rows = {name: rows_of(root, name) for name in ("matches", "dead_letters", "inboxes")}
+    ids = [row["delivery_id"] for row in rows["inboxes"]]
     assert len(set(ids)) == len(ids), "a delivery id occurs twice"
     return {
-        "matches": Counter((row.message_id, tuple(row.query_ids)) for row in rows["matches"]),
-        "dead_letters": Counter(row.message_id for row in rows["dead_letters"]),
+        "matches": Counter((row["message_id"], tuple(row["query_ids"])) for row in rows["matches"]),
+        "dead_letters": Counter(row["message_id"] for row in rows["dead_letters"]),
         "inboxes": Counter(
-            (row.subscriber, row.query_id, row.message_id) for row in rows["inboxes"]
+            (row["subscriber"], row["subscription_id"], row["message_id"])
+            for row in rows["inboxes"]
         ),
     }
 
 
+def go(root: Path, *overrides: str, report: Recorder | None = None) -> Summary:
+    """A run in this process."""
+    chosen = settings(root, *overrides)
+    return run(chosen, workers=InProcess(), progress=report or Recorder())
+
+
 def test_batch_mode_gives_every_message_its_verdict_and_every_subscriber_its_rows(
-    spark: SparkSession, root: Path
+    root: Path,
 ) -> None:
     report = Recorder()
-    summary = run(settings(root), spark=spark, progress=report)
+    summary = go(root, report=report)
     want = expected(range(20), WANTS)
-    assert found(spark, root) == want
+    assert found(root) == want
     assert [commit.messages for commit in report.commits] == [12, 8]
     assert (summary.messages, summary.batches) == (20, 2)
     assert summary.deliveries == want["inboxes"].total()
@@ -152,236 +167,414 @@ def test_batch_mode_gives_every_message_its_verdict_and_every_subscriber_its_row
     assert json.loads(summary.to_json())["messages"] == 20
     assert "20 messages" in summary.to_text()
     assert "12 messages" in describe(report.commits[0])
-    # One folder a bucket, never one a subscriber.
-    buckets = {path.name for path in (root / "out/inboxes").glob("batch_id=*/*")}
-    assert buckets <= {f"bucket={n}" for n in range(3)}
-    mine = inbox(spark, root / "out", "ann").collect()
-    assert Counter((row.subscriber, row.query_id, row.message_id) for row in mine) == Counter(
-        row for row in want["inboxes"].elements() if row[0] == "ann"
-    )
-    # A second run has nothing to do, and says so.
+    mine = inbox(root / "out", "ann").to_pylist()
+    assert Counter(
+        (row["subscriber"], row["subscription_id"], row["message_id"]) for row in mine
+    ) == Counter(row for row in want["inboxes"].elements() if row[0] == "ann")
+    # A second run has nothing to do but what is new, and says so.
     put_messages(root, range(20, 23))
-    again = run(settings(root), spark=spark, progress=Recorder())
+    again = go(root)
     assert (again.messages, again.earlier_messages) == (3, 20)
-    assert found(spark, root) == expected(range(23), WANTS)
+    assert found(root) == expected(range(23), WANTS)
+
+
+@pytest.mark.spark
+def test_spark_gives_what_one_process_gives(spark: SparkSession, root: Path) -> None:
+    here = go(root, "output.path=here", "mode.checkpoint=there")
+    summary = run(settings(root), spark=spark, progress=Recorder())
+    assert (summary.messages, summary.matches, summary.refused) == (
+        here.messages,
+        here.matches,
+        here.refused,
+    )
+    assert found(root) == expected(range(20), WANTS)
+    columns = ["subscriber", "subscription_id", "message_id", "delivery_id", "snapshot_version"]
+
+    def rows(out: str) -> list[dict[str, Any]]:
+        table = read_output(root / out, "inboxes").select(columns)
+        return sorted(table.to_pylist(), key=str)
+
+    assert rows("out") == rows("here")
+    # Whoever has a session reads the files that count as any others.
+    frame = spark.read.parquet(*files_of(root / "out", "inboxes"))
+    assert frame.where("subscriber = 'ann'").count() == len(inbox(root / "out", "ann"))
+
+
+def test_ids_of_deliveries_are_those_of_a_broker(root: Path) -> None:
+    go(root)
+    broker = Broker(engine="reference")
+    for who, kind in WANTS:
+        if (who, kind) != ("bob", "a"):  # an id belongs to one subscriber of a broker
+            broker.subscribe(Subscription(f"q-{kind}", who, f"/m/{kind}", "ids"))
+    want = {
+        delivery.delivery_id
+        for path in (root / "in").iterdir()
+        for delivery in broker.publish(path.read_bytes(), path.name)
+    }
+    rows = rows_of(root, "inboxes")
+    got = {
+        r["delivery_id"].hex()
+        for r in rows
+        if (r["subscriber"], r["subscription_id"]) != ("bob", "q-a")
+    }
+    assert got == want
+    assert want
 
 
 KILL_POINTS = {
+    "before the journal": (Journal, "append", False),
+    "after the journal": (Journal, "append", True),
     "before the pin": (Ledger, "write_pin", False),
     "after the pin": (Ledger, "write_pin", True),
-    "before anything is in place": (StagedBatch, "publish", False),
-    "before the commit": (StagedBatch, "publish", True),
+    "before the tasks": (Pipeline, "_deliver", False),
+    "after the tasks": (Pipeline, "_deliver", True),
+    "before the commit": (Ledger, "write_commit", False),
     "after the commit": (Ledger, "write_commit", True),
 }
 
 
 @pytest.mark.parametrize("point", KILL_POINTS)
 def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
-    spark: SparkSession, root: Path, point: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, name, is_after = KILL_POINTS[point]
     original = getattr(owner, name)
     calls = 0
 
-    def killed(*arguments: Any) -> None:
+    def killed(*arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 2 and not is_after:
             raise Killed
-        original(*arguments)
+        result = original(*arguments)
         if calls == 2:
             raise Killed
+        return result
 
     monkeypatch.setattr(owner, name, killed)
     with pytest.raises(Killed):
-        run(settings(root), spark=spark, progress=Recorder())
+        go(root)
     monkeypatch.undo()
-    assert len(committed_batches(root / "out")) == (2 if point == "after the commit" else 1)
-    run(settings(root), spark=spark, progress=Recorder())
-    assert found(spark, root) == expected(range(20), WANTS)
-    assert not list((root / "out/_staging").glob("*")), "a killed run left its scraps"
+    out = Storage(root / "out")
+    assert len(committed_batches(out)) == (2 if point == "after the commit" else 1)
+    go(root)
+    assert found(root) == expected(range(20), WANTS)
+    named = {Path(path) for name in ("inboxes", "matches", "dead_letters")
+             for path in files_of(root / "out", name)}  # type: ignore[arg-type]  # fmt: skip
+    there = {path for name in ("inboxes", "matches", "dead_letters")
+             for path in (root / "out" / name).iterdir()}  # fmt: skip
+    assert there == named, "a killed run left its scraps"
 
 
-def test_killed_between_two_renames_the_batch_is_replaced_not_added_to(
-    spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original, calls = Path.rename, 0
+def test_files_of_attempts_that_spark_does_not_report_do_not_count(root: Path) -> None:
+    class Speculating(InProcess):
+        """Runs every task twice, and hears of the second one only."""
 
-    def killed(path: Path, target: Path) -> Path:
-        nonlocal calls
-        calls += "batch_id=" in str(target)
-        if calls == 2:
-            raise Killed
-        return original(path, target)
+        def run(self, task: Any, shares: Any) -> Any:
+            super().run(task, shares)
+            return super().run(task, shares)
 
-    monkeypatch.setattr(Path, "rename", killed)
-    with pytest.raises(Killed):
-        run(settings(root), spark=spark, progress=Recorder())
-    monkeypatch.undo()
-    assert committed_batches(root / "out") == []
-    assert [path.name for path in (root / "out/matches").iterdir()] == ["batch_id=0"]
-    run(settings(root), spark=spark, progress=Recorder())
-    assert found(spark, root) == expected(range(20), WANTS)
+    run(settings(root), workers=Speculating(), progress=Recorder())
+    assert found(root) == expected(range(20), WANTS)
+    written = list((root / "out/inboxes").iterdir())
+    assert len(written) == 2 * len(files_of(root / "out", "inboxes"))
 
 
 def test_a_replay_uses_the_subscriptions_that_the_batch_was_begun_with(
-    spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: Any) -> None:
         raise Killed
 
-    monkeypatch.setattr(StagedBatch, "publish", killed)
+    monkeypatch.setattr(Ledger, "write_commit", killed)
     with pytest.raises(Killed):
-        run(settings(root), spark=spark, progress=Recorder())
+        go(root)
     monkeypatch.undo()
     put_subscriptions(root, ("eve", "c"))
     report = Recorder()
-    run(settings(root), spark=spark, progress=report)
+    go(root, report=report)
     versions = [commit.snapshot_version for commit in report.commits]
     assert versions[0] != versions[1]
-    by_batch = read_output(spark, root / "out", "inboxes").select("batch_id", "subscriber")
-    who = {tuple(row) for row in by_batch.distinct().collect()}
-    assert who == {(0, "ann"), (0, "bob"), (1, "eve")}
+    who = {(row["snapshot_version"], row["subscriber"]) for row in rows_of(root, "inboxes")}
+    assert who == {(versions[0], "ann"), (versions[0], "bob"), (versions[1], "eve")}
+
+
+def test_a_replay_uses_the_limits_that_the_batch_was_begun_with(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(Ledger, "write_commit", killed)
+    with pytest.raises(Killed):
+        go(root, "engine.limits.depth_max=1")
+    monkeypatch.undo()
+    report = Recorder()
+    go(root, report=report)
+    refused = [commit.refused.get("limit.depth", 0) for commit in report.commits]
+    assert refused[0] > 0
+    assert refused[1] == 0
 
 
 def test_stream_takes_up_new_messages_and_new_subscriptions_and_stops_when_told(
-    spark: SparkSession, root: Path
+    root: Path,
 ) -> None:
     stop = threading.Event()
 
     def on_batch(commit: Commit) -> None:
         # Each change is made while the stream runs, and before the next micro-batch begins.
-        if commit.batch_id == 1:
+        if commit.batch_id == 2:
             put_subscriptions(root, ("eve", "c"))
             put_messages(root, range(20, 26))
-        elif commit.batch_id == 2:
+        elif commit.batch_id == 3:
             (root / "subscriptions.tsv").write_text("")
             put_messages(root, range(26, 30))
-        elif commit.batch_id == 3:
+        elif commit.batch_id == 4:
             stop.set()
 
     report = Recorder(on_batch)
     guard = threading.Timer(120, stop.set)
     guard.start()
-    summary = run(settings(root, "mode.kind=stream"), spark=spark, progress=report, stop=stop)
+    chosen = settings(root, "mode.kind=stream")
+    summary = run(chosen, workers=InProcess(), progress=report, stop=stop)
     guard.cancel()
     assert [commit.messages for commit in report.commits] == [12, 8, 6, 4]
     assert summary.was_stopped
-    rows = found(spark, root)
+    rows = found(root)
     first, then = expected(range(20), WANTS), expected(range(20, 30), {("eve", "c")})
     assert rows == {name: first[name] + then[name] for name in rows}
+    assert any("taken up: 3 -> 1" in note for note in report.notes)
     # A file that cannot be used changes nothing, and is not passed over in silence.
     assert any("not taken up" in note for note in report.notes)
 
 
-@pytest.mark.parametrize("ids", ["ids", "numbers"])
-def test_json_lines_hold_the_same_rows(spark: SparkSession, root: Path, ids: str) -> None:
-    chosen = settings(root, "output.format=jsonl", f"output.ids={ids}")
-    summary = run(chosen, spark=spark, progress=Recorder())
+def test_following_gives_what_is_there_and_what_comes_once_each(root: Path) -> None:
+    go(root)
+    rows = follow(root / "out", "inboxes", subscriber="bob", poll_seconds=0.01)
+    seen = [next(rows), next(rows)]
+    put_messages(root, range(20, 24))
+    go(root)
+    seen.append(next(rows))
+    assert [batch_id for batch_id, _ in seen] == [1, 2, 3]
+    want = expected(range(24), WANTS)["inboxes"]
+    ids = Counter(r["message_id"] for _, table in seen for r in table.to_pylist())
+    assert ids == Counter(message for who, _, message in want.elements() if who == "bob")
+    later = follow(root / "out", "inboxes", after=2, poll_seconds=0.01)
+    assert next(later)[0] == 3
+
+
+@pytest.mark.parametrize("matches", ["ids", "numbers", "none"])
+def test_json_lines_hold_the_same_rows(root: Path, matches: str) -> None:
+    summary = go(root, "output.format=jsonl", f"output.matches={matches}")
     want = expected(range(20), WANTS)
     assert summary.deliveries == want["inboxes"].total()
     lines = [
         json.loads(line)
-        for path in (root / "out/dead_letters").glob("batch_id=*/*.json")
-        for line in path.read_text().splitlines()
+        for path in files_of(root / "out", "dead_letters")
+        for line in Path(path).read_text().splitlines()
     ]
     assert Counter(line["message_id"] for line in lines) == want["dead_letters"]
     assert set(lines[0]) >= {"code", "line", "column", "offset", "bytes", "snapshot_version"}
-    if ids == "ids":
-        assert found(spark, root) == want
+    if matches == "ids":
+        assert found(root) == want
+    elif matches == "numbers":
+        rows = rows_of(root, "matches")
+        assert sum(len(row["query_numbers"]) for row in rows) == summary.matches
+        version = rows[0]["snapshot_version"]
+        snapshot = Snapshot.open(
+            root / "out" / "_snapshots" / version / "notices.snapshot", engine="reference"
+        )
+        named = Counter(
+            (row["message_id"], tuple(snapshot.query_ids[n] for n in row["query_numbers"]))
+            for row in rows
+        )
+        assert named == want["matches"]
     else:
-        rows = read_output(spark, root / "out", "matches").collect()
-        assert sum(len(row.query_numbers) for row in rows) == summary.matches
+        assert not (root / "out/matches").exists()
+        with pytest.raises(ConfigError, match="writes no matches"):
+            read_output(root / "out", "matches")
 
 
-def test_parquet_source(spark: SparkSession, root: Path) -> None:
-    (root / "packed").mkdir()
+def pack(root: Path, name: str, columns: dict[str, Any]) -> None:
+    (root / "packed").mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), root / "packed" / name, row_group_size=2)
+
+
+PACKED = (
+    "source.kind=parquet",
+    "source.path=packed",
+    "source.id_column=key",
+    "source.message_column=body",
+)
+
+
+def test_parquet_source(root: Path) -> None:
     for part in range(2):
         numbers = range(part * 5, part * 5 + 5)
-        table = pa.table(
-            {
-                "key": pa.array(numbers, pa.int64()),
-                "body": pa.array(
-                    [b"<m><a/></m>" if n != 7 else None for n in numbers], pa.binary()
-                ),
-            }
-        )
-        pq.write_table(table, root / "packed" / f"{part}.parquet")
-    chosen = settings(
-        root,
-        "source.kind=parquet",
-        "source.path=packed",
-        "source.id_column=key",
-        "source.message_column=body",
-        "mode.files_per_batch_max=1",
-    )
-    summary = run(chosen, spark=spark, progress=Recorder())
+        bodies = pa.array([b"<m><a/></m>" if n != 7 else None for n in numbers], pa.binary())
+        pack(root, f"{part}.parquet", {"key": pa.array(numbers, pa.int64()), "body": bodies})
+    summary = go(root, *PACKED, "mode.files_per_batch_max=1")
     assert (summary.messages, summary.batches, dict(summary.refused)) == (
         10,
         2,
         {"message.unreadable": 1},
     )
-    inboxes = read_output(spark, root / "out", "inboxes").collect()
-    assert Counter(row.subscriber for row in inboxes) == {"ann": 9, "bob": 9}
-    with pytest.raises(ConfigError, match=r"source\.id_column.*no column 'nope'"):
-        run(
-            settings(root, "source.kind=parquet", "source.path=packed", "source.id_column=nope",
-                     "source.message_column=body", "output.path=other"),
-            spark=spark,
-            progress=Recorder(),
-        )  # fmt: skip
+    assert Counter(row["subscriber"] for row in rows_of(root, "inboxes")) == {"ann": 9, "bob": 9}
 
 
-def test_files_that_cannot_be_read_or_are_too_large_end_as_dead_letters(
-    spark: SparkSession, root: Path
+def test_columns_are_passed_through_to_matches_and_deliveries(root: Path) -> None:
+    pack(root, "1.parquet", {"key": ["x", "y"], "body": ["<m><a/></m>", "<m/>"], "channel": [7, 8]})
+    pack(root, "2.parquet", {"key": ["z"], "body": ["<m><a/></m>"]})
+    go(root, *PACKED, 'source.columns=["channel"]')
+    inboxes = {(row["message_id"], row["channel"]) for row in rows_of(root, "inboxes")}
+    assert inboxes == {("x", 7), ("z", None)}
+    matches = {(row["message_id"], row["channel"]) for row in rows_of(root, "matches")}
+    assert matches == {("x", 7), ("y", 8), ("z", None)}
+    with pytest.raises(ConfigError, match=r"source\.columns.*no file has a column nope"):
+        go(root, *PACKED, 'source.columns=["nope"]', "output.path=other")
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "in the middle", "column"])
+def test_an_unreadable_file_is_a_dead_letter_and_done_once_it_is_mended(
+    root: Path, damage: str
 ) -> None:
+    columns = {"key": [f"bad-{n}" for n in range(9)], "body": ["<m><a/></m>"] * 9}
+    pack(root, "1.parquet", {"key": ["x"], "body": ["<m><a/></m>"]})
+    pack(root, "2.parquet", columns)
+    path = root / "packed/2.parquet"
+    whole = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(whole[:-20])
+    elif damage == "foreign":
+        path.write_bytes(b"no parquet at all")
+    elif damage == "column":
+        pack(root, "2.parquet", {"key": columns["key"], "other": columns["body"]})
+    else:
+        # The first row groups can be read: none of their rows may be delivered.
+        middle = pq.ParquetFile(path).metadata.row_group(3).column(1).data_page_offset
+        path.write_bytes(whole[:middle] + bytes(40) + whole[middle + 40 :])
+    report = Recorder()
+    go(root, *PACKED, report=report)
+    assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}
+    (letter,) = rows_of(root, "dead_letters")
+    assert (letter["file"], letter["message_id"]) == ("2.parquet", None)
+    assert letter["code"] == "message.unreadable"
+    assert [entry.name for entry in report.commits[0].unread] == ["2.parquet"]
+    assert any("2.parquet was not read" in note for note in report.notes)
+    # A rerun tries again, and says so again; nothing is delivered twice.
+    go(root, *PACKED)
+    assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}
+    path.write_bytes(whole)
+    go(root, *PACKED)
+    ids = Counter(row["message_id"] for row in rows_of(root, "inboxes"))
+    assert ids == Counter({name: 2 for name in ["x", *columns["key"]]})
+    last = go(root, *PACKED)
+    assert last.messages == 0
+
+
+def test_a_stream_takes_up_a_file_when_it_is_mended(root: Path) -> None:
+    pack(root, "1.parquet", {"key": ["x"], "body": ["<m><a/></m>"]})
+    whole = (root / "packed/1.parquet").read_bytes()
+    (root / "packed/1.parquet").write_bytes(b"later")
+    stop = threading.Event()
+
+    def on_batch(commit: Commit) -> None:
+        if commit.batch_id == 1:
+            (root / "packed/1.parquet").write_bytes(whole)
+        else:
+            stop.set()
+
+    report = Recorder(on_batch)
+    guard = threading.Timer(60, stop.set)
+    guard.start()
+    chosen = settings(root, *PACKED, "mode.kind=stream")
+    run(chosen, workers=InProcess(), progress=report, stop=stop)
+    guard.cancel()
+    assert [commit.messages for commit in report.commits] == [0, 1]
+    assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}
+
+
+def test_files_that_cannot_be_read_or_are_too_large_end_as_dead_letters(root: Path) -> None:
     (root / "in" / "large.xml").write_bytes(b"<m>" + b" " * 5000 + b"</m>")
     (root / "in" / "gone.xml").symlink_to("nowhere")
     os.utime(root / "in" / "large.xml", (1, 1))
-    summary = run(
-        settings(root, "engine.limits.message_bytes_max=4000"), spark=spark, progress=Recorder()
-    )
-    assert summary.messages == 22
+    summary = go(root, "engine.limits.message_bytes_max=4000")
+    assert summary.messages == 21
     assert summary.refused["limit.message_bytes"] == 1
-    assert summary.refused["message.unreadable"] == 1
-    dead = {
-        row.message_id: row for row in read_output(spark, root / "out", "dead_letters").collect()
-    }
-    assert "4000" in dead["large.xml"].message
-    assert dead["large.xml"].bytes == 5007
+    dead = {row["message_id"] or row["file"]: row for row in rows_of(root, "dead_letters")}
+    assert "4000" in dead["large.xml"]["message"]
+    assert dead["large.xml"]["bytes"] == 5007
+    assert dead["gone.xml"]["code"] == "message.unreadable"
 
 
-@pytest.mark.parametrize("ids", ["ids", "numbers"])
-def test_undecided_queries_are_counted_told_and_written(
-    spark: SparkSession, root: Path, ids: str
-) -> None:
+def test_results_and_notices_go_the_same_way(root: Path) -> None:
+    path = root / "subscriptions.tsv"
+    rows = [
+        ("ann", "whole", "/m/a", "message"),
+        ("bob", "shaped", "for $a in //a return <hit n='{$a/@n}'/>", "fragment"),
+        ("eve", "shaped", "for $a in //a return <hit n='{$a/@n}'/>", "fragment"),
+        ("bob", "told", "/m/b", ""),
+        ("eve", "flwr-told", "for $a in //a return <hit n='{$a/@n}'/>", "ids"),
+    ]
+    path.write_text("subscriber\tquery_id\tquery\tdeliver\n" + "".join(
+        "\t".join(row) + "\n" for row in rows
+    ))  # fmt: skip
+    summary = go(root)
+    kinds = {n: KINDS[n % 3] for n in range(20) if n % 10}
+    of_a = [n for n, kind in kinds.items() if kind == "a"]
+    want = Counter(
+        [("ann", "whole", f"{n}.xml", f"<m><a n='{n}'/></m>".encode()) for n in of_a]
+        + [
+            (who, "shaped", f"{n}.xml", f'<hit n="{n}"/>'.encode())
+            for n in of_a
+            for who in ("bob", "eve")
+        ]
+        + [("eve", "flwr-told", f"{n}.xml", None) for n in of_a]
+        + [("bob", "told", f"{n}.xml", None) for n, kind in kinds.items() if kind == "b"]
+    )
+    got = Counter(
+        (row["subscriber"], row["subscription_id"], row["message_id"], row["fragment"])
+        for row in rows_of(root, "inboxes")
+    )
+    assert got == want
+    assert summary.deliveries == want.total()
+    matches = {row["message_id"]: row["query_ids"] for row in rows_of(root, "matches")}
+    assert matches == {f"{n}.xml": ["told"] if kind == "b" else [] for n, kind in kinds.items()}
+
+
+def test_undecided_queries_are_counted_told_and_written(root: Path) -> None:
     path = root / "subscriptions.tsv"
     path.write_text(path.read_text() + "eve\tq-heavy\tcount(//a[last()]) > 1\n")
     report = Recorder()
-    limits = "engine.limits.evaluation_steps_max=3"
-    summary = run(settings(root, limits, f"output.ids={ids}"), spark=spark, progress=report)
+    summary = go(root, "engine.limits.evaluation_steps_max=3", report=report)
     # Messages without an a have nothing that must be counted.
     undecided = {f"{n}.xml" for n in range(20) if n % 10 and n % 3 == 0}
     assert summary.undecided == len(undecided)
     assert sum(summary.refused.values()) == 2
     assert any(f"{commit.undecided} undecided" in describe(commit) for commit in report.commits)
-    letters = read_output(spark, root / "out", "dead_letters").collect()
-    assert {row.message_id for row in letters if row.query_id == "q-heavy"} == undecided
-    assert sorted(row.message_id for row in letters if row.query_id is None) == ["0.xml", "10.xml"]
-    inboxes = read_output(spark, root / "out", "inboxes").collect()
-    assert (
-        Counter((row.subscriber, row.query_id, row.message_id) for row in inboxes)
-        == expected(range(20), WANTS)["inboxes"]
+    letters = rows_of(root, "dead_letters")
+    pairs = {
+        (row["message_id"], row["subscriber"])
+        for row in letters
+        if row["subscription_id"] == "q-heavy"
+    }
+    assert pairs == {(name, "eve") for name in undecided}
+    assert sorted(row["message_id"] for row in letters if row["subscription_id"] is None) == [
+        "0.xml",
+        "10.xml",
+    ]
+    inboxes = Counter(
+        (row["subscriber"], row["subscription_id"], row["message_id"])
+        for row in rows_of(root, "inboxes")
     )
+    assert inboxes == expected(range(20), WANTS)["inboxes"]
 
 
-def test_rejected_subscriptions_are_counted_told_and_written(
-    spark: SparkSession, root: Path
-) -> None:
+def test_rejected_subscriptions_are_counted_told_and_written(root: Path) -> None:
     path = root / "subscriptions.tsv"
     path.write_text(path.read_text() + "eve\tbad\t//[\nbob\tq-a\t//other\n")
     report = Recorder()
-    summary = run(settings(root), spark=spark, progress=report)
+    summary = go(root, report=report)
     assert sum(summary.rejected_queries.values()) == 2
     assert any("2 subscriptions were rejected" in note for note in report.notes)
     (written,) = (root / "out/rejected_queries").iterdir()
@@ -390,7 +583,17 @@ def test_rejected_subscriptions_are_counted_told_and_written(
         ("eve", "bad"),
         ("bob", "q-a"),
     }
-    assert found(spark, root) == expected(range(20), WANTS)
+    assert found(root) == expected(range(20), WANTS)
+
+
+def test_an_empty_output_has_columns(root: Path) -> None:
+    for path in (root / "in").iterdir():
+        path.unlink()
+    go(root)
+    for name in ("inboxes", "matches", "dead_letters"):
+        table = read_output(root / "out", name)  # type: ignore[arg-type]
+        assert len(table) == 0
+        assert "snapshot_version" in table.column_names
 
 
 @pytest.mark.parametrize(
@@ -410,10 +613,10 @@ def test_what_cannot_work_is_refused_before_spark_starts(
     assert time.monotonic() - begun < 5
 
 
-def test_an_output_is_not_continued_in_another_way(spark: SparkSession, root: Path) -> None:
-    run(settings(root), spark=spark, progress=Recorder())
+def test_an_output_is_not_continued_in_another_way(root: Path) -> None:
+    go(root)
     with pytest.raises(ConfigError, match="choose a new directory"):
-        run(settings(root, "output.format=jsonl"), progress=Recorder())
+        go(root, "output.format=jsonl")
     with pytest.raises(ConfigError, match=r"mode\.checkpoint"):
-        run(settings(root, "mode.checkpoint=elsewhere"), progress=Recorder())
-    assert found(spark, root) == expected(range(20), WANTS)
+        go(root, "mode.checkpoint=elsewhere")
+    assert found(root) == expected(range(20), WANTS)

@@ -1,18 +1,16 @@
-"""Matching on Spark: stages as functions of DataFrames, and the pipeline built from them.
+"""Delivery on Spark: pipelines from a source of messages to inboxes.
 
-Read in this order: `java` and `session` (what runs), `stages`, `dissemination` and `schemas` (what
-is computed), `matching` and `delivering` (what workers do),
-`directory` (where messages come from), `settings`, `subscriptions`, `ledger`, `outputs` and
-`pipeline` (what `pathcast run` does), `summary` and `progress` (what it says).
+Read in this order: `pipeline` (one micro-batch after another), `sources` and `journal` (what
+belongs to it), `subscriptions`, `book` and `generations` (who wants what), `tasks`, `answering` and
+`writing` (what a worker does), `ledger`, `outputs` and `storage` (what counts, and where), `workers`,
+`session` and `java` (who runs it), `settings`, `summary` and `progress` (what people say and see).
 
 Example:
-    >>> from pathcast.spark import local_session, match_messages
-    >>> spark = local_session()                                             # doctest: +SKIP
-    >>> found = match_messages(frame, "queries.snapshot", "message", "id")  # doctest: +SKIP
-    >>> found.matches.show(); found.dead_letters.show()                     # doctest: +SKIP
+    >>> from pathcast.spark import load_settings, run
+    >>> summary = run(load_settings("pipeline.toml"))                       # doctest: +SKIP
 
 Nothing outside this room imports pyspark, and importing this package does not import it either:
-`settings` and `java` serve machines without Spark.
+`settings`, `outputs` and `java` serve machines without Spark.
 """
 
 from __future__ import annotations
@@ -20,39 +18,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathcast.spark.dissemination import DisseminatedMessages, disseminate
     from pathcast.spark.java import find_java
+    from pathcast.spark.outputs import files_of, follow, inbox, read_output
     from pathcast.spark.pipeline import run
     from pathcast.spark.session import local_session
     from pathcast.spark.settings import PipelineSettings, load_settings
-    from pathcast.spark.stages import MatchedMessages, deliveries, match_messages
     from pathcast.spark.summary import Summary
 
 __all__ = [
-    "DisseminatedMessages",
-    "MatchedMessages",
     "PipelineSettings",
     "Summary",
-    "deliveries",
-    "disseminate",
+    "files_of",
     "find_java",
+    "follow",
+    "inbox",
     "load_settings",
     "local_session",
-    "match_messages",
+    "read_output",
     "run",
 ]
 
 _HOME = {
-    "DisseminatedMessages": "dissemination",
-    "MatchedMessages": "stages",
     "PipelineSettings": "settings",
     "Summary": "summary",
-    "deliveries": "stages",
-    "disseminate": "dissemination",
+    "files_of": "outputs",
     "find_java": "java",
+    "follow": "outputs",
+    "inbox": "outputs",
     "load_settings": "settings",
     "local_session": "session",
-    "match_messages": "stages",
+    "read_output": "outputs",
     "run": "pipeline",
 }
 

@@ -52,7 +52,7 @@ class Answer:
         result_numbers: For every delivery.
         fragments: For every delivery, its place in `values`, or `NO_FRAGMENT`.
         values: Distinct results, `binary` or `large_binary`.
-        matches: `list<uint32>` by row, the numbers of the filter queries; None where there are none.
+        matches: `list<uint32>` by row, the numbers of the filter queries; None for none.
         letters: What was not done, `DEAD_LETTERS` without file and version.
         satisfied: Pairs of message and query.
     """
@@ -109,6 +109,8 @@ class Answerer:
         self.table = files.table()
         self._matcher: Matcher | None = None
         self._broker: DeliveryMatcher | None = None
+        self.query_ids = pa.array([], pa.string())
+        """Ids of the filter queries, by number."""
         if files.notices is not None:
             snapshot = Snapshot.open(files.notices, engine=engine)
             self._matcher = snapshot.matcher(threads=threads, limits=limits, **options)
@@ -181,7 +183,6 @@ class Answerer:
             **deliveries.columns(),
         )
 
-
     def _undecided_notices(self, verdicts: pa.Table, ids: pa.Array) -> list[pa.Table]:
         """Letters for pairs of message and filter query, one for everybody who takes it."""
         numbers = verdicts.column("query_number").to_numpy()
@@ -236,7 +237,9 @@ class _Deliveries:
         """What an `Answer` wants."""
         names = ("rows", "ranks", "result_numbers", "fragments")
         parts = self._parts or [tuple(np.zeros(0, dtype=np.int32) for _ in names)]
-        columns = parts[0] if len(parts) == 1 else [np.concatenate(c) for c in zip(*parts)]
+        columns = (
+            parts[0] if len(parts) == 1 else [np.concatenate(c) for c in zip(*parts, strict=True)]
+        )
         values = self._values[0] if self._values else pa.array([], pa.binary())
         return {**dict(zip(names, columns, strict=True)), "values": values}
 

@@ -173,7 +173,7 @@ class _Compiled:
     """The queries of a book in the engines that answer them, changed as the files change."""
 
     def __init__(self, engine: EngineName | None, namespaces: Mapping[str, str]) -> None:
-        self.index = QueryIndex(engine, namespaces=namespaces)
+        self.index = QueryIndex(engine=engine, namespaces=namespaces)
         self.broker = Broker(engine, namespaces=namespaces, threads=1)
         # Query id -> what is compiled; and which of them the broker has.
         self._held: dict[str, Subscription] = {}

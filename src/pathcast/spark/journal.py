@@ -63,9 +63,7 @@ class Journal:
 
     def retry_all(self) -> None:
         """Open files are due even if they have not changed."""
-        self._open = {
-            name: FoundFile(name, -1, -1) for name in self._open
-        }
+        self._open = {name: FoundFile(name, -1, -1) for name in self._open}
 
     def append(self, files: Sequence[FoundFile]) -> int:
         """Writes an entry; its number."""

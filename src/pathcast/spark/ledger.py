@@ -1,12 +1,12 @@
-"""What has to survive a kill, and what counts: small files that are there as a whole or not at all.
+"""What has to survive a kill, and what counts: small files that are there whole or not at all.
 
-Before a micro-batch is processed, its *pin* says which subscriptions it uses, so that doing it again
-uses the same. After all its files are written, its *commit* names them, and says what came of it; a
-micro-batch with a commit is not done again, and a file that no commit names is none. That is all that
-a reader needs to know: nothing is ever renamed, so a place without atomic rename will do.
+Before a micro-batch is processed, its *pin* says which subscriptions it uses, so that doing it
+again uses the same. After all its files are written, its *commit* names them, and says what came of
+it; a micro-batch with a commit is not done again, and a file that no commit names is none. That is
+all that a reader needs to know: nothing is ever renamed, so a place without atomic rename will do.
 
     _commits/N.json         micro-batch N: its files and counters
-    _compactions/K.json     all files of micro-batches up to N, rewritten as fewer; later ones as above
+    _compactions/K.json     all files of micro-batches up to N, rewritten as fewer
 
 This module knows files, not Spark.
 """

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from pathcast.errors import ConfigError
 from pathcast.spark import schemas
-from pathcast.spark.ledger import Commit, committed_batches, last_compaction, live_files
+from pathcast.spark.ledger import Commit, committed_batches, live_files
 from pathcast.spark.schemas import MatchesForm, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.writing import FileFormat, WrittenFile

@@ -56,6 +56,7 @@ from pathcast.spark.storage import Storage
 from pathcast.spark.subscriptions import rejected_table
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
+from pathcast.spark.workers import SparkWorkers, Workers
 from pathcast.spark.writing import LetterWriter, WrittenFile
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def run(
     *,
     progress: ProgressReport | None = None,
     spark: SparkSession | None = None,
+    workers: Workers | None = None,
     stop: threading.Event | None = None,
 ) -> Summary:
     """Run a pipeline to its end, or until it is stopped.
@@ -77,6 +79,7 @@ def run(
         settings: See `settings.load_settings`.
         progress: Who is told how it goes; a bar or lines on standard error when not given.
         spark: A session to use, which is left running; one is started, and stopped, when not given.
+        workers: Who runs the tasks, in place of a session.
         stop: Set it to stop after the current micro-batch, as SIGTERM and Ctrl-C do.
 
     Returns:
@@ -97,15 +100,19 @@ def run(
     with sole_writer(output), stopped_by_signals(stop) as received:
         _check_source(settings)
         pipeline = Pipeline(settings, output, report, stop)
-        session = spark or local_session(settings.spark.master, conf=settings.spark.conf)
+        own = None
+        if workers is None:
+            if spark is None:
+                spark = own = local_session(settings.spark.master, conf=settings.spark.conf)
+            workers = SparkWorkers(spark)
         try:
             start_seconds = time.monotonic() - started
-            summary = pipeline.run(session)
+            summary = pipeline.run(workers)
         finally:
             report.end()
-            if spark is None:
-                session.stop()
-    stopped_by = received[0].name if received else None
+            if own is not None:
+                own.stop()
+    stopped_by = received[0].name if received else ""
     return replace(summary, start_seconds=start_seconds, stopped_by=stopped_by)
 
 
@@ -146,7 +153,7 @@ class Pipeline:
         self._received: Counter[str] = Counter()
         self._faults: dict[str, str] = {}
 
-    def run(self, spark: SparkSession) -> Summary:
+    def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
         earlier, undone = self._earlier()
         self._report.begin(self._describe(), None)
@@ -154,13 +161,13 @@ class Pipeline:
         for batch_id in undone:
             if self._stop.is_set():
                 break
-            self._process(spark, batch_id)
+            self._process(workers, batch_id)
         # What could not be read by an earlier run is tried again, once.
         self._journal.retry_all()
         if self._settings.mode.kind == "batch":
-            self._drain(spark, self._due())
+            self._drain(workers, self._due())
         else:
-            self._watch(spark)
+            self._watch(workers)
         self._report.end()
         refused = Counter(row.code for row in self._taken.rejected)
         generation = self._taken.generation
@@ -199,15 +206,15 @@ class Pipeline:
         self._faults = {folder: error.strerror or str(error) for folder, error in faults.items()}
         return [file for file in found if self._journal.is_due(file)]
 
-    def _drain(self, spark: SparkSession, files: Sequence[FoundFile]) -> None:
+    def _drain(self, workers: Workers, files: Sequence[FoundFile]) -> None:
         """Delivers files, micro-batch by micro-batch."""
         mode, rest = self._settings.mode, list(files)
         while rest and not self._stop.is_set():
             step = first_of(rest, mode.files_per_batch_max, mode.bytes_per_batch_max)
             rest = rest[len(step) :]
-            self._process(spark, self._journal.append(step))
+            self._process(workers, self._journal.append(step))
 
-    def _watch(self, spark: SparkSession) -> None:
+    def _watch(self, workers: Workers) -> None:
         """Delivers what comes, until told to stop."""
         while not self._stop.is_set():
             looked = time.monotonic()
@@ -219,17 +226,17 @@ class Pipeline:
                     self._report.note(f"the source cannot be listed, trying again: {reason}")
                 self._faults[""] = reason
                 due = []
-            self._drain(spark, due)
+            self._drain(workers, due)
             wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
             self._stop.wait(max(0.0, wait))
 
-    def _process(self, spark: SparkSession, batch_id: int) -> None:
+    def _process(self, workers: Workers, batch_id: int) -> None:
         """One micro-batch; the same rows however often it is done before its commit."""
         started = time.monotonic()
         files = self._journal.entry(batch_id)
         generation, limits = self._pin(batch_id)
         unread: dict[str, PathcastError] = {}
-        reports = self._deliver(spark, batch_id, files, generation, limits, unread)
+        reports = self._deliver(workers, batch_id, files, generation, limits, unread)
         commit = self._commit(batch_id, files, generation, reports, unread)
         commit = replace(commit, seconds=round(time.monotonic() - started, 3))
         self._ledger.write_commit(commit)
@@ -242,7 +249,7 @@ class Pipeline:
 
     def _deliver(
         self,
-        spark: SparkSession,
+        workers: Workers,
         batch_id: int,
         files: Sequence[FoundFile],
         generation: Generation,
@@ -258,12 +265,11 @@ class Pipeline:
                     units += [] if file.name in unread else reader.units(file)
                 except PathcastError as error:
                     unread[file.name] = error
-            shares = shares_of(units, spark.sparkContext.defaultParallelism)
+            shares = shares_of(units, workers.count)
             if not shares:
                 return []
             task = self._task(batch_id, generation, limits, reader)
-            jobs = spark.sparkContext.parallelize(shares, len(shares))
-            reports: list[TaskReport] = jobs.flatMap(_same).mapPartitions(task).collect()
+            reports = workers.run(task, shares)
             for report in reports:
                 if report.error is not None:
                     raise report.error
@@ -373,7 +379,8 @@ class Pipeline:
     def _take_up(self, taken: TakenUp) -> TakenUp:
         version = taken.generation.version
         rows = tuple(taken.rejected)
-        path = write_rejected(self._output, self._layout, rows, version, rejected_table(rows, version))
+        table = rejected_table(rows, version)
+        path = write_rejected(self._output, self._layout, rows, version, table)
         if path is not None:
             self._report.note(f"{len(rows):,} subscriptions were rejected: see {path}")
         return taken
@@ -407,11 +414,6 @@ class Pipeline:
             f"{self._settings.mode.kind}: {source.kind} {source.path} against "
             f"{self._taken.generation.queries:,} queries"
         )
-
-
-def _same(share: list[Unit]) -> list[Unit]:
-    """A share in its own partition, unit by unit."""
-    return share
 
 
 def _top(received: Counter[str]) -> list[tuple[str, int]]:

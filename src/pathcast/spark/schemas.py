@@ -59,9 +59,10 @@ DEAD_LETTERS = pa.schema(
         pa.field("snapshot_version", pa.string(), nullable=False),
     ]
 )
-"""One row for each thing that was not done. `subscription_id` null: the message was refused, or with
-`message_id` null too, the file could not be read. With a `subscription_id`: that pair of message and
-subscription has no answer. `line` and `column` count from 1, `offset` in bytes from 0."""
+"""One row for each thing that was not done. `subscription_id` null: the message was refused, or
+with `message_id` null too, the file could not be read. With a `subscription_id`: that pair of
+message and subscription has no answer. `line` and `column` count from 1, `offset` in bytes from 0.
+"""
 
 
 def matches(form: MatchesForm) -> pa.Schema:

@@ -72,6 +72,10 @@ class SourceSettings(BaseModel):
         default="message_id",
         description="Parquet: column with the id of the message, which has to be unique.",
     )
+    columns: tuple[str, ...] = Field(
+        default=(),
+        description="Parquet: columns that are passed through to inboxes and matches.",
+    )
 
 
 class SubscriptionSettings(BaseModel):
@@ -84,6 +88,11 @@ class SubscriptionSettings(BaseModel):
         "header line (.tsv) or Parquet (.parquet); or a .xq file, or a folder of them, whose "
         "results are delivered. A stream looks at it before each micro-batch and takes up what "
         "changed."
+    )
+    deliver: Literal["ids", "message", "fragment"] = Field(
+        default="ids",
+        description='What a row of a table gets that does not say it in a column deliver: "ids" a '
+        'notice, "message" the message, "fragment" the results of the query.',
     )
     namespaces: dict[str, str] = Field(
         default_factory=dict,
@@ -134,22 +143,13 @@ class OutputSettings(BaseModel):
     format: Literal["parquet", "jsonl"] = Field(
         default="parquet", description="Format of all outputs."
     )
-    content: Literal["matches", "results"] | None = Field(
-        default=None,
-        description='"matches": inboxes say which query a message satisfies; "results": they hold '
-        "what the query makes of it. When not given: results for .xq files, folders, and tables "
-        "with a column deliver.",
+    inboxes: bool = Field(
+        default=True, description="Whether each delivery is a row of the inboxes."
     )
-    inbox_buckets: int = Field(
-        default=16,
-        ge=1,
-        le=4096,
-        description="Buckets that the inboxes are spread over by the hash of the subscriber.",
-    )
-    ids: Literal["ids", "numbers"] = Field(
-        default="ids",
-        description="Whether matches name queries by id, or by number in the snapshot of the row, "
-        "which takes a quarter of the space.",
+    matches: Literal["none", "numbers", "ids"] = Field(
+        default="numbers",
+        description="Whether each message has a row with the filter queries that it satisfies, by "
+        "number in the snapshot of the row, or by id, which takes more time and space.",
     )
 
 
@@ -289,11 +289,14 @@ def _type_name(annotation: Any) -> str:
         return _type_name(inner[0])
     if origin is Literal:
         return " | ".join(f'"{value}"' for value in inner)
+    if origin is tuple:
+        return f"list of {_type_name(inner[0])}"
     if origin in (Union, UnionType):
         return " | ".join(_type_name(part) for part in inner if part is not NoneType)
     if origin is dict:
         return f"table of {_type_name(inner[1])}"
-    return {str: "text", int: "whole number", float: "number", Path: "path"}[annotation]
+    names = {str: "text", int: "whole number", float: "number", Path: "path", bool: "true or false"}
+    return names[annotation]
 
 
 def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PipelineSettings:

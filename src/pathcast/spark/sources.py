@@ -178,7 +178,7 @@ class ParquetReader:
     path: Path
     message_column: str
     id_column: str
-    extra: pa.Schema = pa.schema([])
+    extra: pa.Schema
     is_whole: bool = False
 
     def units(self, file: FoundFile) -> list[Unit]:
@@ -298,7 +298,7 @@ class Listing:
         while pending:
             folder = pending.pop()
             try:
-                names = os.listdir(self.path / folder)
+                names = os.listdir(self.path / folder)  # noqa: PTH208 - text, all at once
             except FileNotFoundError:
                 if not folder:
                     raise
@@ -320,9 +320,7 @@ class Listing:
         found.sort(key=lambda file: (file.modified_ns, file.name))
         return found, faults
 
-    def _look_at(
-        self, path: str, name: str, pending: list[str], found: list[FoundFile]
-    ) -> None:
+    def _look_at(self, path: str, name: str, pending: list[str], found: list[FoundFile]) -> None:
         """A name that was not seen before: a folder, a file, or neither."""
         full = self.path / path
         if full.is_dir():
@@ -389,7 +387,7 @@ def columns_of(path: Path, files: Sequence[FoundFile], names: Sequence[str]) -> 
 
 
 def shown(name: str) -> str:
-    """A path as text; one that is not UTF-8 keeps its bytes as \\xNN."""
+    r"""A path as text; one that is not UTF-8 keeps its bytes as \xNN."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 

@@ -1,8 +1,8 @@
 """A place for files: a directory of this machine, or any place that fsspec knows.
 
-What is written here is seen as a whole or not at all, and no file is ever changed or renamed, so an
-object store without atomic rename serves as well as a disk: which files count is said by other files
-(`pathcast.spark.ledger`).
+What is written here is seen as a whole or not at all, and no file is ever changed or renamed, so
+an object store without atomic rename serves as well as a disk: which files count is said by other
+files (`pathcast.spark.ledger`).
 
 Example:
     >>> import tempfile
@@ -76,7 +76,7 @@ class Storage:
         return f"{self.place}/{name}"
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a file that others see as a whole; on disk before this returns, where it is one."""
+        """Writes a file that others see as a whole; it is on disk before this returns."""
         if self.is_local:
             write_atomically(self.folder / name, content)
         else:
@@ -158,9 +158,10 @@ class Storage:
         target = folder / name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            with self.open(name) as source, tempfile.NamedTemporaryFile(
-                dir=target.parent, delete=False
-            ) as copy:
+            with (
+                self.open(name) as source,
+                tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as copy,
+            ):
                 shutil.copyfileobj(source, copy)
             Path(copy.name).replace(target)
         return target

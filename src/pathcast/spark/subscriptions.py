@@ -1,43 +1,27 @@
-"""Subscriptions as a file, and the snapshots that are made of them.
+"""Subscriptions as files: a table, a `.xq` file, or a folder of them, read as rows.
 
-A file has the columns subscriber, query_id and query. A query that several subscribers want is
-registered once; the same id with another text is rejected, since a delivery names the query by its
-id.
+A table has the columns subscriber, query_id and query, and may have `deliver`. What is no
+subscription is told with its reason and costs no other.
 
-Each state of the file gives a *generation*: a snapshot of the queries, and beside it the table of
-who wants which of them. Both lie in `_snapshots`, named after their content, and stay there as long
-as output refers to them. A micro-batch is pinned to one generation.
-
-It does not match and knows nothing of Spark.
+It compiles nothing: `book` does.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from pathcast.engine import QueryIndex, Snapshot
-from pathcast.errors import ConfigError, DuplicateQueryError, PathcastError
-from pathcast.model import EngineName, Query
-from pathcast.spark.ledger import sync_directory, write_atomically
+from pathcast.customize.subscription_files import SUFFIX, files_of
+from pathcast.customize.subscription_files import read_subscriptions as read_files
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.model import DeliverMode, Subscription
 
-SNAPSHOTS = "_snapshots"
 COLUMNS = ("subscriber", "query_id", "query")
-
-TABLE_SCHEMA = pa.schema(
-    [
-        pa.field("subscriber", pa.string(), nullable=False),
-        pa.field("query_id", pa.string(), nullable=False),
-        pa.field("query_number", pa.int32(), nullable=False),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,195 +43,77 @@ class RejectedSubscription:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """A state of the subscriptions that messages can be matched with.
-
-    Attributes:
-        snapshot_version: Version of the snapshot.
-        digest: Digest of the table of subscriptions.
-        snapshot: File of the snapshot.
-        table: Parquet file of the subscriptions, schema `TABLE_SCHEMA`.
-        queries: Number of queries.
-        subscriptions: Number of pairs of subscriber and query.
-        rejected: What was not taken up.
-    """
-
-    snapshot_version: str
-    digest: str
-    snapshot: Path
-    table: Path
-    queries: int = 0
-    subscriptions: int = 0
-    rejected: Sequence[RejectedSubscription] = field(default=(), repr=False)
+Signature = tuple[tuple[str, int, int, int], ...]
+"""Name, time, size and inode of every file."""
 
 
-class SubscriptionBook:
-    """The subscriptions of a pipeline, taken up anew when their file changes.
-
-    Args:
-        path: The file.
-        store: Directory of snapshots.
-        engine: Which engine compiles the queries.
-        namespaces: Prefixes for all queries.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        store: Path,
-        *,
-        engine: EngineName | None = None,
-        namespaces: Mapping[str, str] | None = None,
-    ) -> None:
-        self._path = path
-        self._store = store
-        self._engine = engine
-        self._namespaces = dict(namespaces or {})
-        self._signature: tuple[int, int, int] | None = None
-        self._current: Generation | None = None
-        self._index: QueryIndex | None = None
-        # Query id -> text, for what is registered in the index.
-        self._registered: dict[str, str] = {}
-
-    def current(self) -> Generation:
-        """The generation of the file as it is now.
-
-        Raises:
-            ConfigError: The file cannot be read, or is no table of subscriptions.
-
-        Cost:
-            A `stat` when nothing changed; else the file is read, the queries that came or changed
-            are registered, and the others merged with them.
-        """
-        signature = self._stat()
-        if self._current is None or signature != self._signature:
-            self._current = self._build()
-            # Only now: a file that could not be read is looked at again, not taken for known.
-            self._signature = signature
-        return self._current
-
-    def pinned(self, snapshot_version: str, digest: str) -> Generation:
-        """An earlier generation, from its files."""
-        current = self._current
-        if current and (current.snapshot_version, current.digest) == (snapshot_version, digest):
-            return current
-        snapshot, table = self._files(snapshot_version, digest)
-        # The engine may be another one now, and engines count versions each in its own way.
-        version = Snapshot.open(snapshot, engine=self._engine).version
-        return Generation(version, digest, snapshot, table)
-
-    def _stat(self) -> tuple[int, int, int]:
-        try:
-            status = self._path.stat()
-        except OSError as error:
-            raise unusable_subscriptions(self._path, error.strerror or str(error)) from error
-        return status.st_mtime_ns, status.st_size, status.st_ino
-
-    def _files(self, version: str, digest: str) -> tuple[Path, Path]:
-        return self._store / f"{version}.snapshot", self._store / f"{digest}.subscriptions.parquet"
-
-    def _build(self) -> Generation:
-        rows, rejected = read_subscriptions(self._path)
-        texts: dict[str, str] = {}
-        for _, query_id, text in rows:
-            texts.setdefault(query_id, text)
-        index, refused = self._index_of(texts)
-        accepted: set[tuple[str, str]] = set()
-        for subscriber, query_id, text in rows:
-            error = refused.get(query_id)
-            if error is None and texts[query_id] != text:
-                error = DuplicateQueryError("query.duplicate", id=query_id)
-            if error is None:
-                accepted.add((subscriber, query_id))
-            else:
-                rejected.append(_rejected(subscriber, query_id, text, error))
-        return self._save(index.freeze(), sorted(accepted), rejected)
-
-    def _index_of(self, texts: Mapping[str, str]) -> tuple[QueryIndex, Mapping[str, PathcastError]]:
-        """An index of exactly these queries, and those that it refuses.
-
-        It is the one of the state before, with what has changed: a query that is split for the
-        exact evaluator takes up to a millisecond to compile, and most do not change.
-        """
-        index, registered = self._index, self._registered
-        if index is None:
-            index, registered = QueryIndex(engine=self._engine, namespaces=self._namespaces), {}
-        # Whoever is interrupted from here on leaves an index that nobody knows the state of.
-        self._index = None
-        gone = [query_id for query_id, text in registered.items() if texts.get(query_id) != text]
-        if gone:
-            index.remove(gone)
-            index.compact()
-        new = [Query(query_id, text) for query_id, text in texts.items() if query_id not in index]
-        refused = index.register(new).rejected
-        self._registered = {
-            query_id: text for query_id, text in texts.items() if query_id not in refused
-        }
-        self._index = index
-        return index, refused
-
-    def _save(
-        self,
-        snapshot: Snapshot,
-        accepted: Sequence[tuple[str, str]],
-        rejected: Sequence[RejectedSubscription],
-    ) -> Generation:
-        snapshot_file = self._store / f"{snapshot.version}.snapshot"
-        self._store.mkdir(parents=True, exist_ok=True)
-        if snapshot_file.exists():
-            # Never replaced: readers may have it mapped. Equal sets of queries have equal
-            # versions and may be numbered differently; what counts is how the file numbers them.
-            snapshot = Snapshot.open(snapshot_file, engine=self._engine)
-        else:
-            temporary = snapshot_file.with_name(f".{snapshot_file.name}.{os.getpid()}")
-            snapshot.save(temporary)
-            temporary.replace(snapshot_file)
-            sync_directory(self._store)
-        numbers = {query_id: number for number, query_id in enumerate(snapshot.query_ids)}
-        table = pa.table(
-            [
-                [subscriber for subscriber, _ in accepted],
-                [query_id for _, query_id in accepted],
-                [numbers[query_id] for _, query_id in accepted],
-            ],
-            schema=TABLE_SCHEMA,
-        )
-        digest = _digest(accepted, snapshot.version)
-        _, table_file = self._files(snapshot.version, digest)
-        if not table_file.exists():
-            sink = pa.BufferOutputStream()
-            pq.write_table(table, sink, compression="zstd")
-            write_atomically(table_file, sink.getvalue().to_pybytes())
-        return Generation(
-            snapshot_version=snapshot.version,
-            digest=digest,
-            snapshot=snapshot_file,
-            table=table_file,
-            queries=len(snapshot),
-            subscriptions=len(accepted),
-            rejected=tuple(rejected),
-        )
-
-
-def read_subscriptions(
-    path: Path,
-) -> tuple[list[tuple[str, str, str]], list[RejectedSubscription]]:
-    """The rows of a file of subscriptions, and the lines that are none.
+def signature_of(path: Path) -> Signature:
+    """What changes when somebody changes the subscriptions at a path.
 
     Raises:
-        ConfigError: The file cannot be read or lacks a column.
+        ConfigError: They cannot be looked at.
     """
-    malformed: list[RejectedSubscription] = []
-    table = read_table(path, malformed)
-    columns = [table.column(name).cast(pa.string()).to_pylist() for name in COLUMNS]
-    rows: list[tuple[str, str, str]] = []
-    for subscriber, query_id, text in zip(*columns, strict=True):
-        if subscriber and query_id and text:
-            rows.append((subscriber, query_id, text))
+    try:
+        files = files_of(path) if path.is_dir() else iter((path,))
+        found = []
+        for file in files:
+            status = file.stat()
+            found.append((str(file), status.st_mtime_ns, status.st_size, status.st_ino))
+    except OSError as error:
+        raise unusable_subscriptions(path, error.strerror or str(error)) from error
+    return tuple(found)
+
+
+def read_rows(
+    path: Path, deliver: DeliverMode
+) -> tuple[list[Subscription], list[RejectedSubscription]]:
+    """The subscriptions at a path, and what is none.
+
+    Args:
+        path: A table, a `.xq` file, or a folder of them.
+        deliver: What is delivered where a row of a table does not say.
+
+    Raises:
+        ConfigError: The file cannot be read or lacks a column, or a folder cannot be listed.
+    """
+    if path.is_dir() or path.suffix == SUFFIX:
+        return _of_files(path)
+    return _of_table(path, deliver)
+
+
+def _of_files(path: Path) -> tuple[list[Subscription], list[RejectedSubscription]]:
+    try:
+        files = read_files(path)
+    except OSError as error:
+        raise unusable_subscriptions(path, error.strerror or str(error)) from error
+    rows: list[Subscription] = []
+    refused: list[RejectedSubscription] = []
+    for file in files:
+        if file.subscription is not None:
+            rows.append(file.subscription)
+        elif (fault := file.error) is not None:
+            refused.append(RejectedSubscription("", str(file.path), "", fault.code, str(fault)))
+    return rows, refused
+
+
+def _of_table(
+    path: Path, deliver: DeliverMode
+) -> tuple[list[Subscription], list[RejectedSubscription]]:
+    refused: list[RejectedSubscription] = []
+    table = read_table(path, refused)
+    names = [*COLUMNS, *(["deliver"] if "deliver" in table.column_names else [])]
+    columns: Sequence[list[str | None]] = [
+        table.column(name).cast(pa.string()).to_pylist() for name in names
+    ]
+    rows: list[Subscription] = []
+    for subscriber, query_id, query, *told in zip(*columns, strict=True):
+        if subscriber and query_id and query:
+            mode = (told[0] if told else None) or deliver
+            # The broker refuses a mode that does not exist.
+            rows.append(Subscription(query_id, subscriber, query, mode))  # type: ignore[arg-type]
         else:
-            malformed.append(malformed_subscription(subscriber, query_id, text))
-    return rows, malformed
+            refused.append(malformed_subscription(subscriber, query_id, query))
+    return rows, refused
 
 
 def read_table(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
@@ -302,17 +168,9 @@ def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: s
     return pa.table(columns)
 
 
-def _digest(accepted: Sequence[tuple[str, str]], version: str) -> str:
-    digest = hashlib.sha256(version.encode())
-    for subscriber, query_id in accepted:
-        digest.update(f"{len(subscriber)}:{subscriber}{len(query_id)}:{query_id}".encode())
-    return digest.hexdigest()[:32]
-
-
-def _rejected(
-    subscriber: str, query_id: str, text: str, error: PathcastError
-) -> RejectedSubscription:
-    return RejectedSubscription(subscriber, query_id, text, error.code, str(error))
+def rejected(row: Subscription, error: PathcastError) -> RejectedSubscription:
+    """A row that was not taken up, and why."""
+    return RejectedSubscription(row.subscriber, row.id, row.query, error.code, str(error))
 
 
 def malformed_subscription(
@@ -326,7 +184,7 @@ def _malformed(
     subscriber: str | None, query_id: str | None, text: str | None, reason: str
 ) -> RejectedSubscription:
     error = ConfigError("config.invalid", key="subscription", reason=reason)
-    return _rejected(subscriber or "", query_id or "", text or "", error)
+    return rejected(Subscription(query_id or "", subscriber or "", text or ""), error)
 
 
 def unusable_subscriptions(path: Path, reason: str) -> ConfigError:

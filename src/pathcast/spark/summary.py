@@ -47,6 +47,7 @@ class Summary:
         start_seconds: Wall-clock time before that: Spark, subscriptions.
         earlier_messages: Messages that earlier runs with this output had done already.
         was_stopped: Whether the run ended because it was told to.
+        stopped_by: The signal that told it, "SIGTERM" or "SIGINT"; empty where it was no signal.
     """
 
     output: str
@@ -65,6 +66,7 @@ class Summary:
     start_seconds: float = 0.0
     earlier_messages: int = 0
     was_stopped: bool = False
+    stopped_by: str = ""
 
     def with_commit(self, commit: Commit) -> Summary:
         """This and one more micro-batch."""
@@ -145,7 +147,8 @@ class Summary:
         if self.earlier_messages:
             rows.append(("done before", f"{self.earlier_messages:,} messages by earlier runs"))
         if self.was_stopped:
-            rows.append(("stopped", "yes; the next run goes on from here"))
+            told = self.stopped_by or "yes"
+            rows.append(("stopped", f"{told}; the next run goes on from here"))
         rows.append(("output", self.output))
         return rows
 

@@ -1,8 +1,8 @@
 """What one Spark task does: a share of the source in, files and counts out.
 
-A `DeliveryTask` travels to the workers as a handful of strings and numbers. The subscriptions do not
-travel with it: each worker process opens a generation once and keeps its engines, with the label
-paths that they have compiled, for all tasks that follow.
+A `DeliveryTask` travels to the workers as a handful of strings and numbers. The subscriptions do
+not travel with it: each worker process opens a generation once and keeps its engines, with the
+label paths that they have compiled, for all tasks that follow.
 
     units of work -> reader -> messages -> Answerer -> writers -> TaskReport
 
@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.selection import delivery_id_maker
+from pathcast.customize.engines import id_maker
 from pathcast.errors import PathcastError
 from pathcast.spark.answering import Answerer
 from pathcast.spark.generations import Generation
@@ -31,30 +31,13 @@ if TYPE_CHECKING:
     from pathcast.limits import Limits
     from pathcast.model import EngineName
     from pathcast.spark.schemas import MatchesForm
+    from pathcast.spark.sources import FileReader, Unit
     from pathcast.spark.storage import Storage
 
 GENERATIONS_OPEN_MAX: Final = 2
 """Generations that a worker keeps open: that of this micro-batch, and the one before it."""
 
 STAGES: Final = ("open", "read", "answer", "write")
-
-
-class Reader(Protocol):
-    """How the units of a source become messages. It is pickled with the task."""
-
-    @property
-    def extra(self) -> pa.Schema:
-        """Columns that are passed through."""
-
-    def read(self, unit: object) -> Iterator[pa.RecordBatch]:
-        """The messages of a unit, schema `schemas.SOURCE` and the columns that are passed through.
-
-        Raises:
-            PathcastError: The unit cannot be read, or not to its end.
-        """
-
-    def name_of(self, unit: object) -> str:
-        """The file that a unit is, or is a part of."""
 
 
 @dataclass(slots=True)
@@ -106,7 +89,7 @@ class DeliveryTask:
 
     storage: Storage
     generation: Generation
-    reader: Reader
+    reader: FileReader
     prefix: str
     format: FileFormat
     matches: MatchesForm
@@ -116,11 +99,11 @@ class DeliveryTask:
     threads: int
     cache_bytes_max: int | None
 
-    def __call__(self, units: Iterable[object]) -> Iterator[TaskReport]:
+    def __call__(self, units: Iterable[Unit]) -> Iterator[TaskReport]:
         """The report of a share."""
         yield self.run(units)
 
-    def run(self, units: Iterable[object]) -> TaskReport:
+    def run(self, units: Iterable[Unit]) -> TaskReport:
         """Delivers the messages of some units."""
         report = TaskReport()
         try:
@@ -152,7 +135,7 @@ class _Run:
             *place,
             table=self._answerer.table,
             version=version,
-            make_ids=delivery_id_maker(task.engine),
+            make_ids=id_maker(task.engine),
             extra=task.reader.extra,
         )
         self._matches = MatchWriter(
@@ -164,16 +147,11 @@ class _Run:
         )
         self._clock.lap("open")
 
-    def run(self, units: Iterable[object]) -> None:
+    def run(self, units: Iterable[Unit]) -> None:
         reader = self._task.reader
-        for unit in units:
-            file = reader.name_of(unit)
-            try:
-                for batch in reader.read(unit):
-                    self._clock.lap("read")
-                    self._batch(batch, file)
-            except PathcastError as error:
-                self._report.unread[file] = error
+        for batch, file in reader.read(list(units), self._report.unread):
+            self._clock.lap("read")
+            self._batch(batch, file)
         self._clock.lap("read")
         writers = (self._inboxes, self._matches, self._letters)
         for writer in writers:
@@ -185,7 +163,7 @@ class _Run:
         ranks = np.flatnonzero(self._inboxes.received)
         report.received = ranks.astype(np.uint32), self._inboxes.received[ranks]
 
-    def _batch(self, batch: pa.RecordBatch, file: str) -> None:
+    def _batch(self, batch: pa.RecordBatch, file: str | None) -> None:
         task, report = self._task, self._report
         start = 0
         for answer in self._answerer.answer(batch, with_matches=task.matches != "none"):

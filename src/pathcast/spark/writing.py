@@ -1,9 +1,9 @@
 """Deliveries leave where they are made: the files that one task writes.
 
 A task sorts its deliveries by subscriber (integers, no text) and writes Parquet whose columns are
-dictionaries, so that a name is written once a row group and not once a delivery. Row groups and pages
-carry the least and the greatest subscriber: whoever reads one inbox skips the rest. What goes back
-to the driver is names of files and counts. A file counts when a commit names it, not before.
+dictionaries, so that a name is written once a row group and not once a delivery. Row groups and
+pages carry the least and the greatest subscriber: whoever reads one inbox skips the rest. What goes
+back to the driver is names of files and counts. A file counts when a commit names it, not before.
 
     Answer, many a task -> InboxWriter, MatchWriter, LetterWriter -> WrittenFile
 
@@ -41,12 +41,18 @@ ROWS_A_GROUP: Final = 262_144
 
 DELIVERIES_A_FILE: Final = 4_000_000
 FRAGMENT_BYTES_A_FILE: Final = 256 * MIB
-"""A task holds no more than this before it writes a file; with 24 bytes a delivery, 350 MB at most."""
+"""A task holds no more before it writes a file: with 24 bytes a delivery, 350 MB at most."""
 
 NUMBERS_A_GROUP: Final = 4_000_000
 """Query numbers of a row group of matches: 16 MB in memory, 4 MB in the file."""
 
-_DICTIONARIES: Final = ["subscriber", "subscription_id", "message_id", "snapshot_version", "fragment"]
+_DICTIONARIES: Final = [
+    "subscriber",
+    "subscription_id",
+    "message_id",
+    "snapshot_version",
+    "fragment",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +88,17 @@ class ParquetSink:
     """Rows as Parquet, each table a row group."""
 
     def __init__(self, handle: IO[bytes], schema: pa.Schema) -> None:
-        names = schema.names
-        is_list = "query_numbers" in names
+        leaves = _leaves(schema)
+        numbers = "query_numbers.list.element"
         self._writer = pq.ParquetWriter(
             handle,
             schema,
-            compression={name: "none" if name == "delivery_id" else "zstd" for name in _leaves(schema)},
-            use_dictionary=[name for name in _leaves(schema) if _is_dictionary(name)],
-            column_encoding={"query_numbers.list.element": "DELTA_BINARY_PACKED"} if is_list else None,
-            # Ids are random bytes: their bounds say nothing. Bounds of lists serve nobody.
-            write_statistics=[name for name in names if name not in ("delivery_id", "fragment")],
+            # Ids are random bytes: nothing makes them smaller, and their bounds say nothing.
+            compression={name: "none" if name == "delivery_id" else "zstd" for name in leaves},
+            use_dictionary=[name for name in leaves if name not in ("delivery_id", numbers)],
+            # Ascending: what is written is the distance to the one before, in 5 to 6 bits.
+            column_encoding={numbers: "DELTA_BINARY_PACKED"} if numbers in leaves else None,
+            write_statistics=[name for name in leaves if name not in ("delivery_id", "fragment")],
             write_page_index=True,
             dictionary_pagesize_limit=8 * MIB,
             # What readers elsewhere see is text, whatever it was in memory.
@@ -125,8 +132,8 @@ class JsonLinesSink:
 def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
     """Rows as JSON can say them.
 
-    JSON has no bytes: ids are hexadecimal; a fragment is text or, where a message that was asked for
-    is no UTF-8, null, and then in `fragment_base64`.
+    JSON has no bytes: ids are hexadecimal; a fragment is text or, where a message that was asked
+    for is no UTF-8, null, and then in `fragment_base64`.
     """
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
@@ -284,9 +291,7 @@ class InboxWriter(_Output):
             for field, column in zip(schemas.INBOXES, columns, strict=True)
         ]
         passed = extra.take(pa.array(batch.rows[order]))
-        return pa.table(
-            [*columns, *passed.columns], schema=pa.schema([*fields, *self._extra])
-        )
+        return pa.table([*columns, *passed.columns], schema=pa.schema([*fields, *self._extra]))
 
 
 class _Joined:
@@ -295,19 +300,24 @@ class _Joined:
     def __init__(self, answers: list[Answer]) -> None:
         starts = np.cumsum([0, *(len(answer.message_ids) for answer in answers)])
         self.rows = np.concatenate(
-            [answer.rows.astype(np.int64) + start for answer, start in zip(answers, starts)]
+            [
+                answer.rows.astype(np.int64) + start
+                for answer, start in zip(answers, starts[:-1], strict=True)
+            ]
         )
         self.ranks = np.concatenate([answer.ranks for answer in answers])
         self.result_numbers = np.concatenate([answer.result_numbers for answer in answers])
-        self.message_ids = pa.chunked_array([answer.message_ids for answer in answers]).combine_chunks()
+        ids = [answer.message_ids for answer in answers]
+        self.message_ids = pa.chunked_array(ids).combine_chunks()
         ends = np.cumsum([0, *(len(answer.values) for answer in answers)])
         self._fragments = np.concatenate(
             [
                 np.where(answer.fragments == NO_FRAGMENT, NO_FRAGMENT, answer.fragments + end)
-                for answer, end in zip(answers, ends)
+                for answer, end in zip(answers, ends[:-1], strict=True)
             ]
         )
-        self._values = pa.chunked_array([answer.values.cast(pa.large_binary()) for answer in answers])
+        values = [answer.values.cast(pa.large_binary()) for answer in answers]
+        self._values = pa.chunked_array(values)
 
     def fragments_of(self, order: np.ndarray) -> pa.Array:
         """The results of some deliveries; equal ones of a message are one value."""
@@ -453,7 +463,3 @@ def _leaves(schema: pa.Schema) -> list[str]:
         f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
         for field in schema
     ]
-
-
-def _is_dictionary(leaf: str) -> bool:
-    return leaf not in ("delivery_id", "query_numbers.list.element")
