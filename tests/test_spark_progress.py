@@ -17,7 +17,17 @@ from pathcast.spark.progress import (
 )
 from pathcast.spark.summary import Summary
 
-COMMIT = Commit(3, "s", "0123456789abcdef", 40, 2_000_000, 7, 9, {"xml.end": 2}, 0.5)
+COMMIT = Commit(
+    3,
+    "s",
+    "0123456789abcdef",
+    messages=40,
+    bytes=2_000_000,
+    matches=7,
+    deliveries=9,
+    refused={"xml.end": 2},
+    seconds=0.5,
+)
 
 
 def told(report: ProgressReport, stream: io.StringIO) -> str:

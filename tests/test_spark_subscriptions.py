@@ -5,20 +5,28 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
-from pathcast.model import EngineName
-from pathcast.spark.subscriptions import Generation, SubscriptionBook, read_subscriptions
+from pathcast.model import EngineName, Subscription
+from pathcast.spark.book import SubscriptionBook
+from pathcast.spark.generations import Generation
+from pathcast.spark.storage import Storage
+from pathcast.spark.subscriptions import read_rows
 
 HEADER = "subscriber\tquery_id\tquery\n"
 
 
 def book(path: Path, **options: str) -> SubscriptionBook:
-    return SubscriptionBook(path, path.parent / "store", engine="reference", namespaces=options)
+    return SubscriptionBook(path, store(path), engine="reference", namespaces=options)
+
+
+def store(path: Path) -> Storage:
+    return Storage(path.parent / "store")
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -26,25 +34,40 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def pairs(generation: Generation) -> list[tuple[str, str]]:
-    rows = pq.read_table(generation.table).to_pylist()
-    return [(row["subscriber"], row["query_id"]) for row in rows]
+def pairs(path: Path, generation: Generation) -> list[tuple[str, str]]:
+    table = generation.files(store(path)).table()
+    return list(zip(table.subscribers.to_pylist(), table.ids.to_pylist(), strict=True))
+
+
+def notices(path: Path, generation: Generation, engine: EngineName = "reference") -> Snapshot:
+    file = generation.files(store(path)).notices
+    assert file is not None
+    return Snapshot.open(file, engine=engine)
 
 
 def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.tsv", "ann\tq1\t//a", "bob\tq1\t//a", "bob\tq2\t//b", "ann\tq1\t//a")
-    generation = book(path).current()
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//a", "bob\tq1\t//a", "bob\tq2\t//b")
+    taken = book(path).current()
+    generation = taken.generation
     assert (generation.queries, generation.subscriptions) == (2, 3)
-    assert pairs(generation) == [("ann", "q1"), ("bob", "q1"), ("bob", "q2")]
-    assert generation.rejected == ()
+    assert pairs(path, generation) == [("ann", "q1"), ("bob", "q1"), ("bob", "q2")]
+    assert len(notices(path, generation)) == 2
+    assert taken.rejected == ()
 
 
-def test_numbers_in_the_table_are_those_of_the_snapshot(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.tsv", "ann\tz\t//a", "ann\ty\t//b", "ann\tx\t//c")
-    generation = book(path).current()
-    ids = Snapshot.open(generation.snapshot, engine="reference").query_ids
-    for row in pq.read_table(generation.table).to_pylist():
-        assert ids[row["query_number"]] == row["query_id"]
+def test_takers_of_a_query_are_found_by_its_number(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "zoe\tz\t//a", "ann\ty\t//b", "bob\tz\t//a", "ann\tx\t//c")
+    generation = book(path).current().generation
+    table = generation.files(store(path)).table()
+    ids = list(notices(path, generation).query_ids)
+    takers = table.takers_of(pa.array(ids))
+    for number, query_id in enumerate(ids):
+        places, ranks = takers.expand(np.array([number]))
+        found = [(table.subscribers[int(r)].as_py(), table.ids[int(r)].as_py()) for r in ranks]
+        want = [("bob", "z"), ("zoe", "z")] if query_id == "z" else [("ann", query_id)]
+        assert found == want
+        assert places is not None
+        assert places.tolist() == [0] * len(want)
 
 
 def test_bad_rows_are_rejected_with_their_reason_and_cost_no_other(tmp_path: Path) -> None:
@@ -56,24 +79,27 @@ def test_bad_rows_are_rejected_with_their_reason_and_cost_no_other(tmp_path: Pat
         "no tabs",
         "ann\t\t//c",
         "a\tb\tc\td",
+        "ann\tgood\t//a",  # the same pair again
     )
-    generation = book(path).current()
-    assert pairs(generation) == [("ann", "good")]
-    rejected = {(r.subscriber, r.query_id): r for r in generation.rejected}
+    taken = book(path).current()
+    assert pairs(path, taken.generation) == [("ann", "good")]
+    rejected = {(r.subscriber, r.query_id): r for r in taken.rejected}
     assert rejected["ann", "bad"].code.startswith("XPST")
     assert rejected["bob", "good"].code == "query.duplicate"
     assert "empty" in rejected["ann", ""].reason
-    malformed = [r for r in generation.rejected if not r.subscriber]
+    malformed = [r for r in taken.rejected if not r.subscriber]
     assert [r.query for r in malformed] == ["no tabs", "a\tb\tc\td"]
     assert "1 columns, 3 expected" in malformed[0].reason
 
 
-def test_quotes_in_a_query_are_text(tmp_path: Path) -> None:
-    # A CSV reader would take them for the marks of a quoted field and swallow lines.
-    rows, malformed = read_subscriptions(
-        write(tmp_path / "s.tsv", 'ann\tq1\t"x', "ann\tq2\t//a[@b='c']")
-    )
-    assert rows == [("ann", "q1", '"x'), ("ann", "q2", "//a[@b='c']")]
+def test_rows_say_what_is_delivered_or_the_pipeline_does(tmp_path: Path) -> None:
+    path = tmp_path / "s.tsv"
+    path.write_text("subscriber\tquery_id\tquery\tdeliver\nann\ta\t//a\t\nann\tb\t//b\tmessage\n")
+    rows, malformed = read_rows(path, "fragment")
+    assert rows == [
+        Subscription("a", "ann", "//a", "fragment"),
+        Subscription("b", "ann", "//b", "message"),
+    ]
     assert malformed == []
 
 
@@ -84,7 +110,7 @@ def test_parquet_and_tsv_give_the_same_generation(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "s.parquet")
     one, two = book(path).current(), book(tmp_path / "s.parquet").current()
-    assert (one.snapshot_version, one.digest) == (two.snapshot_version, two.digest)
+    assert one == two
 
 
 def test_a_change_of_the_file_is_seen_and_the_old_generation_stays(tmp_path: Path) -> None:
@@ -92,12 +118,10 @@ def test_a_change_of_the_file_is_seen_and_the_old_generation_stays(tmp_path: Pat
     subscriptions = book(path)
     first = subscriptions.current()
     assert subscriptions.current() is first, "an unchanged file is compiled again"
-    # One more subscriber: the queries, and so the snapshot, are the same; the table is not.
     write(path, "ann\tq1\t//a", "bob\tq1\t//a")
     second = subscriptions.current()
-    assert second.snapshot_version == first.snapshot_version
-    assert second.digest != first.digest
-    assert pairs(subscriptions.pinned(first.snapshot_version, first.digest)) == [("ann", "q1")]
+    assert second.generation.version != first.generation.version
+    assert pairs(path, subscriptions.pinned(first.generation.version)) == [("ann", "q1")]
 
 
 @pytest.mark.parametrize("engine", ["reference", "kernel"])
@@ -108,7 +132,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
     if engine == "kernel":
         pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     path = tmp_path / "s.tsv"
-    subscriptions = SubscriptionBook(path, tmp_path / "store", engine=engine)
+    subscriptions = SubscriptionBook(path, store(path), engine=engine)
     message = b"<a><b/><c>1</c></a>"
     states = [
         ["ann\tq1\t//b", "bob\tq2\t//b[last()]", "bob\tq3\t//["],
@@ -120,17 +144,16 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         write(path, *lines)
         os.utime(path, ns=(number + 1, number + 1))
         changed = subscriptions.current()
-        fresh = SubscriptionBook(path, tmp_path / f"store{number}", engine=engine).current()
-        assert pairs(changed) == pairs(fresh)
+        fresh = SubscriptionBook(path, Storage(tmp_path / f"{number}"), engine=engine).current()
+        assert changed.generation == fresh.generation
         assert [r.query_id for r in changed.rejected] == [r.query_id for r in fresh.rejected]
         found = []
-        for generation in (changed, fresh):
-            opened = Snapshot.open(generation.snapshot, engine=engine)
-            assert len(opened) == generation.queries
+        for place, taken in ((store(path), changed), (Storage(tmp_path / f"{number}"), fresh)):
+            file = taken.generation.files(place).notices
+            assert file is not None
+            opened = Snapshot.open(file, engine=engine)
             (result,) = opened.matcher().match_batch([message])
             found.append(list(result.query_ids))
-            for row in pq.read_table(generation.table).to_pylist():
-                assert opened.query_ids[row["query_number"]] == row["query_id"]
         assert found[0] == found[1]
 
 
@@ -147,10 +170,10 @@ def test_a_query_that_stays_is_not_compiled_again(
 
     monkeypatch.setattr(kernel, "compile_query", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
-    subscriptions = SubscriptionBook(path, tmp_path / "store", engine="kernel")
+    subscriptions = SubscriptionBook(path, store(path), engine="kernel")
     subscriptions.current()
     write(path, "ann\tq1\t//b[last()]", "bob\tq2\t//a[last() > 1]", "bob\tq3\t//c[last()]")
-    assert subscriptions.current().queries == 3
+    assert subscriptions.current().generation.queries == 3
     assert compiled == ["//b[last()]", "//a[last()]", "//a[last() > 1]", "//c[last()]"]
 
 
@@ -186,21 +209,32 @@ def test_a_file_that_was_broken_for_a_while_is_looked_at_again(tmp_path: Path) -
             subscriptions.current()
     path.write_bytes(good)
     os.utime(path, ns=(1, 1))
-    assert subscriptions.current().queries == 1
+    assert subscriptions.current().generation.queries == 1
 
 
 def test_namespaces_of_the_pipeline_serve_all_queries(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tsv", "ann\tq1\t//n:a")
-    assert book(path).current().queries == 0
-    assert book(path, n="urn:n").current().queries == 1
+    assert book(path).current().generation.queries == 0
+    assert book(path, n="urn:n").current().generation.queries == 1
 
 
 def test_a_pinned_generation_serves_another_engine(tmp_path: Path) -> None:
-    # Killed on one engine and started on the other: the replay must not fail on the version.
+    # Killed on one engine and started on the other: what is done again must not fail.
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     path = write(tmp_path / "s.tsv", "ann\tq1\t//a")
-    first = book(path).current()
-    other = SubscriptionBook(path, tmp_path / "store", engine="kernel")
-    pinned = other.pinned(first.snapshot_version, first.digest)
-    assert pinned.snapshot_version == Snapshot.open(first.snapshot, engine="kernel").version
-    assert pinned.snapshot == first.snapshot
+    first = book(path).current().generation
+    other = SubscriptionBook(path, store(path), engine="kernel")
+    pinned = other.pinned(first.version)
+    assert pinned == first == other.current().generation
+    assert list(notices(path, pinned, "kernel").query_ids) == ["q1"]
+
+
+def test_a_file_and_a_folder_of_subscriptions_give_results(tmp_path: Path) -> None:
+    folder = tmp_path / "wanted"
+    (folder / "ann").mkdir(parents=True)
+    (folder / "ann/hit.xq").write_text("for $a in //a return <hit>{$a}</hit>")
+    (folder / "ann/bad.xq").write_text("for $a in")
+    path = tmp_path / "wanted"
+    taken = SubscriptionBook(path, Storage(tmp_path / "store"), engine="reference").current()
+    assert (taken.generation.has_notices, taken.generation.has_results) == (False, True)
+    assert [row.query_id for row in taken.rejected] == ["ann/bad"]

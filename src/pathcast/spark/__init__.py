@@ -2,8 +2,9 @@
 
 Read in this order: `pipeline` (one micro-batch after another), `sources` and `journal` (what
 belongs to it), `subscriptions`, `book` and `generations` (who wants what), `tasks`, `answering` and
-`writing` (what a worker does), `ledger`, `outputs` and `storage` (what counts, and where), `workers`,
-`session` and `java` (who runs it), `settings`, `summary` and `progress` (what people say and see).
+`writing` (what a worker does), `ledger`, `outputs`, `compacting` and `storage` (what counts, and
+where), `workers`, `session` and `java` (who runs it), `settings`, `summary` and `progress` (what
+people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run

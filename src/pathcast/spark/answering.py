@@ -26,7 +26,7 @@ from pathcast.engine import Snapshot
 from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits
 from pathcast.spark.generations import GenerationFiles, Takers, ids_of
-from pathcast.spark.schemas import DEAD_LETTERS
+from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
     from pathcast.customize import DeliveryBatch, DeliveryMatcher
@@ -53,7 +53,7 @@ class Answer:
         fragments: For every delivery, its place in `values`, or `NO_FRAGMENT`.
         values: Distinct results, `binary` or `large_binary`.
         matches: `list<uint32>` by row, the numbers of the filter queries; None for none.
-        letters: What was not done, `DEAD_LETTERS` without file and version.
+        letters: What was not done, `LETTERS`.
         satisfied: Pairs of message and query.
     """
 
@@ -331,7 +331,7 @@ def _refused(
     )
     told = {"code": ("code", unread.code), "message": ("reason", unread.message)}
     for name in ("code", "message", "line", "column", "offset"):
-        found = pa.nulls(len(rows), DEAD_LETTERS.field(name).type)
+        found = pa.nulls(len(rows), LETTERS.field(name).type)
         if len(refusals):
             found = refusals.column(name).combine_chunks().take(places).cast(found.type)
         if name in told:
@@ -344,7 +344,6 @@ def _refused(
 
 
 def _letters(count: int, columns: dict[str, pa.Array]) -> pa.Table:
-    """Rows of `DEAD_LETTERS`; columns that are not given are null."""
-    fields = [field for field in DEAD_LETTERS if field.name not in ("file", "snapshot_version")]
-    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in fields]
-    return pa.table(arrays, schema=pa.schema(fields))
+    """Rows of `LETTERS`; columns that are not given are null."""
+    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in LETTERS]
+    return pa.table(arrays, schema=LETTERS)

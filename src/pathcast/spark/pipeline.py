@@ -39,7 +39,6 @@ from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import Commit, Ledger, Pin, Unread, remove_strays, sole_writer
 from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.session import local_session
 from pathcast.spark.sources import (
     PATTERNS,
     DirectoryReader,
@@ -57,7 +56,7 @@ from pathcast.spark.subscriptions import rejected_table
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
 from pathcast.spark.workers import SparkWorkers, Workers
-from pathcast.spark.writing import LetterWriter, WrittenFile
+from pathcast.spark.writing import LetterWriter, Target, WrittenFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,6 +102,9 @@ def run(
         own = None
         if workers is None:
             if spark is None:
+                # Whoever brings workers needs no PySpark.
+                from pathcast.spark.session import local_session
+
                 spark = own = local_session(settings.spark.master, conf=settings.spark.conf)
             workers = SparkWorkers(spark)
         try:
@@ -290,7 +292,7 @@ class Pipeline:
             storage=self._output,
             generation=generation,
             reader=reader,
-            prefix=f"{batch_id:06d}",
+            batch_id=batch_id,
             format=self._layout.format,
             matches=self._layout.matches,
             inboxes=self._layout.inboxes,
@@ -345,14 +347,12 @@ class Pipeline:
         self, batch_id: int, generation: Generation, unread: Mapping[str, PathcastError]
     ) -> list[WrittenFile]:
         """A dead letter for each file that could not be read."""
-        writer = LetterWriter(
-            self._output, f"{batch_id:06d}", self._layout.format, version=generation.version
-        )
-        fields = [f for f in schemas.DEAD_LETTERS if f.name not in ("file", "snapshot_version")]
+        target = Target(self._output, self._layout.format, batch_id, generation.version)
+        writer = LetterWriter(target)
         for name, error in sorted(unread.items()):
             told = {"code": error.code, "message": error.message, "bytes": 0}
-            row = {field.name: [told.get(field.name)] for field in fields}
-            writer.add(pa.table(row, schema=pa.schema(fields)), name)
+            row = {field.name: [told.get(field.name)] for field in schemas.LETTERS}
+            writer.add(pa.table(row, schema=schemas.LETTERS), name)
         writer.finish()
         return writer.files
 

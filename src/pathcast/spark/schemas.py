@@ -16,7 +16,13 @@ OUTPUTS: Final[tuple[OutputName, ...]] = ("inboxes", "matches", "dead_letters")
 MatchesForm: TypeAlias = Literal["none", "numbers", "ids"]
 """Whether there is a row a message with the queries that it satisfies, and how they are named."""
 
-DELIVERY_ID = pa.binary(16)
+DELIVERY_ID: Final = pa.binary(16)
+
+_ORIGIN: Final = (
+    pa.field("snapshot_version", pa.string(), nullable=False),
+    pa.field("batch_id", pa.int32(), nullable=False),
+)
+"""Which subscriptions answered, and in which micro-batch. They cost a few bytes a row group."""
 
 SOURCE = pa.schema(
     [
@@ -38,7 +44,7 @@ INBOXES = pa.schema(
         pa.field("result_number", pa.int32(), nullable=False),
         pa.field("fragment", pa.binary(), nullable=True),
         pa.field("delivery_id", DELIVERY_ID, nullable=False),
-        pa.field("snapshot_version", pa.string(), nullable=False),
+        *_ORIGIN,
     ]
 )
 """One row a delivery, sorted by subscriber and subscription within a file. `fragment` is null for a
@@ -56,13 +62,16 @@ DEAD_LETTERS = pa.schema(
         pa.field("offset", pa.int64(), nullable=True),
         pa.field("bytes", pa.int64(), nullable=False),
         pa.field("file", pa.string(), nullable=True),
-        pa.field("snapshot_version", pa.string(), nullable=False),
+        *_ORIGIN,
     ]
 )
 """One row for each thing that was not done. `subscription_id` null: the message was refused, or
 with `message_id` null too, the file could not be read. With a `subscription_id`: that pair of
 message and subscription has no answer. `line` and `column` count from 1, `offset` in bytes from 0.
 """
+
+LETTERS: Final = pa.schema(list(DEAD_LETTERS)[:-3])
+"""Dead letters as they are made, before somebody knows where they belong."""
 
 
 def matches(form: MatchesForm) -> pa.Schema:
@@ -77,6 +86,6 @@ def matches(form: MatchesForm) -> pa.Schema:
         [
             pa.field("message_id", pa.string(), nullable=False),
             pa.field(name, pa.list_(pa.field("element", value, nullable=False)), nullable=False),
-            pa.field("snapshot_version", pa.string(), nullable=False),
+            *_ORIGIN,
         ]
     )

@@ -25,7 +25,14 @@ from pathcast.errors import PathcastError
 from pathcast.spark.answering import Answerer
 from pathcast.spark.generations import Generation
 from pathcast.spark.schemas import OutputName
-from pathcast.spark.writing import FileFormat, InboxWriter, LetterWriter, MatchWriter, WrittenFile
+from pathcast.spark.writing import (
+    FileFormat,
+    InboxWriter,
+    LetterWriter,
+    MatchWriter,
+    Target,
+    WrittenFile,
+)
 
 if TYPE_CHECKING:
     from pathcast.limits import Limits
@@ -77,7 +84,7 @@ class DeliveryTask:
         storage: The output.
         generation: The subscriptions.
         reader: How units become messages.
-        prefix: What the names of written files begin with.
+        batch_id: Number of the micro-batch.
         format: Format of the files.
         matches: Whether, and how, matches are written.
         inboxes: Whether inboxes are written.
@@ -90,7 +97,7 @@ class DeliveryTask:
     storage: Storage
     generation: Generation
     reader: FileReader
-    prefix: str
+    batch_id: int
     format: FileFormat
     matches: MatchesForm
     inboxes: bool
@@ -129,20 +136,18 @@ class _Run:
             task.threads,
             task.cache_bytes_max,
         )
-        version, place = task.generation.version, (task.storage, task.prefix, task.format)
-        self._letters = LetterWriter(*place, version=version)
+        target = Target(task.storage, task.format, task.batch_id, task.generation.version)
+        self._letters = LetterWriter(target)
         self._inboxes = InboxWriter(
-            *place,
+            target,
             table=self._answerer.table,
-            version=version,
             make_ids=id_maker(task.engine),
             extra=task.reader.extra,
         )
         self._matches = MatchWriter(
-            *place,
+            target,
             form=task.matches,
             query_ids=self._answerer.query_ids,
-            version=version,
             extra=task.reader.extra,
         )
         self._clock.lap("open")

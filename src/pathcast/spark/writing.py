@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
@@ -150,15 +150,43 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
             yield row
 
 
+def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
+    """A name for a file that nothing else has."""
+    return f"{output}/{batch_id:06d}-{uuid.uuid4().hex}.{format}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a task writes, and what all its rows say of their origin.
+
+    Attributes:
+        storage: The output.
+        format: Format of the files.
+        batch_id: Number of the micro-batch.
+        version: Version of the generation.
+    """
+
+    storage: Storage
+    format: FileFormat
+    batch_id: int
+    version: str
+
+    def origin(self, count: int) -> list[pa.Array]:
+        """The columns snapshot_version and batch_id."""
+        zeros = np.zeros(count, dtype=np.int8)
+        return [
+            pa.DictionaryArray.from_arrays(zeros, pa.array([self.version])),
+            pa.array(np.full(count, self.batch_id, dtype=np.int32)),
+        ]
+
+
 class _Output:
     """The files of one output that one task writes."""
 
     name: OutputName
 
-    def __init__(self, storage: Storage, prefix: str, format: FileFormat) -> None:
-        self._storage = storage
-        self._prefix = prefix
-        self._format = format
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._open: tuple[WrittenFile, IO[bytes], Sink] | None = None
         self.files: list[WrittenFile] = []
 
@@ -166,10 +194,11 @@ class _Output:
         """Adds a row group to the file that is open, which is begun if there is none."""
         if self._open is None:
             # No two attempts of a task share a name: only what the driver hears of counts.
-            name = f"{self.name}/{self._prefix}-{uuid.uuid4().hex}.{self._format}"
-            handle = self._storage.create(name)
+            target = self._target
+            name = new_name(self.name, target.batch_id, target.format)
+            handle = target.storage.create(name)
             sink: Sink
-            if self._format == "parquet":
+            if target.format == "parquet":
                 sink = ParquetSink(handle, table.schema)
             else:
                 sink = JsonLinesSink(handle)
@@ -194,11 +223,8 @@ class InboxWriter(_Output):
     """Deliveries, sorted by subscriber.
 
     Args:
-        storage: The output.
-        prefix: What the names of files begin with.
-        format: Format of the files.
+        target: Where to write.
         table: Who takes what.
-        version: Version of the generation.
         make_ids: Makes ids of deliveries.
         extra: Columns that are passed through.
     """
@@ -206,19 +232,10 @@ class InboxWriter(_Output):
     name: OutputName = "inboxes"
 
     def __init__(
-        self,
-        storage: Storage,
-        prefix: str,
-        format: FileFormat,
-        *,
-        table: TakerTable,
-        version: str,
-        make_ids: DeliveryIdMaker,
-        extra: pa.Schema,
+        self, target: Target, *, table: TakerTable, make_ids: DeliveryIdMaker, extra: pa.Schema
     ) -> None:
-        super().__init__(storage, prefix, format)
+        super().__init__(target)
         self._table = table
-        self._version = version
         self._make_ids = make_ids
         self._extra = extra
         self._held: list[tuple[Answer, pa.RecordBatch]] = []
@@ -284,7 +301,7 @@ class InboxWriter(_Output):
             pa.array(numbers.astype(np.int32)),
             batch.fragments_of(order),
             ids,
-            _constant(self._version, len(order)),
+            *self._target.origin(len(order)),
         ]
         fields = [
             field.with_type(column.type)
@@ -339,20 +356,11 @@ class MatchWriter(_Output):
     name: OutputName = "matches"
 
     def __init__(
-        self,
-        storage: Storage,
-        prefix: str,
-        format: FileFormat,
-        *,
-        form: MatchesForm,
-        query_ids: pa.Array,
-        version: str,
-        extra: pa.Schema,
+        self, target: Target, *, form: MatchesForm, query_ids: pa.Array, extra: pa.Schema
     ) -> None:
-        super().__init__(storage, prefix, format)
+        super().__init__(target)
         self._form = form
         self._schema = schemas.matches(form)
-        self._version = version
         self._extra = extra
         if form == "ids":
             order = pc.array_sort_indices(query_ids)
@@ -379,7 +387,7 @@ class MatchWriter(_Output):
         lists = pa.ListArray.from_arrays(
             pa.array(offsets - offsets[0]), values, type=pa.list_(element)
         )
-        columns = [answer.message_ids.take(rows), lists, _constant(self._version, len(rows))]
+        columns = [answer.message_ids.take(rows), lists, *self._target.origin(len(rows))]
         columns += [batch.column(name).take(rows) for name in self._extra.names]
         fields = [
             field.with_type(column.type)
@@ -414,13 +422,12 @@ class LetterWriter(_Output):
 
     name: OutputName = "dead_letters"
 
-    def __init__(self, storage: Storage, prefix: str, format: FileFormat, *, version: str) -> None:
-        super().__init__(storage, prefix, format)
-        self._version = version
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
         self.refused: dict[str, int] = {}
 
     def add(self, letters: pa.Table, file: str | None = None) -> None:
-        """Takes letters, `DEAD_LETTERS` without file and version.
+        """Takes letters, `LETTERS`.
 
         Args:
             letters: Rows.
@@ -431,14 +438,14 @@ class LetterWriter(_Output):
         is_message = pc.is_null(letters.column("subscription_id"))
         for row in pc.value_counts(letters.filter(is_message).column("code")).to_pylist():
             self.refused[row["values"]] = self.refused.get(row["values"], 0) + row["counts"]
-        told: Mapping[str, str | None] = {"file": file, "snapshot_version": self._version}
-        columns = [
-            letters.column(field.name)
-            if field.name not in told
-            else pa.array([told[field.name]] * len(letters), field.type)
-            for field in schemas.DEAD_LETTERS
+        count = len(letters)
+        columns = [*letters.columns, pa.array([file] * count, pa.string())]
+        columns += self._target.origin(count)
+        fields = [
+            field.with_type(column.type)
+            for field, column in zip(schemas.DEAD_LETTERS, columns, strict=True)
         ]
-        self._append(pa.table(columns, schema=schemas.DEAD_LETTERS))
+        self._append(pa.table(columns, schema=pa.schema(fields)))
 
     def finish(self) -> None:
         """Ends the file."""
@@ -451,10 +458,6 @@ def _distinct(numbers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     occurs[numbers] = True
     places = (np.cumsum(occurs) - 1).astype(np.int32)
     return np.flatnonzero(occurs), places[numbers]
-
-
-def _constant(text: str, count: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), pa.array([text]))
 
 
 def _leaves(schema: pa.Schema) -> list[str]:

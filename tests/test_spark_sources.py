@@ -1,0 +1,257 @@
+"""Sources, journal and ledger, without Spark: what is found, shared, read and remembered."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.spark.journal import Journal, first_of
+from pathcast.spark.ledger import (
+    Commit,
+    Compaction,
+    Ledger,
+    Pin,
+    Unread,
+    committed_batches,
+    live_files,
+    remove_strays,
+    sole_writer,
+    write_compaction,
+)
+from pathcast.spark.sources import DirectoryReader, FoundFile, Listing, Unit, shares_of
+from pathcast.spark.storage import Storage, write_atomically
+from pathcast.spark.writing import WrittenFile
+
+
+def put(root: Path, name: str, content: bytes = b"<a/>", age: int = 0) -> None:
+    path = root / "in" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (1_000_000 - age, 1_000_000 - age))
+
+
+def listed(root: Path, known: set[str] | None = None) -> list[str]:
+    found, faults = Listing(root / "in", "*.xml").look(known or set())
+    assert not faults
+    return [file.name for file in found]
+
+
+def read(root: Path, *names: str, limit: int = 100) -> tuple[list[Any], dict[str, PathcastError]]:
+    unread: dict[str, PathcastError] = {}
+    reader = DirectoryReader(root / "in", limit)
+    batches = reader.read([Unit(name, 1) for name in names], unread)
+    return [row for batch, _ in batches for row in batch.to_pylist()], unread
+
+
+def test_files_are_found_at_any_depth_oldest_first(tmp_path: Path) -> None:
+    put(tmp_path, "b.xml", age=1)
+    put(tmp_path, "deep/er/a.xml", age=2)
+    put(tmp_path, "c.xml", age=1)
+    for name in ("note.txt", ".b.xml", "_c.xml", "_tmp/d.xml", ".git/e.xml"):
+        put(tmp_path, name)
+    os.mkfifo(tmp_path / "in" / "pipe.xml")
+    assert listed(tmp_path) == ["deep/er/a.xml", "b.xml", "c.xml"]
+    assert listed(tmp_path, {"b.xml"}) == ["deep/er/a.xml", "c.xml"]
+
+
+def test_a_listing_sees_what_comes_in_folders_it_knows_and_in_new_ones(tmp_path: Path) -> None:
+    put(tmp_path, "day/1.xml", age=9)
+    listing = Listing(tmp_path / "in", "*.xml")
+    known = {file.name for file in listing.look(set())[0]}
+    put(tmp_path, "day/2.xml", age=8)
+    put(tmp_path, "night/3.xml", age=7)
+    put(tmp_path, "day/note.txt")
+    assert [file.name for file in listing.look(known)[0]] == ["day/2.xml", "night/3.xml"]
+    assert listing.passed_over == 1
+
+
+def test_a_missing_directory_is_an_error_and_a_missing_folder_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        listed(tmp_path)
+    put(tmp_path, "fine.xml")
+    put(tmp_path, "closed/other.xml")
+    original = os.listdir
+
+    def refusing(path: Any) -> list[str]:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "listdir", refusing)
+        found, faults = Listing(tmp_path / "in", "*.xml").look(set())
+    assert [file.name for file in found] == ["fine.xml"]
+    assert list(faults) == ["closed"]
+
+
+def test_entries_hold_each_file_once_and_survive_a_restart(tmp_path: Path) -> None:
+    files = [FoundFile(f"{n}.xml", n, n) for n in range(3)]
+    journal = Journal(Storage(tmp_path))
+    assert [journal.append(files[:2]), journal.append(files[2:])] == [1, 2]
+    again = Journal(Storage(tmp_path))
+    assert (again.last, again.entry(1), again.entry(2)) == (2, files[:2], files[2:])
+    assert again.known == {"0.xml", "1.xml", "2.xml"}
+
+
+def test_a_file_that_was_not_read_is_due_when_it_has_changed(tmp_path: Path) -> None:
+    journal = Journal(Storage(tmp_path))
+    file = FoundFile("a.xml", 1, 1)
+    journal.append([file])
+    assert "a.xml" in journal.known
+    journal.reopen([file])
+    assert "a.xml" not in journal.known
+    assert not journal.is_due(file)
+    assert journal.is_due(FoundFile("a.xml", 2, 1))
+    assert journal.is_due(FoundFile("new.xml", 1, 1))
+    journal.retry_all()
+    assert journal.is_due(file)
+    journal.append([file])
+    assert "a.xml" in journal.known
+    assert not journal.open_files
+
+
+def test_a_step_is_bounded_by_bytes_but_takes_one_file_at_least() -> None:
+    files = [FoundFile(f"{n}", 100, n) for n in range(3)]
+    assert first_of(files, 10, 150) == files[:1]
+    assert first_of(files, 10, 5) == files[:1]
+    assert first_of(files, 2, 0) == files[:2]
+    assert first_of([], 2, 0) == []
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 50])
+def test_shares_hold_every_unit_once_and_are_about_equal(tasks: int) -> None:
+    units = [Unit(f"{n}", (n * 7919) % 50_000 + 16_384) for n in range(40)]
+    shares = shares_of(units, tasks)
+    assert 1 <= len(shares) <= tasks
+    assert [unit for share in shares for unit in share] == units
+    costs = [sum(unit.cost for unit in share) for share in shares]
+    if tasks <= 3:
+        assert max(costs) < 1.3 * min(costs)
+    assert shares_of([], tasks) == []
+
+
+def test_a_file_that_cannot_be_had_is_unread_and_one_too_large_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, "fine.xml", b"<fine/>")
+    put(tmp_path, "large.xml", b"x" * 101)
+    put(tmp_path, "exact.xml", b"x" * 100)
+    (tmp_path / "in" / "folder.xml").mkdir()
+    rows, unread = read(tmp_path, "fine.xml", "gone.xml", "large.xml", "folder.xml", "exact.xml")
+    assert [row["message_id"] for row in rows] == ["fine.xml", "large.xml", "exact.xml"]
+    assert [row["code"] for row in rows] == [None, "limit.message_bytes", None]
+    assert [row["message"] is None for row in rows] == [False, True, False]
+    assert rows[1]["bytes"] == 101
+    assert sorted(unread) == ["folder.xml", "gone.xml"]
+    assert "No such file" in str(unread["gone.xml"])
+
+
+def test_a_file_that_may_not_be_read_is_unread(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    put(tmp_path, "secret.xml")
+    (tmp_path / "in" / "secret.xml").chmod(stat.S_IWUSR)
+    _, unread = read(tmp_path, "secret.xml")
+    assert "Permission denied" in str(unread["secret.xml"])
+
+
+def test_a_name_that_is_no_text_is_read_and_has_an_id(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.xml")
+    put(tmp_path, name)
+    journal = Journal(Storage(tmp_path))
+    journal.append(Listing(tmp_path / "in", "*.xml").look(set())[0])
+    (file,) = Journal(Storage(tmp_path)).entry(1)
+    assert file.name == name
+    ((row,), _) = read(tmp_path, file.name)
+    assert (row["message_id"], row["message"]) == ("caf\\xe9.xml", b"<a/>")
+
+
+def ledger_of(root: Path) -> Ledger:
+    return Ledger(Storage(root / "out"), Storage(root / "checkpoint"))
+
+
+def test_pins_and_commits_are_found_again(tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path)
+    assert (ledger.pin(1), ledger.commit(1)) == (None, None)
+    pin = Pin(1, "v1", {"depth_max": 3})
+    commit = Commit(
+        1,
+        "checkpoint-1",
+        "v1",
+        messages=2,
+        refused={"dtd.refused": 1},
+        files={"inboxes": [WrittenFile("inboxes/a.parquet", 1, 2, "ann", "bob")]},
+        unread=(Unread("x.parquet", 1, 2, "message.unreadable", "cut"),),
+    )
+    ledger.write_pin(pin)
+    ledger.write_commit(commit)
+    again = ledger_of(tmp_path)
+    assert (again.pin(1), again.commit(1)) == (pin, commit)
+
+
+def test_batches_are_listed_by_number_and_half_written_files_are_none(tmp_path: Path) -> None:
+    ledger, out = ledger_of(tmp_path), Storage(tmp_path / "out")
+    for batch_id in (10, 2, 1):
+        ledger.write_commit(Commit(batch_id, "s", "v"))
+    (tmp_path / "out/_commits" / ".3.json.77.tmp").write_text("{")
+    assert committed_batches(out) == [1, 2, 10]
+    assert committed_batches(Storage(tmp_path / "nowhere")) == []
+
+
+def test_files_that_count_are_those_of_commits_or_of_what_stands_for_them(tmp_path: Path) -> None:
+    ledger, out = ledger_of(tmp_path), Storage(tmp_path / "out")
+    for batch_id in (1, 2, 3):
+        name = f"inboxes/{batch_id}.parquet"
+        out.write(name, b"rows")
+        ledger.write_commit(
+            Commit(batch_id, "s", "v", files={"inboxes": [WrittenFile(name, 1, 4)]})
+        )
+    out.write("inboxes/stray.parquet", b"killed")
+
+    def live() -> list[str]:
+        return [file.name for file in live_files(out, "inboxes")]
+
+    assert live() == [f"inboxes/{n}.parquet" for n in (1, 2, 3)]
+    write_compaction(out, Compaction(2, {"inboxes": [WrittenFile("inboxes/big.parquet", 2, 8)]}))
+    out.write("inboxes/big.parquet", b"rows")
+    assert live() == ["inboxes/big.parquet", "inboxes/3.parquet"]
+    assert remove_strays(out) == 3
+    assert out.names("inboxes") == ["3.parquet", "big.parquet"]
+
+
+def test_another_checkpoint_is_refused(tmp_path: Path) -> None:
+    # Its batch numbers begin anew: new messages would be taken for ones that are done, and lost.
+    ledger = ledger_of(tmp_path)
+    mine = ledger.claim_checkpoint()
+    ledger.write_commit(Commit(1, mine, "v"))
+    assert ledger.claim_checkpoint() == mine
+    other = Ledger(Storage(tmp_path / "out"), Storage(tmp_path / "elsewhere"))
+    with pytest.raises(ConfigError, match=r"mode\.checkpoint.*another"):
+        other.claim_checkpoint()
+
+
+def test_an_interrupted_write_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.json"
+    write_atomically(path, b"old")
+
+    def fail(handle: int) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+def test_two_pipelines_cannot_write_to_one_output(tmp_path: Path) -> None:
+    out = Storage(tmp_path / "out")
+    second = sole_writer(out)
+    with sole_writer(out), pytest.raises(ConfigError, match="another pipeline"):
+        second.__enter__()
+    with sole_writer(out):
+        pass  # the lock goes with its holder
