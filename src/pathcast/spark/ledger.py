@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -188,10 +189,20 @@ class Compaction:
     Attributes:
         through: Last micro-batch whose rows these files hold, with those of all before it.
         files: Output -> all its files up to then.
+        replaced: Names of files that these stand for.
+        written_at: When, in seconds since 1970.
     """
 
     through: int
     files: Files
+    replaced: tuple[str, ...] = ()
+    written_at: float = 0.0
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Compaction:
+        """A compaction as it was written."""
+        row = json.loads(content)
+        return cls(row["through"], _files(row["files"]), tuple(row["replaced"]), row["written_at"])
 
 
 def committed_batches(output: Storage) -> list[int]:
@@ -205,11 +216,16 @@ def committed_batches(output: Storage) -> list[int]:
 
 def last_compaction(output: Storage) -> Compaction | None:
     """The newest compaction of an output."""
+    return next(_compactions(output), None)
+
+
+def _compactions(output: Storage) -> Iterator[Compaction]:
+    """The compactions that are kept, newest first."""
     for number in reversed(_numbers(output, COMPACTIONS)):
-        found = _read(output, f"{COMPACTIONS}/{number}.json")
-        if found is not None:
-            return Compaction(found["through"], _files(found["files"]))
-    return None
+        try:
+            yield Compaction.from_json(output.read(f"{COMPACTIONS}/{number}.json"))
+        except FileNotFoundError:
+            continue
 
 
 def write_compaction(output: Storage, compaction: Compaction) -> None:
@@ -218,8 +234,15 @@ def write_compaction(output: Storage, compaction: Compaction) -> None:
     output.write(f"{COMPACTIONS}/{number}.json", _dump(asdict(compaction)))
 
 
-def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
+def live_files(
+    output: Storage, name: OutputName, *, through: int | None = None
+) -> list[WrittenFile]:
     """The files of an output that count, each micro-batch once, oldest first.
+
+    Args:
+        output: The output.
+        name: Which of its outputs.
+        through: Only micro-batches up to this one; not below that of the last compaction.
 
     Cost:
         A small file read for each micro-batch since the last compaction.
@@ -228,7 +251,7 @@ def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
     files = [] if compaction is None else list(compaction.files.get(name, ()))
     after = -1 if compaction is None else compaction.through
     for batch_id in committed_batches(output):
-        if batch_id > after:
+        if batch_id > after and (through is None or batch_id <= through):
             commit = Commit.from_json(output.read(f"{COMMITS}/{batch_id}.json"))
             files += commit.files.get(name, ())
     return files
@@ -240,6 +263,8 @@ def remove_strays(output: Storage) -> int:
     To be called by the sole writer before it writes. Returns how many there were.
     """
     named = {file.name for name in OUTPUTS for file in live_files(output, name)}
+    for compaction in _compactions(output):
+        named.update(compaction.replaced)
     strays = [
         f"{name}/{file}"
         for name in OUTPUTS
@@ -248,6 +273,26 @@ def remove_strays(output: Storage) -> int:
     ]
     output.delete(strays)
     return len(strays)
+
+
+def remove_replaced(output: Storage, *, keep_seconds: float) -> int:
+    """Takes out what compactions have replaced longer ago than this; how many files.
+
+    A reader that has begun with such a file has so much time to end with it.
+    """
+    numbers = _numbers(output, COMPACTIONS)
+    count = 0
+    for number in numbers:
+        name = f"{COMPACTIONS}/{number}.json"
+        compaction = Compaction.from_json(output.read(name))
+        if time.time() - compaction.written_at < keep_seconds:
+            break
+        output.delete(compaction.replaced)
+        count += len(compaction.replaced)
+        if number != numbers[-1]:
+            # The newest one says what counts; an older one only what it had replaced.
+            output.delete([name])
+    return count
 
 
 @contextmanager

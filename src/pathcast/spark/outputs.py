@@ -28,7 +28,13 @@ import pyarrow.parquet as pq
 
 from pathcast.errors import ConfigError
 from pathcast.spark import schemas
-from pathcast.spark.ledger import Commit, committed_batches, live_files
+from pathcast.spark.ledger import (
+    COMMITS,
+    Commit,
+    committed_batches,
+    last_compaction,
+    live_files,
+)
 from pathcast.spark.schemas import MatchesForm, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.writing import FileFormat, WrittenFile
@@ -139,10 +145,7 @@ def read_output(
     """
     storage = _storage(output)
     layout = layout_of(storage)
-    tables = list(_tables(storage, layout, name, _live(storage, name, subscriber), subscriber))
-    if not tables:
-        return layout.schema(name).empty_table()
-    return pa.concat_tables(tables, promote_options="permissive")
+    return _joined(storage, layout, name, _live(storage, name, subscriber), subscriber)
 
 
 def inbox(output: str | os.PathLike[str] | Storage, subscriber: str) -> pa.Table:
@@ -174,16 +177,30 @@ def follow(
     layout = layout_of(storage)
     seen = -1 if after is None else after
     while True:
-        for batch_id in committed_batches(storage):
-            if batch_id <= seen:
-                continue
-            commit = Commit.from_json(storage.read(f"_commits/{batch_id}.json"))
-            tables = list(_tables(storage, layout, name, commit.files.get(name, ()), subscriber))
+        new = [batch_id for batch_id in committed_batches(storage) if batch_id > seen]
+        compaction = last_compaction(storage) if new else None
+        if compaction is not None and new[0] <= compaction.through:
+            # The files of these micro-batches are others now; their rows say where they belong.
+            files = compaction.files.get(name, ())
+            rows = _joined(storage, layout, name, files, subscriber)
+            for batch_id in new:
+                if batch_id <= compaction.through:
+                    yield from _of_batch(rows, batch_id)
+            seen = compaction.through
+            continue
+        for batch_id in new:
+            commit = Commit.from_json(storage.read(f"{COMMITS}/{batch_id}.json"))
+            files = commit.files.get(name, ())
             seen = batch_id
-            rows = pa.concat_tables(tables, promote_options="permissive") if tables else None
-            if rows is not None and len(rows):
-                yield batch_id, rows
-        time.sleep(poll_seconds)
+            yield from _of_batch(_joined(storage, layout, name, files, subscriber), batch_id)
+        if not new:
+            time.sleep(poll_seconds)
+
+
+def _of_batch(rows: pa.Table, batch_id: int) -> Iterator[tuple[int, pa.Table]]:
+    found = rows.filter(pc.equal(rows.column("batch_id"), batch_id))
+    if len(found):
+        yield batch_id, found
 
 
 def write_rejected(
@@ -219,6 +236,19 @@ def _may_hold(file: WrittenFile, subscriber: str | None) -> bool:
     if subscriber is None or file.first is None or file.last is None:
         return True
     return file.first <= subscriber <= file.last
+
+
+def _joined(
+    storage: Storage,
+    layout: Layout,
+    name: OutputName,
+    files: Sequence[WrittenFile],
+    subscriber: str | None,
+) -> pa.Table:
+    tables = [t for t in _tables(storage, layout, name, files, subscriber) if len(t)]
+    if not tables:
+        return layout.schema(name).empty_table()
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _tables(

@@ -34,6 +34,7 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook, TakenUp
+from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import Commit, Ledger, Pin, Unread, remove_strays, sole_writer
@@ -150,6 +151,9 @@ class Pipeline:
             engine=settings.engine.engine,
             namespaces=settings.subscriptions.namespaces,
         )
+        self._compaction = BackgroundCompaction(
+            output, out.format, files=out.compact_files, keep_seconds=out.keep_replaced_seconds
+        )
         self._taken = self._take_up(self._book.current())
         self._summary = Summary(output=str(output))
         self._received: Counter[str] = Counter()
@@ -170,6 +174,9 @@ class Pipeline:
             self._drain(workers, self._due())
         else:
             self._watch(workers)
+        self._compaction.wait()
+        if self._compaction.error is not None:
+            self._report.note(f"small files stay as they are: {self._compaction.error}")
         self._report.end()
         refused = Counter(row.code for row in self._taken.rejected)
         generation = self._taken.generation
@@ -242,6 +249,7 @@ class Pipeline:
         commit = self._commit(batch_id, files, generation, reports, unread)
         commit = replace(commit, seconds=round(time.monotonic() - started, 3))
         self._ledger.write_commit(commit)
+        self._compaction.wrote(commit.files)
         self._journal.reopen(entry.file for entry in commit.unread)
         for entry in commit.unread:
             self._report.note(f"{entry.name} was not read and stays undone: {entry.message}")

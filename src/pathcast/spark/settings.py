@@ -146,6 +146,17 @@ class OutputSettings(BaseModel):
     inboxes: bool = Field(
         default=True, description="Whether each delivery is a row of the inboxes."
     )
+    compact_files: int = Field(
+        default=64,
+        ge=0,
+        description="Small files that are merged in the background when so many have come "
+        "together; 0 for never.",
+    )
+    keep_replaced_seconds: float = Field(
+        default=3600,
+        ge=0,
+        description="How long files stay that were merged into others: the time that a reader has.",
+    )
     matches: Literal["none", "numbers", "ids"] = Field(
         default="numbers",
         description="Whether each message has a row with the filter queries that it satisfies, by "
