@@ -16,6 +16,7 @@ from pathcast.cli.explain import explain
 from pathcast.cli.generate import build_generate
 from pathcast.cli.lint import LINT_EPILOG, lint_queries
 from pathcast.cli.match import match
+from pathcast.cli.outputs import inbox, why
 from pathcast.cli.run import run
 from pathcast.cli.suite_command import TEST_EPILOG, run_suites
 from pathcast.cli.transform import TRANSFORM_EPILOG, transform
@@ -32,7 +33,7 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    for command in (match, explain, check, run, demo, bench, doctor):
+    for command in (match, explain, check, run, inbox, why, demo, bench, doctor):
         app.command(epilog=EXIT_CODES_HELP)(guarded(command))
     app.command(epilog=TRANSFORM_EPILOG)(guarded(transform))
     app.command("test", epilog=TEST_EPILOG)(guarded(run_suites))

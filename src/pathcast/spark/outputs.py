@@ -177,24 +177,53 @@ def follow(
     layout = layout_of(storage)
     seen = -1 if after is None else after
     while True:
-        new = [batch_id for batch_id in committed_batches(storage) if batch_id > seen]
-        compaction = last_compaction(storage) if new else None
-        if compaction is not None and new[0] <= compaction.through:
-            # The files of these micro-batches are others now; their rows say where they belong.
-            files = compaction.files.get(name, ())
-            rows = _joined(storage, layout, name, files, subscriber)
-            for batch_id in new:
-                if batch_id <= compaction.through:
-                    yield from _of_batch(rows, batch_id)
-            seen = compaction.through
-            continue
-        for batch_id in new:
+        found, seen = _since(storage, layout, name, subscriber, seen)
+        yield from found
+        time.sleep(poll_seconds)
+
+
+def since(
+    output: str | os.PathLike[str] | Storage,
+    name: OutputName,
+    *,
+    subscriber: str | None = None,
+    after: int | None = None,
+) -> Iterator[tuple[int, pa.Table]]:
+    """As `follow`, but ends with what is there."""
+    storage = _storage(output)
+    seen = -1 if after is None else after
+    yield from _since(storage, layout_of(storage), name, subscriber, seen)[0]
+
+
+def _since(
+    storage: Storage, layout: Layout, name: OutputName, subscriber: str | None, seen: int
+) -> tuple[Iterator[tuple[int, pa.Table]], int]:
+    """The micro-batches after one, and the last of them."""
+    new = [batch_id for batch_id in committed_batches(storage) if batch_id > seen]
+    return _batches(storage, layout, name, subscriber, new), new[-1] if new else seen
+
+
+def _batches(
+    storage: Storage,
+    layout: Layout,
+    name: OutputName,
+    subscriber: str | None,
+    batches: Sequence[int],
+) -> Iterator[tuple[int, pa.Table]]:
+    compaction = last_compaction(storage) if batches else None
+    through = -1 if compaction is None else compaction.through
+    if compaction is not None and batches[0] <= through:
+        # The files of these micro-batches are others now; their rows say where they belong.
+        files = compaction.files.get(name, ())
+        rows = _joined(storage, layout, name, files, subscriber)
+        for batch_id in batches:
+            if batch_id <= through:
+                yield from _of_batch(rows, batch_id)
+    for batch_id in batches:
+        if batch_id > through:
             commit = Commit.from_json(storage.read(f"{COMMITS}/{batch_id}.json"))
             files = commit.files.get(name, ())
-            seen = batch_id
             yield from _of_batch(_joined(storage, layout, name, files, subscriber), batch_id)
-        if not new:
-            time.sleep(poll_seconds)
 
 
 def _of_batch(rows: pa.Table, batch_id: int) -> Iterator[tuple[int, pa.Table]]:

@@ -42,13 +42,11 @@ from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.sources import (
     PATTERNS,
-    DirectoryReader,
     FileReader,
     FoundFile,
     Listing,
-    ParquetReader,
     Unit,
-    columns_of,
+    reader_of,
     shares_of,
 )
 from pathcast.spark.stopping import stopped_by_signals
@@ -143,7 +141,7 @@ class Pipeline:
         source = settings.source
         self._journal = Journal(checkpoint)
         self._listing = Listing(source.path, source.pattern or PATTERNS[source.kind])
-        self._reader: FileReader | None = None
+        self._reader: tuple[Limits, FileReader] | None = None
         self._book = SubscriptionBook(
             settings.subscriptions.path,
             output,
@@ -394,15 +392,10 @@ class Pipeline:
         return taken
 
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
-        source = self._settings.source
-        if source.kind == "directory":
-            return DirectoryReader(source.path, limits.message_bytes_max)
-        if self._reader is None:
-            extra = columns_of(source.path, files, source.columns)
-            self._reader = ParquetReader(
-                source.path, source.message_column, source.id_column, extra
-            )
-        return self._reader
+        """The reader of the source; the types of its columns are those of the first files."""
+        if self._reader is None or self._reader[0] != limits:
+            self._reader = limits, reader_of(self._settings.source, files, limits)
+        return self._reader[1]
 
     def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
         """Deliveries by subscriber, for the summary."""

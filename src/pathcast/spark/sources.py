@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,8 +30,11 @@ from pathcast.errors import (
     PathcastError,
     UnreadableMessageError,
 )
-from pathcast.limits import MIB
+from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
+
+if TYPE_CHECKING:
+    from pathcast.spark.settings import SourceSettings
 
 SourceKind: TypeAlias = Literal["directory", "parquet"]
 
@@ -343,6 +346,23 @@ class Listing:
             return
         if full.is_file():  # a pipe or a device would never end
             found.append(FoundFile(path, status.st_size, status.st_mtime_ns))
+
+
+def reader_of(source: SourceSettings, files: Sequence[FoundFile], limits: Limits) -> FileReader:
+    """What reads the files of a source.
+
+    Args:
+        source: The settings of the source.
+        files: Some of its files: the types of columns that are passed through come from them.
+        limits: Bounds on a message.
+
+    Raises:
+        ConfigError: No file has a column that is to be passed through.
+    """
+    if source.kind == "directory":
+        return DirectoryReader(source.path, limits.message_bytes_max)
+    extra = columns_of(source.path, files, source.columns)
+    return ParquetReader(source.path, source.message_column, source.id_column, extra)
 
 
 def shares_of(units: Sequence[Unit], tasks: int) -> list[list[Unit]]:

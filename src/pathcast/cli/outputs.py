@@ -1,0 +1,159 @@
+"""`pathcast inbox` and `pathcast why`: what a pipeline has written, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pathcast.cli.console import answers, extra, say, write_json_line
+from pathcast.cli.exits import ExitCode
+from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name
+from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.spark.settings import PipelineSettings
+
+PIPELINE_FILE = "pipeline.toml"
+
+PlaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        metavar="PLACE",
+        help="The output of a pipeline, a directory or a URL, or the pipeline's TOML file. "
+        "Default: that of pipeline.toml in this directory.",
+        show_default=False,
+    ),
+]
+
+
+def inbox(
+    subscriber: Annotated[
+        str, typer.Argument(metavar="SUBSCRIBER", help="Whose deliveries to print.")
+    ],
+    output: PlaceOption = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+    ] = False,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            "--after",
+            metavar="BATCH",
+            help="Only micro-batches after this one: batch_id of the last row that was seen.",
+            show_default=False,
+        ),
+    ] = None,
+) -> ExitCode:
+    """Print what was delivered to a subscriber, one line of JSON a delivery.
+
+    Deliveries come in the order of micro-batches. With --follow, those that
+    are there, then those that come; a program that remembers the batch_id of
+    the last line goes on with --after, and misses nothing.
+
+        pathcast inbox ann --output delivered | jq -r .fragment
+        pathcast inbox ann --follow --after 41
+    """
+    with extra("spark", "pathcast inbox"):
+        from pathcast.spark.outputs import follow as following
+        from pathcast.spark.outputs import since
+        from pathcast.spark.writing import as_json_rows
+    place, _ = find_output(output)
+    tables = (
+        following(place, "inboxes", subscriber=subscriber, after=after)
+        if follow
+        else since(place, "inboxes", subscriber=subscriber, after=after)
+    )
+    for _, rows in tables:
+        for row in as_json_rows(rows):
+            write_json_line(row)
+        # A reader behind a pipe sees a micro-batch when it is there.
+        typer.get_text_stream("stdout").flush()
+    return ExitCode.OK
+
+
+def why(
+    output: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUTPUT",
+            help="The output of a pipeline, a directory or a URL, or the pipeline's TOML file.",
+        ),
+    ],
+    subscriber: Annotated[
+        str, typer.Option("--subscriber", metavar="SUBSCRIBER", help="Who asks.")
+    ],
+    message: Annotated[str, typer.Option("--message", metavar="ID", help="About which message.")],
+    content: Annotated[
+        Path | None,
+        typer.Option(
+            "--content",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="The message. Default: it is looked for in the pipeline's source, if OUTPUT is a "
+            "TOML file.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: EngineOption = None,
+    format_: FormatOption = Format.TEXT,
+) -> ExitCode:
+    """Say why a message came to a subscriber, or why it did not.
+
+    Answers from the subscriptions that the message's micro-batch was pinned
+    to, whatever has changed since: what was delivered, what was not decided,
+    what was not satisfied and, with the message at hand, where each query
+    fails first.
+
+        pathcast why pipeline.toml --subscriber ann --message 7.xml
+    """
+    with extra("spark", "pathcast why"):
+        from pathcast.spark.reasons import why as reasons_of
+    place, settings = find_output(output)
+    batch_id, found = None, None if content is None else content.read_bytes()
+    if settings is not None:
+        with extra("spark", "pathcast why"):
+            from pathcast.spark.lookup import batch_of, message_of
+        batch_id = batch_of(settings, message)
+        found = message_of(settings, message) if found is None else found
+    told = reasons_of(
+        place,
+        subscriber,
+        message,
+        batch_id=batch_id,
+        content=found,
+        engine=engine_name(engine),
+        limits=None if settings is None else settings.engine.message_limits(),
+    )
+    if format_ is Format.JSON:
+        write_json_line(told.to_dict())
+    else:
+        answers().print(told.to_text())
+        if found is None and told.reasons:
+            say("the message is not at hand: --content FILE shows where a query fails")
+    return ExitCode.OK
+
+
+def find_output(place: str | None) -> tuple[str, PipelineSettings | None]:
+    """Where an output lies, and the settings of its pipeline where they are known.
+
+    Raises:
+        ConfigError: Nothing says where.
+    """
+    from pathcast.spark.settings import load_settings
+
+    if place is None:
+        if not Path(PIPELINE_FILE).is_file():
+            raise ConfigError(
+                "config.invalid",
+                key="--output",
+                reason=f"is missing, and there is no {PIPELINE_FILE} in this directory",
+            )
+        place = PIPELINE_FILE
+    if place.endswith(".toml"):
+        settings = load_settings(place)
+        return str(settings.output.path), settings
+    return place, None

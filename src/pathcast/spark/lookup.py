@@ -1,0 +1,60 @@
+"""A message of a pipeline by its id: which micro-batch had it, and what it says.
+
+For questions afterwards; nothing of a run needs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from pathcast.errors import PathcastError
+from pathcast.spark.journal import Journal
+from pathcast.spark.sources import PATTERNS, Listing, reader_of
+from pathcast.spark.storage import Storage
+
+if TYPE_CHECKING:
+    from pathcast.spark.settings import PipelineSettings
+
+
+def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
+    """The last micro-batch of a file whose name is the id of its message; None for other sources.
+
+    Cost: reads the journal from its end.
+    """
+    if settings.source.kind != "directory":
+        return None
+    journal = Journal(Storage(settings.checkpoint))
+    for number in range(journal.last, 0, -1):
+        if any(file.name == message_id for file in journal.entry(number)):
+            return number
+    return None
+
+
+def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
+    """The bytes of a message, if the source still has it.
+
+    Cost: one file where its name is the id; otherwise the source is read from its beginning.
+    """
+    source = settings.source
+    pattern = source.pattern or PATTERNS[source.kind]
+    try:
+        files, _ = Listing(source.path, pattern).look(set())
+    except OSError:
+        return None
+    if source.kind == "directory":
+        files = [file for file in files if file.name == message_id]
+    reader = reader_of(source, (), settings.engine.message_limits())
+    unread: dict[str, PathcastError] = {}
+    for file in files:
+        try:
+            units = reader.units(file)
+        except PathcastError:
+            continue
+        for batch, _ in reader.read(units, unread):
+            place = pc.index(batch.column("message_id"), message_id).as_py()
+            if place >= 0:
+                content: bytes | None = batch.column("message")[place].as_py()
+                return content
+    return None

@@ -1,0 +1,253 @@
+"""Why a message came to a subscriber, or why not: from what the pipeline has written.
+
+The answer is that of the subscriptions which the message's micro-batch was pinned to, not of those
+that count today.
+
+Example:
+    >>> found = why("delivered", "ann", "7.xml")                            # doctest: +SKIP
+    >>> [(reason.subscription_id, reason.verdict) for reason in found.reasons]  # doctest: +SKIP
+    [('q-price', 'delivered'), ('q-region', 'not satisfied')]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pathcast.customize import Broker, SubscriptionSnapshot
+from pathcast.engine import QueryIndex, Snapshot
+from pathcast.errors import PathcastError
+from pathcast.limits import Limits
+from pathcast.model import EngineName, Query
+from pathcast.spark.generations import Generation
+from pathcast.spark.ledger import Commit, committed_batches
+from pathcast.spark.outputs import layout_of, read_output
+from pathcast.spark.storage import Storage
+
+Verdict: TypeAlias = Literal["delivered", "not satisfied", "not decided"]
+Fate: TypeAlias = Literal["answered", "refused", "not read", "not seen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What became of one subscription on the message.
+
+    Attributes:
+        subscription_id: Which.
+        query: Its text.
+        deliver: What it asks for, "ids" for a notice.
+        verdict: What became of it.
+        deliveries: How many there were.
+        message: Why there is no answer, where it was not decided.
+        explanation: Where the query fails or how it holds; None where the message is not at hand.
+    """
+
+    subscription_id: str
+    query: str
+    deliver: str
+    verdict: Verdict
+    deliveries: int
+    message: str | None = None
+    explanation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What became of a message for a subscriber.
+
+    Attributes:
+        subscriber: Who asks.
+        message_id: About what.
+        fate: What became of the message itself.
+        told: Why it was refused or not read, in words; None otherwise.
+        batch_id: Micro-batch that it was in; None if it was in none.
+        snapshot_version: Subscriptions that answered.
+        reasons: One for each subscription that the subscriber had then, by id.
+    """
+
+    subscriber: str
+    message_id: str
+    fate: Fate
+    told: str | None
+    batch_id: int | None
+    snapshot_version: str | None
+    reasons: tuple[Reason, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return asdict(self)
+
+    def to_text(self) -> str:
+        """In lines, for a person."""
+        lines = [f"message {self.message_id}: {self._fate()}"]
+        if self.fate == "answered" and not self.reasons:
+            lines.append(f"{self.subscriber} had no subscription then")
+        for reason in self.reasons:
+            told = f" ({reason.deliveries})" if reason.deliveries > 1 else ""
+            lines.append(f"{reason.subscription_id}: {reason.verdict}{told}")
+            lines.append(f"  {reason.query}")
+            if reason.message is not None:
+                lines.append(f"  {reason.message}")
+            if reason.explanation is not None:
+                lines += [f"  {line}" for line in reason.explanation.splitlines()]
+        return "\n".join(lines)
+
+    def _fate(self) -> str:
+        if self.fate == "not seen":
+            return "no micro-batch that is complete has had it"
+        place = f"in micro-batch {self.batch_id}, subscriptions {self.snapshot_version}"
+        return f"{self.fate} {place}" + (f": {self.told}" if self.told else "")
+
+
+def why(
+    output: str | os.PathLike[str] | Storage,
+    subscriber: str,
+    message_id: str,
+    *,
+    batch_id: int | None = None,
+    content: bytes | None = None,
+    engine: EngineName | None = None,
+    limits: Limits | None = None,
+) -> Why:
+    """Why a message came to a subscriber, or why not.
+
+    Args:
+        output: Output of a pipeline.
+        subscriber: Who asks.
+        message_id: About which message.
+        batch_id: The micro-batch that the message was in, where that is known and the output does
+            not say (it does where there are matches, or the message was delivered to anybody).
+        content: The message, so that what was not satisfied can be explained.
+        engine: Who explains.
+        limits: Bounds on the message.
+
+    Raises:
+        ConfigError: The place is no output.
+
+    Cost:
+        Message ids have no order in the output: each of its files is looked through.
+    """
+    storage = output if isinstance(output, Storage) else Storage(output)
+    layout = layout_of(storage)
+    letters = _rows_of(storage, "dead_letters", message_id)
+    inboxes = _rows_of(storage, "inboxes", message_id) if layout.inboxes else letters.slice(0, 0)
+    known = [inboxes, letters]
+    if layout.matches != "none":
+        known.append(_rows_of(storage, "matches", message_id))
+    places = [table for table in known if len(table)]
+    if places:
+        batch_id = places[0].column("batch_id")[0].as_py()
+    if batch_id is None:
+        unread = _unread(storage, message_id)
+        if unread is not None:
+            commit, told = unread
+            version = commit.snapshot_version
+            return Why(subscriber, message_id, "not read", told, commit.batch_id, version, ())
+        return Why(subscriber, message_id, "not seen", None, None, None, ())
+    commit = Commit.from_json(storage.read(f"_commits/{batch_id}.json"))
+    version = commit.snapshot_version
+    refused = letters.filter(pc.is_null(letters.column("subscription_id")))
+    if len(refused):
+        told = refused.column("message")[0].as_py()
+        return Why(subscriber, message_id, "refused", told, batch_id, version, ())
+    taken = _subscriptions(storage, version, subscriber, engine)
+    mine = inboxes.to_pylist() if len(inboxes) else []
+    count: dict[str, int] = {}
+    for row in mine:
+        if row["subscriber"] == subscriber:
+            count[row["subscription_id"]] = count.get(row["subscription_id"], 0) + 1
+    undecided = {
+        row["subscription_id"]: row["message"]
+        for row in letters.to_pylist()
+        if row["subscriber"] == subscriber
+    }
+    reasons = tuple(
+        _reason(name, query, deliver, namespaces, count, undecided, content, engine, limits)
+        for name, (query, deliver, namespaces) in sorted(taken.items())
+    )
+    return Why(subscriber, message_id, "answered", None, batch_id, version, reasons)
+
+
+Taken: TypeAlias = tuple[str, str, Mapping[str, str]]
+"""Query, what is delivered, namespaces."""
+
+
+def _reason(
+    name: str,
+    query: str,
+    deliver: str,
+    namespaces: Mapping[str, str],
+    count: Mapping[str, int],
+    undecided: Mapping[str, str],
+    content: bytes | None,
+    engine: EngineName | None,
+    limits: Limits | None,
+) -> Reason:
+    verdict: Verdict = "delivered" if name in count else "not satisfied"
+    if name in undecided:
+        verdict = "not decided"
+    explanation = None
+    if content is not None:
+        explanation = _explained(query, namespaces, content, engine, limits)
+    return Reason(
+        name, query, deliver, verdict, count.get(name, 0), undecided.get(name), explanation
+    )
+
+
+def _explained(
+    query: str,
+    namespaces: Mapping[str, str],
+    content: bytes,
+    engine: EngineName | None,
+    limits: Limits | None,
+) -> str | None:
+    """How an XPath holds or fails; None for XQuery, whose plan says nothing of a message."""
+    index = QueryIndex(engine=engine, limits=limits, namespaces=namespaces)
+    if index.register([Query("query", query)]).rejected:
+        return None
+    try:
+        return str(index.explain("query", content))
+    except PathcastError as error:
+        return str(error)
+
+
+def _subscriptions(
+    storage: Storage, version: str, subscriber: str, engine: EngineName | None
+) -> dict[str, Taken]:
+    """What a subscriber had asked for in a generation."""
+    files = Generation.read(storage, version).files(storage)
+    table = files.table()
+    mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
+    found: dict[str, Taken] = {}
+    if files.notices is not None:
+        snapshot = Snapshot.open(files.notices, engine=engine)
+        for query_id in mine & set(snapshot.query_ids):
+            query = snapshot.query(query_id)
+            found[query_id] = (query.text, "ids", query.namespaces or {})
+    if files.results is not None:
+        broker = Broker.restored(SubscriptionSnapshot.open(files.results, engine=engine), threads=1)
+        for query_id in mine:
+            if query_id in broker:
+                row = broker.subscription(query_id)
+                found[query_id] = (row.query, row.deliver, row.namespaces or {})
+    return found
+
+
+def _rows_of(storage: Storage, name: str, message_id: str) -> pa.Table:
+    table = read_output(storage, name)  # type: ignore[arg-type]
+    return table.filter(pc.equal(table.column("message_id"), message_id))
+
+
+def _unread(storage: Storage, name: str) -> tuple[Commit, str] | None:
+    """The last micro-batch that could not read a file of this name, and why."""
+    for batch_id in reversed(committed_batches(storage)):
+        commit = Commit.from_json(storage.read(f"_commits/{batch_id}.json"))
+        for entry in commit.unread:
+            if entry.name == name:
+                return commit, entry.message
+    return None
