@@ -3,8 +3,8 @@
 Read in this order: `pipeline` (one micro-batch after another), `sources` and `journal` (what
 belongs to it), `subscriptions`, `book` and `generations` (who wants what), `tasks`, `answering` and
 `writing` (what a worker does), `ledger`, `outputs`, `compacting` and `storage` (what counts, and
-where), `workers`, `session` and `java` (who runs it), `settings`, `summary` and `progress` (what
-people say and see).
+where), `workers`, `session` and `java` (who runs it), `stages` (for frames of your own),
+`settings`, `summary` and `progress` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from pathcast.spark.pipeline import run
     from pathcast.spark.session import local_session
     from pathcast.spark.settings import PipelineSettings, load_settings
+    from pathcast.spark.stages import DeliveredMessages, deliver_messages
     from pathcast.spark.summary import Summary
 
 __all__ = [
+    "DeliveredMessages",
     "PipelineSettings",
     "Summary",
+    "deliver_messages",
     "files_of",
     "find_java",
     "follow",
@@ -40,8 +43,10 @@ __all__ = [
 ]
 
 _HOME = {
+    "DeliveredMessages": "stages",
     "PipelineSettings": "settings",
     "Summary": "summary",
+    "deliver_messages": "stages",
     "files_of": "outputs",
     "find_java": "java",
     "follow": "outputs",

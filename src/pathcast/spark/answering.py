@@ -25,7 +25,7 @@ from pathcast.customize.identity import message_id as digest_of
 from pathcast.engine import Snapshot
 from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits
-from pathcast.spark.generations import GenerationFiles, Takers, ids_of
+from pathcast.spark.generations import GenerationFiles, SavedQueries, Takers, ids_of
 from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Answerer:
 
     def __init__(
         self,
-        files: GenerationFiles,
+        files: GenerationFiles | SavedQueries,
         *,
         engine: EngineName,
         limits: Limits | None = None,
@@ -149,7 +149,7 @@ class Answerer:
     ) -> Answer:
         messages = batch.column("message")
         deliveries = _Deliveries()
-        ids = _message_ids(batch)
+        ids, sizes = _message_ids(batch), _sizes(batch)
         letters: list[pa.Table] = []
         matches = None
         satisfied = 0
@@ -161,13 +161,13 @@ class Answerer:
             numbers, rows = _flat(matched.matches)
             deliveries.add_notices(rows, *self._notices.expand(numbers))
             if len(matched.verdicts):
-                letters += self._undecided_notices(matched.verdicts, ids)
+                letters.append(self._undecided_notices(matched.verdicts, ids, sizes))
             matches = matched.matches if with_matches else None
         if found is not None:
             refusals = found.errors if refusals is None else refusals
             satisfied += self._results.add(found, deliveries)
             if len(found.verdicts):
-                letters += self._undecided_results(found.verdicts, ids)
+                letters.append(self._undecided_results(found.verdicts, ids, sizes))
         if refusals is None:
             refusals = _refusals_of(pa.nulls(len(batch), pa.struct([])))
         refused, letter = _refused(batch, ids, refusals)
@@ -175,7 +175,7 @@ class Answerer:
             letters.append(letter)
         return Answer(
             message_ids=ids,
-            sizes=_sizes(batch),
+            sizes=sizes,
             is_refused=refused,
             matches=matches,
             letters=letters,
@@ -183,27 +183,33 @@ class Answerer:
             **deliveries.columns(),
         )
 
-    def _undecided_notices(self, verdicts: pa.Table, ids: pa.Array) -> list[pa.Table]:
+    def _undecided_notices(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> pa.Table:
         """Letters for pairs of message and filter query, one for everybody who takes it."""
         numbers = verdicts.column("query_number").to_numpy()
-        return [self._undecided(verdicts, ids, *self._notices.expand(numbers))]
+        return self._undecided(verdicts, ids, sizes, *self._notices.expand(numbers))
 
-    def _undecided_results(self, verdicts: pa.Table, ids: pa.Array) -> list[pa.Table]:
+    def _undecided_results(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> pa.Table:
         """The same for subscriptions that want results."""
         numbers = self._results.numbers(verdicts.column("subscription_id").to_pylist())
-        return [self._undecided(verdicts, ids, *self._results.takers.expand(numbers))]
+        return self._undecided(verdicts, ids, sizes, *self._results.takers.expand(numbers))
 
     def _undecided(
-        self, verdicts: pa.Table, ids: pa.Array, taken: np.ndarray | None, ranks: np.ndarray
+        self,
+        verdicts: pa.Table,
+        ids: pa.Array,
+        sizes: pa.Array,
+        taken: np.ndarray | None,
+        ranks: np.ndarray,
     ) -> pa.Table:
         chosen = verdicts if taken is None else verdicts.take(pa.array(taken))
+        rows = chosen.column("row").combine_chunks()
         columns = {
-            "message_id": ids.take(chosen.column("row").combine_chunks()),
+            "message_id": ids.take(rows),
             "subscription_id": self.table.ids.take(pa.array(ranks)),
             "subscriber": self.table.subscribers.take(pa.array(ranks)),
             "code": chosen.column("code").cast(pa.string()).combine_chunks(),
             "message": chosen.column("message").cast(pa.string()).combine_chunks(),
-            "bytes": pa.array(np.zeros(len(chosen), dtype=np.int64)),
+            "bytes": sizes.take(rows),
         }
         return _letters(len(chosen), columns)
 
