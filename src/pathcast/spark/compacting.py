@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pathcast.limits import MIB
+from pathcast.spark.delta import DeltaTables
 from pathcast.spark.ledger import (
     Compaction,
     Files,
@@ -90,11 +91,19 @@ class BackgroundCompaction:
         format: Format of its files.
         files: Small files that are enough.
         keep_seconds: How long what is replaced stays.
+        delta: The tables of the output, where it has any: they compact themselves.
     """
 
     def __init__(
-        self, output: Storage, format: FileFormat, *, files: int, keep_seconds: float
+        self,
+        output: Storage,
+        format: FileFormat,
+        *,
+        files: int,
+        keep_seconds: float,
+        delta: DeltaTables | None = None,
     ) -> None:
+        self._delta = delta
         self._output = output
         self._format = format
         self._files = files
@@ -119,8 +128,11 @@ class BackgroundCompaction:
 
     def _run(self) -> None:
         try:
-            compact(self._output, self._format)
-            remove_replaced(self._output, keep_seconds=self._keep_seconds)
+            if self._delta is not None:
+                self._delta.compact(self._keep_seconds / 3600)
+            else:
+                compact(self._output, self._format)
+                remove_replaced(self._output, keep_seconds=self._keep_seconds)
             self.error = None
         except Exception as error:  # told, and tried again: deliveries do not depend on it
             self.error = error

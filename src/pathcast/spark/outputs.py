@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from pathcast.errors import ConfigError
 from pathcast.spark import schemas
+from pathcast.spark.delta import DeltaTables
 from pathcast.spark.ledger import (
     COMMITS,
     Commit,
@@ -123,6 +124,10 @@ def files_of(
         ConfigError: There is no such output.
     """
     storage = _storage(output)
+    layout = layout_of(storage)
+    _check_written(layout, name)
+    if layout.format == "delta":
+        return DeltaTables(storage, layout).file_urls(name)
     return [storage.url(file.name) for file in _live(storage, name, subscriber)]
 
 
@@ -145,6 +150,9 @@ def read_output(
     """
     storage = _storage(output)
     layout = layout_of(storage)
+    _check_written(layout, name)
+    if layout.format == "delta":
+        return DeltaTables(storage, layout).read(name, subscriber=subscriber)
     return _joined(storage, layout, name, _live(storage, name, subscriber), subscriber)
 
 
@@ -210,6 +218,13 @@ def _batches(
     subscriber: str | None,
     batches: Sequence[int],
 ) -> Iterator[tuple[int, pa.Table]]:
+    _check_written(layout, name)
+    if layout.format == "delta":
+        if batches:
+            rows = DeltaTables(storage, layout).read(name, subscriber=subscriber, batches=batches)
+            for batch_id in batches:
+                yield from _of_batch(rows, batch_id)
+        return
     compaction = last_compaction(storage) if batches else None
     through = -1 if compaction is None else compaction.through
     if compaction is not None and batches[0] <= through:
@@ -254,11 +269,13 @@ def write_rejected(
 
 
 def _live(storage: Storage, name: OutputName, subscriber: str | None) -> list[WrittenFile]:
-    layout = layout_of(storage)
+    return [file for file in live_files(storage, name) if _may_hold(file, subscriber)]
+
+
+def _check_written(layout: Layout, name: OutputName) -> None:
     if not layout.writes(name):
         reason = f"this pipeline writes no {name}"
         raise ConfigError("config.invalid", key="output", reason=reason)
-    return [file for file in live_files(storage, name) if _may_hold(file, subscriber)]
 
 
 def _may_hold(file: WrittenFile, subscriber: str | None) -> bool:

@@ -35,6 +35,7 @@ from pathcast.limits import Limits
 from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook, TakenUp
 from pathcast.spark.compacting import BackgroundCompaction
+from pathcast.spark.delta import DeltaTables
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import Commit, Ledger, Pin, Unread, remove_strays, sole_writer
@@ -94,7 +95,7 @@ def run(
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    output = Storage(settings.output.path)
+    output = Storage(settings.output.path, settings.output.storage_options)
     with sole_writer(output), stopped_by_signals(stop) as received:
         _check_source(settings)
         pipeline = Pipeline(settings, output, report, stop)
@@ -137,7 +138,8 @@ class Pipeline:
         self._layout = Layout(out.format, out.matches, out.inboxes)
         claim(output, self._layout)
         self._checkpoint = self._ledger.claim_checkpoint()
-        remove_strays(output)
+        if out.format != "delta":  # whose library looks after its files
+            remove_strays(output)
         source = settings.source
         self._journal = Journal(checkpoint)
         self._listing = Listing(source.path, source.pattern or PATTERNS[source.kind])
@@ -149,8 +151,16 @@ class Pipeline:
             engine=settings.engine.engine,
             namespaces=settings.subscriptions.namespaces,
         )
+        self._delta = (
+            DeltaTables(output, self._layout, out.delta_options) if out.format == "delta" else None
+        )
         self._compaction = BackgroundCompaction(
-            output, out.format, files=out.compact_files, keep_seconds=out.keep_replaced_seconds
+            output,
+            out.format,
+            files=out.compact_files,
+            keep_seconds=out.keep_replaced_seconds,
+            # A table of its own: the library keeps it for one thread.
+            delta=DeltaTables(output, self._layout, out.delta_options) if self._delta else None,
         )
         self._taken = self._take_up(self._book.current())
         self._summary = Summary(output=str(output))
@@ -172,6 +182,8 @@ class Pipeline:
             self._drain(workers, self._due())
         else:
             self._watch(workers)
+        if self._delta is not None:
+            self._delta.create(self._extra)
         self._compaction.wait()
         if self._compaction.error is not None:
             self._report.note(f"small files stay as they are: {self._compaction.error}")
@@ -194,6 +206,9 @@ class Pipeline:
         messages, done = 0, set()
         unread: dict[str, FoundFile] = {}
         for commit in self._ledger.commits():
+            if self._delta is not None:
+                # A kill may have come between the commit and the tables.
+                self._delta.publish(commit, self._extra)
             messages += commit.messages
             done.add(commit.batch_id)
             files = self._journal.entry(commit.batch_id) if unread else []
@@ -247,6 +262,8 @@ class Pipeline:
         commit = self._commit(batch_id, files, generation, reports, unread)
         commit = replace(commit, seconds=round(time.monotonic() - started, 3))
         self._ledger.write_commit(commit)
+        if self._delta is not None:
+            self._delta.publish(commit, self._extra)
         self._compaction.wrote(commit.files)
         self._journal.reopen(entry.file for entry in commit.unread)
         for entry in commit.unread:
@@ -396,6 +413,11 @@ class Pipeline:
         if self._reader is None or self._reader[0] != limits:
             self._reader = limits, reader_of(self._settings.source, files, limits)
         return self._reader[1]
+
+    @property
+    def _extra(self) -> pa.Schema:
+        """Columns that are passed through, as far as they are known."""
+        return pa.schema([]) if self._reader is None else self._reader[1].extra
 
     def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
         """Deliveries by subscriber, for the summary."""

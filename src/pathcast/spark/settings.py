@@ -140,8 +140,19 @@ class OutputSettings(BaseModel):
         description="Directory for matches, dead_letters, inboxes and rejected_queries, on a file "
         "system that all workers see and where a rename is atomic."
     )
-    format: Literal["parquet", "jsonl"] = Field(
-        default="parquet", description="Format of all outputs."
+    format: Literal["parquet", "jsonl", "delta"] = Field(
+        default="parquet",
+        description='Format of all outputs: "parquet", "jsonl" (JSON lines), or "delta" (each '
+        "output is a Delta table).",
+    )
+    storage_options: dict[str, str] = Field(
+        default_factory=dict,
+        description="What fsspec needs to open output.path where it is a URL: credentials, "
+        "endpoints.",
+    )
+    delta_options: dict[str, str] = Field(
+        default_factory=dict,
+        description="The same for the library deltalake, in its own words.",
     )
     inboxes: bool = Field(
         default=True, description="Whether each delivery is a row of the inboxes."

@@ -179,7 +179,7 @@ class Storage:
             from fsspec.core import url_to_fs
         except ImportError as error:
             raise MissingDependencyError(
-                "dependency.missing", package="fsspec", extra="spark", purpose=self.place
+                "dependency.missing", purpose=self.place, module="fsspec", extra="spark"
             ) from error
         try:
             fs, root = url_to_fs(self.place, **self._options)

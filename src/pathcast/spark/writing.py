@@ -15,9 +15,9 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pathcast.spark.schemas import MatchesForm, OutputName
     from pathcast.spark.storage import Storage
 
-FileFormat: TypeAlias = Literal["parquet", "jsonl"]
+FileFormat: TypeAlias = Literal["parquet", "jsonl", "delta"]
+"""A Delta table is Parquet files and a log of which of them count."""
 
 ROWS_A_GROUP: Final = 262_144
 """Deliveries of a row group: a dictionary of message ids pays, and a reader still skips most."""
@@ -65,6 +66,7 @@ class WrittenFile:
         bytes: How large.
         first: Least subscriber, for inboxes.
         last: Greatest subscriber, for inboxes.
+        bounds: Column -> least and greatest value, where the format wants them.
     """
 
     name: str
@@ -72,6 +74,7 @@ class WrittenFile:
     bytes: int
     first: str | None = None
     last: str | None = None
+    bounds: Mapping[str, tuple[Any, Any]] | None = None
 
 
 class Sink(Protocol):
@@ -83,11 +86,15 @@ class Sink(Protocol):
     def close(self) -> None:
         """Nothing more comes."""
 
+    def bounds(self) -> dict[str, tuple[Any, Any]]:
+        """Least and greatest values by column, after `close`; of the columns that have them."""
+
 
 class ParquetSink:
     """Rows as Parquet, each table a row group."""
 
     def __init__(self, handle: IO[bytes], schema: pa.Schema) -> None:
+        self._metadata: list[pq.FileMetaData] = []
         leaves = _leaves(schema)
         numbers = "query_numbers.list.element"
         self._writer = pq.ParquetWriter(
@@ -103,6 +110,7 @@ class ParquetSink:
             dictionary_pagesize_limit=8 * MIB,
             # What readers elsewhere see is text, whatever it was in memory.
             store_schema=False,
+            metadata_collector=self._metadata,
         )
 
     def write(self, table: pa.Table) -> None:
@@ -112,6 +120,21 @@ class ParquetSink:
     def close(self) -> None:
         """See `Sink`."""
         self._writer.close()
+
+    def bounds(self) -> dict[str, tuple[Any, Any]]:
+        """See `Sink`."""
+        found: dict[str, tuple[Any, Any]] = {}
+        for metadata in self._metadata:
+            for number in range(metadata.num_row_groups):
+                group = metadata.row_group(number)
+                for place in range(group.num_columns):
+                    column = group.column(place)
+                    told = column.statistics
+                    if told is None or not told.has_min_max or "." in column.path_in_schema:
+                        continue
+                    least, most = found.get(column.path_in_schema, (told.min, told.max))
+                    found[column.path_in_schema] = min(least, told.min), max(most, told.max)
+        return found
 
 
 class JsonLinesSink:
@@ -127,6 +150,10 @@ class JsonLinesSink:
 
     def close(self) -> None:
         """See `Sink`."""
+
+    def bounds(self) -> dict[str, tuple[Any, Any]]:
+        """None: lines have no place for them."""
+        return {}
 
 
 def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
@@ -152,7 +179,8 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
 
 def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
     """A name for a file that nothing else has."""
-    return f"{output}/{batch_id:06d}-{uuid.uuid4().hex}.{format}"
+    ending = "jsonl" if format == "jsonl" else "parquet"
+    return f"{output}/{batch_id:06d}-{uuid.uuid4().hex}.{ending}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +226,10 @@ class _Output:
             name = new_name(self.name, target.batch_id, target.format)
             handle = target.storage.create(name)
             sink: Sink
-            if target.format == "parquet":
-                sink = ParquetSink(handle, table.schema)
-            else:
+            if target.format == "jsonl":
                 sink = JsonLinesSink(handle)
+            else:
+                sink = ParquetSink(handle, table.schema)
             self._open = WrittenFile(name, 0, 0), handle, sink
         file, handle, sink = self._open
         sink.write(table)
@@ -215,7 +243,8 @@ class _Output:
         handle.flush()
         size = handle.tell()
         handle.close()
-        self.files.append(replace(file, bytes=size, first=first, last=last))
+        bounds = sink.bounds() if self._target.format == "delta" else None
+        self.files.append(replace(file, bytes=size, first=first, last=last, bounds=bounds))
         self._open = None
 
 
