@@ -12,8 +12,9 @@ import shutil
 import textwrap
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import pyarrow.compute as pc
 import typer
 from rich.console import Console
 
@@ -25,8 +26,8 @@ from pathcast.errors import ConfigError
 from pathcast.workload.demo import DemoInput, write_demo
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
+    from pathcast.spark.settings import PipelineSettings
+    from pathcast.spark.storage import Storage
     from pathcast.spark.summary import Summary
 
 MARKER = "pipeline.toml"
@@ -48,11 +49,10 @@ path = "{subscriptions}"
 
 [mode]
 kind = "batch"
-files_per_batch_max = 1500
+files_per_batch_max = 5000
 
 [output]
 path = "output"
-format = "jsonl"
 """
 
 
@@ -63,7 +63,7 @@ def demo(
     ] = Path("demo-output"),
     messages: Annotated[
         int | None,
-        typer.Option(min=10, help="Messages. Default: 3000; 300 on the reference engine."),
+        typer.Option(min=10, help="Messages. Default: 20000; 300 on the reference engine."),
     ] = None,
     queries: Annotated[
         int | None,
@@ -77,7 +77,7 @@ def demo(
     engine = engine_name(None)
     # The reference evaluates every subscription on every message.
     if messages is None:
-        messages = 300 if engine == "reference" else 3_000
+        messages = 300 if engine == "reference" else 20_000
     if queries is None:
         queries = 200 if engine == "reference" else 10_000
     _clear(out)
@@ -112,10 +112,10 @@ def demo(
     try:
         summary = run(settings, progress=progress_on(Console(stderr=True)), spark=spark)
         _show_summary(summary)
-        _show_delivery(spark, written, settings.output.path, summary)
     finally:
         spark.stop()
-    _show_what_next(out, pipeline)
+    _show_delivery(written, settings, summary)
+    _show_what_next(out, pipeline, summary)
     say(f"{time.monotonic() - started:.0f} s in all")
     return ExitCode.OK
 
@@ -137,13 +137,16 @@ def _show_summary(summary: Summary) -> None:
     out.print(summary if out.is_terminal else summary.to_text())
 
 
-def _show_delivery(spark: SparkSession, written: DemoInput, output: Path, summary: Summary) -> None:
+def _show_delivery(written: DemoInput, settings: PipelineSettings, summary: Summary) -> None:
     """The inbox of the subscriber with the most deliveries, one message before and after."""
+    from pathcast.spark.storage import Storage
+
     out = answers()
     if not summary.top_subscribers:
         out.print("\nNothing was delivered.")
         return
-    subscriber, count, found = _first_with_results(spark, output, summary)
+    output = Storage(settings.output.path)
+    subscriber, count, found = _first_with_results(output, summary)
     if not found:
         out.print("\nThe subscribers with the most deliveries get notices only.")
         return
@@ -156,39 +159,41 @@ def _show_delivery(spark: SparkSession, written: DemoInput, output: Path, summar
     )
     for row in shown[:INBOX_ROWS_SHOWN]:
         told = f"{row['message_id']}  because of {row['subscription_id']}"
-        out.print(f"  {told}  {len(row['fragment']):,} characters")
+        out.print(f"  {told}  {len(row['fragment']):,} bytes")
     # The longest of the short ones shows most and still fits.
     fitting = [row for row in shown if len(row["fragment"].splitlines()) <= LINES_SHOWN]
     chosen = max(fitting or shown, key=lambda row: len(row["fragment"]))
     _show_before_and_after(written, output, chosen)
 
 
-def _first_with_results(
-    spark: SparkSession, output: Path, summary: Summary
-) -> tuple[str, int, list[Row]]:
+def _first_with_results(output: Storage, summary: Summary) -> tuple[str, int, list[dict[str, Any]]]:
     """The first of the top subscribers who gets results, with all deliveries and those."""
     from pathcast.spark.outputs import inbox
 
     for subscriber, count in summary.top_subscribers:
-        rows = inbox(spark, output, subscriber).where("fragment IS NOT NULL")
-        found = rows.orderBy("message_id", "subscription_id", "result_number").collect()
-        if found:
-            return subscriber, count, found
+        rows = inbox(output, subscriber)
+        rows = rows.filter(pc.is_valid(rows.column("fragment")))
+        keys = ("message_id", "subscription_id", "result_number")
+        if len(rows):
+            return subscriber, count, rows.sort_by([(key, "ascending") for key in keys]).to_pylist()
     return "", 0, []
 
 
-def _show_before_and_after(written: DemoInput, output: Path, row: Row) -> None:
+def _show_before_and_after(written: DemoInput, output: Storage, row: dict[str, Any]) -> None:
+    from pathcast.spark.generations import Generation
+
     out = answers()
-    path = output / "_snapshots" / f"{row['snapshot_version']}.subscriptions"
-    broker = Broker.restored(SubscriptionSnapshot.open(path), threads=1)
+    files = Generation.read(output, row["snapshot_version"]).files(output)
+    assert files.results is not None, "there are results"
+    broker = Broker.restored(SubscriptionSnapshot.open(files.results), threads=1)
     plan = broker.explain(row["subscription_id"])
     out.print(f"\nWhat {plan.subscription.subscriber} has asked for ({plan.subscription.id}):")
     out.print(textwrap.indent(plan.subscription.query, "  "))
     message = (written.messages / row["message_id"]).read_bytes()
     out.print(f"\nBefore: {row['message_id']}, {len(message):,} bytes")
     out.print(_excerpt(message.decode(errors="replace")))
-    out.print(f"\nAfter: result {row['result_number']} of it, delivery {row['delivery_id']}")
-    out.print(_excerpt(row["fragment"]))
+    out.print(f"\nAfter: result {row['result_number']} of it, delivery {row['delivery_id'].hex()}")
+    out.print(_excerpt(row["fragment"].decode()))
     shared = {what: count for what, count in plan.shared.items() if count}
     if shared:
         out.print("\nShared with other subscriptions:")
@@ -206,17 +211,19 @@ def _excerpt(text: str) -> str:
     return textwrap.indent("\n".join(shown), "  ")
 
 
-def _show_what_next(out: Path, pipeline: Path) -> None:
+def _show_what_next(out: Path, pipeline: Path, summary: Summary) -> None:
     messages, output = out / "messages", out / "output"
+    who = summary.top_subscribers[0][0] if summary.top_subscribers else "SUBSCRIBER"
     answers().print(f"""
 What lies where:
   {messages}              the messages, one file each
-  {output / "inboxes"}        one row a delivery with its result, in buckets of subscribers
+  {output / "inboxes"}        one row a delivery with its result, sorted by subscriber
   {output / "dead_letters"}   one row a refused message, with code, line and column
 
 What to try next (source .venv/bin/activate puts pathcast on the PATH):
   pathcast run {pipeline} --set mode.kind=stream
       and then put another XML file into {messages}
+  pathcast inbox {who} --output {output} --follow
   pathcast transform 'for $h in //headline return <title>{{$h/text()}}</title>' {messages} | head
   pathcast generate queries --domain news -n 20 > queries.txt
   pathcast match --queries queries.txt {messages}

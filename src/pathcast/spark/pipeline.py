@@ -170,16 +170,19 @@ class Pipeline:
     def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
         earlier, undone = self._earlier()
-        self._report.begin(self._describe(), None)
+        # What could not be read by an earlier run is tried again, once.
+        self._journal.retry_all()
+        is_batch = self._settings.mode.kind == "batch"
+        due = self._due() if is_batch else []
+        self._report.begin(self._describe(), self._ahead(undone, due) if is_batch else None)
+        self._say_what_is_odd()
         started = time.monotonic()
         for batch_id in undone:
             if self._stop.is_set():
                 break
             self._process(workers, batch_id)
-        # What could not be read by an earlier run is tried again, once.
-        self._journal.retry_all()
-        if self._settings.mode.kind == "batch":
-            self._drain(workers, self._due())
+        if is_batch:
+            self._drain(workers, due)
         else:
             self._watch(workers)
         if self._delta is not None:
@@ -217,6 +220,22 @@ class Pipeline:
             unread |= {entry.name: entry.file for entry in commit.unread}
         self._journal.reopen(unread.values())
         return messages, [n for n in range(1, self._journal.last + 1) if n not in done]
+
+    def _ahead(self, undone: Sequence[int], due: Sequence[FoundFile]) -> int | None:
+        """Messages before this run, where a file is one; None where nobody has counted them."""
+        if self._settings.source.kind != "directory":
+            return None
+        return len(due) + sum(len(self._journal.entry(number)) for number in undone)
+
+    def _say_what_is_odd(self) -> None:
+        """What somebody who set it up so would want to know."""
+        if not self._taken.generation.queries:
+            self._report.note("no query is in force: every message will be read, none delivered")
+        if self._listing.passed_over:
+            self._report.note(
+                f"{self._listing.passed_over:,} files of the source do not match the pattern "
+                f"{self._listing.pattern!r} and are left alone"
+            )
 
     def _due(self) -> list[FoundFile]:
         """The files to be handed on, oldest first."""

@@ -280,7 +280,7 @@ class Listing:
 
     def __init__(self, path: Path, pattern: str) -> None:
         self.path = path
-        self._pattern = pattern
+        self.pattern = pattern
         self._folders: set[str] = set()
         self.passed_over = 0
         """Files that do not match the pattern, at the last look."""
@@ -331,7 +331,7 @@ class Listing:
                 self._folders.add(path)
                 pending.append(path)
             return
-        if not fnmatchcase(name, self._pattern):
+        if not fnmatchcase(name, self.pattern):
             self.passed_over += 1
             return
         try:
