@@ -147,8 +147,10 @@ class DeliveryBatch:
 
     @property
     def numbers(self) -> pa.RecordBatch:
-        """The deliveries without a text: columns `row` (place of the message in the batch),
-        `subscription` (place in `subscription_ids`), `result_number` and `fragment` (a dictionary).
+        """The deliveries as numbers, without a text.
+
+        Columns: `row` (place of the message in the batch), `subscription` (place in
+        `subscription_ids`), `result_number` and `fragment` (a dictionary).
 
         Cost: nothing that was not there before; no ids are made.
         """
