@@ -23,11 +23,14 @@ from pathcast.errors import (
     ConfigError,
     PathcastError,
     QuerySyntaxError,
+    SchemaError,
     UnknownQueryError,
     UnsupportedQueryError,
     UnusableRowError,
 )
+from pathcast.lint import lint
 from pathcast.model import EngineName
+from pathcast.schema import parse_dtd, read_doctype
 from pathcast.testing import ENGINES, missing_reason, random_message, random_query
 from pathcast.testing.flwr_messages import random_flwr_message
 from pathcast.testing.flwr_text import random_flwr
@@ -451,3 +454,32 @@ def test_a_missing_message_has_an_id() -> None:
 
 def test_not_text_is_not_text() -> None:
     assert not any(isinstance(not_text(Random(seed)), str) for seed in range(200))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_texts_of_schemas(seed: int) -> None:
+    random = Random(seed)
+    with pytest.raises(SchemaError) as caught:
+        parse_dtd(surrogate_text(random, "<!ELEMENT a (b*)><!ELEMENT b EMPTY>"))
+    assert str(caught.value).encode()
+    with pytest.raises(SchemaError):
+        read_doctype(surrogate_text(random, "<!DOCTYPE a []><a/>"))
+
+
+def test_a_text_is_no_longer_in_the_encoding_that_it_declares() -> None:
+    text = "<?xml version='1.0' encoding='ISO-8859-1'?><!ELEMENT caf\u00e9 EMPTY>"
+    assert "caf\u00e9" in parse_dtd(text)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_to_lint(seed: int) -> None:
+    random = Random(seed)
+    rows, bad = mixed(random, random_queries(random, 6), hostile_query, count=6)
+    report = lint(rows)
+    refused = [each.query for each in report.findings if each.code == "PL001"]
+    assert (report.queries, refused) == (len(rows), sorted(bad))
+    good = lint([row for place, row in enumerate(rows) if place not in bad])
+    others = [each for each in report.findings if each.code != "PL001"]
+    assert [(each.code, each.query_id) for each in others] == [
+        (each.code, each.query_id) for each in good.findings
+    ]

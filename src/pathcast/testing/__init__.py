@@ -5,8 +5,8 @@
   `random_valued_message`: many conditions at a place.
 - `random_flwr`, `random_flwr_message`: FLWR subscriptions and messages that they meet, over a
   `Vocabulary`, flat or recursive.
-- `hostile_query`, `hostile_subscription`, `hostile_message`, `mixed`: rows that cannot be used, among
-  rows that can.
+- `hostile_query`, `hostile_subscription`, `hostile_message`, `mixed`: rows that cannot be used,
+  among rows that can.
 - `SaxonOracle`: Saxon's opinion (needs `saxonche`); `canonical`, `expanded`: results in one
   notation.
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
