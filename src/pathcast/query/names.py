@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 Namespaces: TypeAlias = Mapping[str, str]
 """Prefix -> namespace URI; the key "" is the default element namespace."""
@@ -30,7 +30,7 @@ NCNAME_PATTERN: Final = re.compile(NCNAME)
 """`NCNAME`, compiled."""
 
 
-def is_text(value: object) -> bool:
+def is_text(value: object) -> TypeGuard[str]:
     r"""Whether a value is a string of characters: one that can be written in UTF-8.
 
     Python's strings may hold lone surrogates, halves of a pair that are no characters.
