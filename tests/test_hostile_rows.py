@@ -7,6 +7,8 @@ leaves something behind that breaks later calls.
 from __future__ import annotations
 
 import pickle
+import struct
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -19,17 +21,21 @@ import pytest
 from broker_engines import broker_engines
 from every_engine import engines
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast.customize.snapshot_file import SnapshotContent as SubscriptionContent
+from pathcast.customize.snapshot_file import write_snapshot as write_subscriptions
 from pathcast.errors import (
     ConfigError,
     PathcastError,
     QuerySyntaxError,
     SchemaError,
+    SnapshotFormatError,
     UnknownQueryError,
     UnsupportedQueryError,
     UnusableRowError,
 )
 from pathcast.lint import lint
 from pathcast.model import EngineName
+from pathcast.reference.snapshot_file import SnapshotContent, write_snapshot
 from pathcast.schema import parse_dtd, read_doctype
 from pathcast.testing import ENGINES, missing_reason, random_message, random_query
 from pathcast.testing.flwr_messages import random_flwr_message
@@ -483,3 +489,43 @@ def test_rows_to_lint(seed: int) -> None:
     assert [(each.code, each.query_id) for each in others] == [
         (each.code, each.query_id) for each in good.findings
     ]
+
+
+class TestSnapshotFiles:
+    """A file made by hand may name what no caller could have registered."""
+
+    @engines
+    def test_namespaces_of_queries(self, engine: EngineName, tmp_path: Path) -> None:
+        path = tmp_path / "queries.snapshot"
+        write_snapshot(path, SnapshotContent((Query("q", "//a", {"p": "urn:abc"}),)))
+        data = path.read_bytes()
+
+        def opened(uri: bytes) -> Query:
+            changed = data.replace(b'"urn:abc"', uri.ljust(9))
+            assert len(changed) == len(data)
+            path.write_bytes(_resealed(changed))
+            return Snapshot.open(path, engine=engine).query("q")
+
+        assert opened(b'"urn"').namespaces == {"p": "urn"}
+        for wrong in (b'"\\ud800"', b"12345", b"null"):
+            with pytest.raises(SnapshotFormatError):
+                opened(wrong)
+
+    def test_namespaces_of_subscriptions(self, tmp_path: Path) -> None:
+        path = tmp_path / "subscriptions.snapshot"
+        broker = Broker("reference")
+        broker.subscribe(Subscription("s", "desk", "//a", namespaces={"p": "urn:p"}))
+        snapshot = broker.freeze()
+        place = snapshot.table.column_names.index("namespaces")
+        field = snapshot.table.schema.field(place)
+        wrong = pa.array(['{"p":"\\ud800"}']).dictionary_encode().cast(field.type)
+        changed = snapshot.table.set_column(place, field, wrong)
+        write_subscriptions(path, SubscriptionContent(changed, snapshot.version))
+        with pytest.raises(SnapshotFormatError, match="namespaces"):
+            SubscriptionSnapshot.open(path, engine="reference")
+
+
+def _resealed(data: bytes) -> bytes:
+    """A snapshot file with the checksums that its bytes have now."""
+    head = data[:32] + struct.pack("<I", zlib.crc32(data[64:]))
+    return head + struct.pack("<I", zlib.crc32(head)) + data[40:]
