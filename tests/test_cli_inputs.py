@@ -12,6 +12,7 @@ from pathcast.cli import messages as inputs
 from pathcast.cli.messages import message_names, read_batches, read_message
 from pathcast.cli.options import read_limits, read_namespaces
 from pathcast.cli.query_file import query_lines, read_query_file, register_lines
+from pathcast.engine import QueryIndex
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -19,6 +20,7 @@ from pathcast.errors import (
     PathcastError,
     QuerySyntaxError,
     UnreadableMessageError,
+    UnusableRowError,
 )
 from pathcast.limits import Limits
 from pathcast.model import Query, RegisterReport
@@ -51,10 +53,22 @@ class TestQueryFile:
         path.write_bytes("\ufeff/a\r\n/b\r\n".encode())
         assert [q.query.text for q in read_query_file(path)] == ["/a", "/b"]
 
-    def test_a_file_that_is_not_utf8_says_where(self, tmp_path: Path) -> None:
+    def test_a_line_that_is_not_utf8_is_refused_alone(self, tmp_path: Path) -> None:
         path = tmp_path / "queries.txt"
-        path.write_bytes(b"/a\n/caf\xe9\n")
-        with pytest.raises(ConfigError, match="byte 7"):
+        path.write_bytes(b"/a\n# caf\xe9\n/caf\xe9\ncaf\xe9\t/b\nd\t/c\n")
+        index = QueryIndex(engine="reference")
+        faults = register_lines(index.register, read_query_file(path))
+        assert [(fault.line, type(fault.error)) for fault in faults] == [
+            (3, QuerySyntaxError),
+            (4, UnusableRowError),
+        ]
+        assert [name in index for name in ("1", "d")] == [True, True]
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+    def test_a_file_in_utf16_says_so(self, tmp_path: Path, encoding: str) -> None:
+        path = tmp_path / "queries.txt"
+        path.write_bytes("\ufeff/a\n".encode(encoding))
+        with pytest.raises(ConfigError, match="UTF-16"):
             read_query_file(path)
 
 
@@ -65,15 +79,15 @@ class Registrar:
         self.taken: set[str] = set()
 
     def __call__(self, queries: Iterable[Query]) -> RegisterReport:
-        rejected: dict[str, PathcastError] = {}
-        for query in queries:
+        rows, errors = list(queries), dict[int, PathcastError]()
+        for place, query in enumerate(rows):
             if "!" in query.text:
-                rejected[query.id] = QuerySyntaxError("XPST0003", reason="!")
+                errors[place] = QuerySyntaxError("XPST0003", reason="!")
             elif query.id in self.taken:
-                rejected[query.id] = DuplicateQueryError("query.duplicate", id=query.id)
+                errors[place] = DuplicateQueryError("query.duplicate", id=query.id)
             else:
                 self.taken.add(query.id)
-        return RegisterReport(len(self.taken), rejected)
+        return RegisterReport.of(rows, errors)
 
 
 class TestRegisterLines:
@@ -82,7 +96,7 @@ class TestRegisterLines:
         assert [fault.line for fault in faults] == [1, 3]
 
     def test_a_repeated_id_is_reported_at_its_second_line(self) -> None:
-        # A report names ids only; without care the fault would be shown at the first line.
+        # By its id alone, the fault would be shown at the first line.
         faults = register_lines(Registrar(), query_lines(["a\t/x", "a\t/y", "a\t!"]))
         assert [(fault.line, type(fault.error)) for fault in faults] == [
             (2, DuplicateQueryError),

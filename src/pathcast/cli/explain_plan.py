@@ -10,6 +10,7 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import Format
 from pathcast.customize import Broker, Deliveries
 from pathcast.customize.subscription_files import read_subscriptions
+from pathcast.errors import shown
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Subscription
 
@@ -75,7 +76,8 @@ def _add(broker: Broker, others: Path) -> int:
         error = file.error
         if file.subscription is not None:
             # Under a name that no other has, so that the query itself is never in the way.
-            named = file.subscription._replace(id=f"{file.path}")
+            name = shown(str(file.path))
+            named = file.subscription._replace(id=name, subscriber=name)
             error = broker.subscribe(named).rejected.get(named.id)
         if error is not None:
             faults += 1

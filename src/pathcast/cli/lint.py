@@ -24,7 +24,7 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.query_file import QueryLine, read_query_file
 from pathcast.engine import select_engine
-from pathcast.errors import ConfigError, PathcastError, caret
+from pathcast.errors import ConfigError, PathcastError, caret, shown
 from pathcast.limits import Limits
 from pathcast.lint import CODES, Finding, LintReport, Structure, lint, structure_of_sample
 from pathcast.message import MessageTree
@@ -232,7 +232,7 @@ def _as_json(report: LintReport, queries: Path, lines: list[QueryLine]) -> dict[
         findings.append(
             {**finding.to_dict(), "line": line, "column": column, "related_lines": related}
         )
-    return {**report.to_dict(), "file": str(queries), "findings": findings}
+    return {**report.to_dict(), "file": shown(str(queries)), "findings": findings}
 
 
 def _print_text(report: LintReport, queries: Path, lines: list[QueryLine]) -> None:

@@ -1,8 +1,9 @@
 r"""Query files: one standing query a line.
 
 A line is a query, whose id is then the number of the line (from 1), or an id, a tab and a query.
-Blank lines and lines that begin with `#` are skipped, but counted. The file is UTF-8; `-` is not
-accepted, because messages may come from standard input.
+Blank lines and lines that begin with `#` are skipped, but counted. The file is UTF-8, and a line
+that is not is a query that is refused, alone; `-` is not accepted, because messages may come from
+standard input.
 
 Example:
     >>> lines = ["# prices", "/quote[price > 300]", "", "news\t/nitf//tobject"]
@@ -14,7 +15,7 @@ Example:
 
 from __future__ import annotations
 
-from collections import Counter
+import codecs
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -74,16 +75,19 @@ def query_lines(lines: Iterable[str]) -> Iterator[QueryLine]:
 def read_query_file(path: Path) -> list[QueryLine]:
     """The queries of a file, in order.
 
+    Bytes that are not UTF-8 become lone surrogates, which no index takes in an id or a query: the
+    line is refused where it is registered, and the others are not.
+
     Raises:
-        ConfigError: The file is not UTF-8.
+        ConfigError: The file is UTF-16.
         OSError: The file cannot be read.
     """
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            return list(query_lines(file))
-    except UnicodeDecodeError as error:
-        reason = f"not UTF-8: {error.reason} at byte {error.start}"
-        raise ConfigError("config.invalid", key=str(path), reason=reason) from error
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            reason = "is UTF-16; save it as UTF-8"
+            raise ConfigError("config.invalid", key=str(path), reason=reason)
+    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
+        return list(query_lines(file))
 
 
 def register_lines(register: Register, lines: Iterable[QueryLine]) -> list[QueryFault]:
@@ -96,17 +100,6 @@ def register_lines(register: Register, lines: Iterable[QueryLine]) -> list[Query
     Returns:
         The refused ones, in the order of their lines.
     """
-    # A report names ids; so that an id names one line, repeated ids go into calls of their own.
-    rounds: list[dict[str, QueryLine]] = []
-    seen: Counter[str] = Counter()
-    for found in lines:
-        turn = seen[found.query.id]
-        seen[found.query.id] += 1
-        if turn == len(rounds):
-            rounds.append({})
-        rounds[turn][found.query.id] = found
-    faults: list[QueryFault] = []
-    for by_id in rounds:
-        report = register([found.query for found in by_id.values()])
-        faults += [QueryFault(by_id[name].line, error) for name, error in report.rejected.items()]
-    return sorted(faults, key=lambda fault: fault.line)
+    found = list(lines)
+    report = register([each.query for each in found])
+    return [QueryFault(found[place].line, error) for place, error in report.errors.items()]

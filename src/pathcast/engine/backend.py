@@ -85,7 +85,8 @@ class IndexBackend(Protocol):
         """Adds queries. They count from the next batch on.
 
         Args:
-            queries: The queries; a bad one is reported and leaves no trace.
+            queries: Their fields were looked at (`pathcast.engine.rows`). One with a bad text
+                is reported and leaves no trace.
             namespaces: Bindings of the index, for prefixes that a query does not bind itself.
         """
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 from pathcast.engine.backend import EngineModule
 from pathcast.engine.explain_walk import Walk, truth
 from pathcast.engine.explanation import Explanation, ExpressionExplanation, Plan
+from pathcast.engine.messages import message_bytes
 from pathcast.errors import EvaluationBudgetError, MessageError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails, parse_message
@@ -71,9 +72,8 @@ def explain_query(
         compiled.cost.value,
         tuple(str(reason) for reason in compiled.reasons),
     )
-    encoding = "UTF-8" if isinstance(message, str) else None
-    data = message.encode() if isinstance(message, str) else bytes(message)
     try:
+        data, encoding = message_bytes(message)
         tree = _with_details(engine.parse(data, limits, encoding), data, limits, encoding)
         is_match = _is_match(compiled, resolved, tree, query.id, limits)
     except (MessageError, EvaluationBudgetError) as error:

@@ -23,6 +23,7 @@ from pathcast.engine.backend import EngineModule, SnapshotBackend
 from pathcast.engine.explain import explain_query
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.rows import usable_ids, usable_row
 from pathcast.engine.selection import select_engine
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query
@@ -88,7 +89,7 @@ class Snapshot:
         Raises:
             UnknownQueryError: No query has this id.
         """
-        return self._backend.query(query_id)
+        return self._backend.query(*usable_ids([query_id]))
 
     def plan(self, query_id: str) -> CompiledQuery:
         """What became of a query: its indexed paths, its expression, what it costs and why.
@@ -140,8 +141,9 @@ class Snapshot:
         Raises:
             UnknownQueryError: No query has this id.
             QuerySyntaxError: A query that is not registered cannot be read.
+            UnusableRowError: It has a field that is not what it has to be.
         """
-        asked = self.query(query) if isinstance(query, str) else query
+        asked = self.query(query) if isinstance(query, str) else usable_row(query, Query)
         return explain_query(asked, message, self._module, limits or self._limits)
 
     def __len__(self) -> int:

@@ -115,8 +115,7 @@ class KernelIndex:
         rows = queries if isinstance(queries, list) else list(queries)
         with native_errors():
             left_over = self._index.register(rows, bindings)
-        rejected: dict[str, PathcastError] = {}
-        accepted = len(rows) - len(left_over)
+        errors: dict[int, PathcastError] = {}
         # Subscribers ask alike: what two queries of one call share is compiled once.
         known: dict[tuple[str, int], CompiledQuery] = {}
         for row, reason in left_over:
@@ -125,10 +124,9 @@ class KernelIndex:
                 if reason == "duplicate":
                     raise DuplicateQueryError("query.duplicate", id=query.id)
                 self._register_slowly(query, bindings, known)
-                accepted += 1
             except (QuerySyntaxError, DuplicateQueryError, KernelBugError) as error:
-                rejected[query.id] = error
-        return RegisterReport(accepted, rejected)
+                errors[row] = error
+        return RegisterReport.of(rows, errors)
 
     def _register_slowly(
         self,

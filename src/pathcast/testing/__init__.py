@@ -5,6 +5,8 @@
   `random_valued_message`: many conditions at a place.
 - `random_flwr`, `random_flwr_message`: FLWR subscriptions and messages that they meet, over a
   `Vocabulary`, flat or recursive.
+- `hostile_query`, `hostile_subscription`, `hostile_message`, `mixed`: rows that cannot be used,
+  among rows that can.
 - `SaxonOracle`: Saxon's opinion (needs `saxonche`); `canonical`, `expanded`: results in one
   notation.
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
@@ -49,6 +51,12 @@ from pathcast.testing.histories import (
     Remove,
     random_history,
 )
+from pathcast.testing.hostile_rows import (
+    hostile_message,
+    hostile_query,
+    hostile_subscription,
+    mixed,
+)
 from pathcast.testing.lxml_oracle import LxmlQuery, lxml_matches, lxml_tree, number_differs
 from pathcast.testing.message_text import MessageShape, random_message
 from pathcast.testing.query_for_message import random_query_for
@@ -85,9 +93,13 @@ __all__ = [
     "assert_same_matches",
     "canonical",
     "expanded",
+    "hostile_message",
+    "hostile_query",
+    "hostile_subscription",
     "lxml_matches",
     "lxml_tree",
     "missing_reason",
+    "mixed",
     "number_differs",
     "oracle_matches",
     "random_expression",
