@@ -1,8 +1,9 @@
 """Conditions that cannot hold, always hold, or say again what was said.
 
 Looks at the query alone: comparisons of one value that exclude each other (`[@a='x' and @a='y']`),
-positions that do not exist (`[0]`), orders of what is no number (`[@a < 'b']`), strings that stand
-where a condition is meant (`['@a']`), `not` of what was asked for.
+positions that do not exist (`[0]`), orders of what is no number (`[@a < 'b']`), strings and other
+constants that stand where a condition is meant (`['@a']`, `[@a='x' or 'y']`, `[not('@a')]`), `not`
+of what was asked for.
 
 Example:
     >>> from pathcast.query import parse
@@ -19,17 +20,17 @@ Several nodes are not one value: `[b='x' and b='y']` holds where there are two `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from pathcast.query.atoms import COMPARISONS, Atom, atom_of, constant_of
+from pathcast.query.atoms import COMPARISONS, Atom, atom_of
+from pathcast.query.constants import constant_of
 from pathcast.query.implication import (
     always_holds,
     always_holds_for_count,
     can_hold,
     can_hold_for_count,
-    holds_for_number,
     implies,
 )
 from pathcast.query.normal import Comparison, Constant, Operator
@@ -51,10 +52,14 @@ from pathcast.query.syntax import (
 )
 from pathcast.query.syntax import Literal as StringLiteral
 from pathcast.query.syntax import Number as NumberLiteral
-from pathcast.query.values import number_of
+from pathcast.query.values import boolean_of, number_of
 
 Truth: TypeAlias = Literal["never", "always", "implied"]
 """never: no node passes; always: every node does; implied: another condition says it already."""
+
+_OPPOSITE: Final[Mapping[Truth, Truth]] = {"never": "always", "always": "never"}
+
+_JOINING: Final = (BinaryOperator.AND, BinaryOperator.OR)
 
 _COUNTS: Final = {"position": 1, "last": 1, "count": 0, "string-length": 0}
 """Functions that give whole numbers, and the least of them."""
@@ -66,15 +71,22 @@ class ConditionIssue:
 
     Attributes:
         truth: What it is.
-        offset: Where it stands.
+        expr: The condition; as good as `true()` or `false()` where it stands.
         reason: Why, as the beginning of a sentence.
         is_decisive: Whether the query as a whole cannot hold because of it.
+        fix: What may be meant.
     """
 
     truth: Truth
-    offset: int
+    expr: Expr
     reason: str
     is_decisive: bool
+    fix: str | None = None
+
+    @property
+    def offset(self) -> int:
+        """Where it stands, in characters."""
+        return self.expr.offset
 
 
 def condition_issues(expr: Expr, notation: Notation) -> list[ConditionIssue]:
@@ -111,15 +123,25 @@ class _Walk:
         self.notation = notation
         self.issues: list[ConditionIssue] = []
 
-    def say(self, truth: Truth, expr: Expr, reason: str, is_decisive: bool) -> None:
-        self.issues.append(ConditionIssue(truth, expr.offset, reason, is_decisive))
+    def say(
+        self, truth: Truth, expr: Expr, reason: str, is_decisive: bool, fix: str | None = None
+    ) -> None:
+        self.issues.append(ConditionIssue(truth, expr, reason, is_decisive, fix))
 
     # Everything that holds conditions.
 
     def expression(self, expr: Expr, *, is_decisive: bool) -> None:
-        """An expression whose truth, if it is one, is asked for."""
-        if kind_of(expr) is Kind.BOOLEAN:
-            self.conjunction([(expr, "")], _Conjunction(), is_decisive)
+        """An expression whose truth is asked for."""
+        self.conjunction(expr, "", _Conjunction(), is_decisive)
+
+    def part(self, expr: Expr, *, is_decisive: bool) -> None:
+        """An operand or argument.
+
+        Of one that is a boolean the truth is asked for, unless it is a constant: `true()` is a
+        value like any other there.
+        """
+        if kind_of(expr) is Kind.BOOLEAN and constant_of(expr) is None:
+            self.expression(expr, is_decisive=False)
         else:
             self.inside(expr, is_decisive=is_decisive)
 
@@ -140,12 +162,12 @@ class _Walk:
                 is_asked = asks_for_nodes(expr)
                 for operand in operands:
                     is_needed = is_asked and kind_of(operand) is Kind.NODE_SET
-                    self.inside(operand, is_decisive=is_decisive and is_needed)
+                    self.part(operand, is_decisive=is_decisive and is_needed)
             case UnaryExpr(operand=operand):
-                self.inside(operand, is_decisive=False)
+                self.part(operand, is_decisive=False)
             case FunctionCall(arguments=arguments):
                 for argument in arguments:
-                    self.inside(argument, is_decisive=False)
+                    self.part(argument, is_decisive=False)
             case _:
                 pass
 
@@ -162,16 +184,19 @@ class _Walk:
             if kind_of(expr) is Kind.NUMBER:
                 self.position(expr, scope, found, is_decisive)
             else:
-                self.conjunction([(expr, scope)], found, is_decisive)
+                self.conjunction(expr, scope, found, is_decisive)
 
     def position(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
         """A predicate that is a number."""
         constant = constant_of(expr)
+        if isinstance(expr, FunctionCall) and expr.name == "position":
+            reason = "`[position()]`: every node is at its own position"
+            self.say("always", expr, reason, is_decisive)
         if not isinstance(constant, float):
             self.inside(expr, is_decisive=False)
             return
         at = [(Operator.EQ, constant)]
-        if not can_hold_for_count(at, least=1):
+        if not math.isfinite(constant) or not can_hold_for_count(at, least=1):
             reason = f"`[{self.notation.expr(expr)}]`: positions are whole numbers from 1 on"
             self.say("never", expr, reason, is_decisive)
         elif found.single_from is not None and constant != 1.0:
@@ -181,38 +206,54 @@ class _Walk:
 
     # Conditions that must hold together.
 
-    def conjunction(
-        self, parts: Sequence[tuple[Expr, str]], found: _Conjunction, is_decisive: bool
-    ) -> None:
-        waiting = list(reversed(parts))
+    def conjunction(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
+        waiting: list[tuple[Expr, Sequence[Expr]]] = [(expr, ())]
         while waiting:
-            expr, scope = waiting.pop()
-            if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
-                waiting.extend((operand, scope) for operand in reversed(expr.operands))
-                continue
-            self.conjunct(expr, scope, found, is_decisive)
+            part, beside = waiting.pop()
+            if isinstance(part, BinaryExpr) and part.operators[0] is BinaryOperator.AND:
+                waiting.extend((operand, part.operands) for operand in reversed(part.operands))
+            elif (own := self.own_truth(part)) is not None:
+                self.say(own[0], part, own[1], is_decisive, self.meant(part, beside))
+            else:
+                self.conjunct(part, scope, found, is_decisive)
 
     def conjunct(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
-        own = self.own_truth(expr)
-        if own is not None:
-            self.say(own[0], expr, own[1], is_decisive)
-            return
         match expr:
             case BinaryExpr(operators=(BinaryOperator.OR, *_)):
-                self.disjunction(expr)
+                self.disjunction(expr, is_decisive)
             case FunctionCall(name="not", arguments=(inner,)):
-                self.expression(inner, is_decisive=False)
-                self.deny(inner, scope, found, is_decisive)
+                self.denial(expr, inner, scope, found, is_decisive)
             case FunctionCall(name="boolean", arguments=(inner,)):
-                self.conjunct(inner, scope, found, is_decisive)
+                self.conjunction(inner, scope, found, is_decisive)
             case _:
                 self.inside(expr, is_decisive=is_decisive)
                 self.ask(expr, scope, found, is_decisive)
 
-    def disjunction(self, expr: BinaryExpr) -> None:
+    def denial(
+        self, expr: Expr, inner: Expr, scope: str, found: _Conjunction, is_decisive: bool
+    ) -> None:
+        """`not(inner)`."""
+        if self.own_truth(inner) is None:
+            self.expression(inner, is_decisive=False)
+        known = self.known_truth(inner)
+        if known is None:
+            self.deny(expr, inner, scope, found, is_decisive)
+            return
+        truth = _OPPOSITE[known[0]]
+        self.say(truth, expr, f"`{self.notation.expr(expr)}`: {known[1]}", is_decisive)
+
+    def disjunction(self, expr: BinaryExpr, is_decisive: bool) -> None:
+        known = self.known_truth(expr)
+        if known is not None and known[0] == "never":
+            reason = f"`{self.notation.expr(expr)}`: none of this can hold"
+            self.say("never", expr, reason, is_decisive)
         texts: dict[str, Expr] = {}
         excluded: dict[str, Constant] = {}
         for operand in expr.operands:
+            own = self.own_truth(operand)
+            if own is not None:
+                self.say(own[0], operand, own[1], False, self.meant(operand, expr.operands))
+                continue
             self.expression(operand, is_decisive=False)
             text = self.notation.expr(operand)
             opposite = text[4:-1] if text.startswith("not(") else f"not({text})"
@@ -253,15 +294,17 @@ class _Walk:
         if atom is not None:
             self.compare(atom, scope, found, is_decisive)
 
-    def deny(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
-        text = self.notation.expr(expr)
+    def deny(
+        self, expr: Expr, inner: Expr, scope: str, found: _Conjunction, is_decisive: bool
+    ) -> None:
+        text = self.notation.expr(inner)
         if _depends_on_list(text):
             text += scope
         if text in found.asked:
             asked = self.notation.expr(found.asked[text])
-            reason = f"`{asked}` and `not({self.notation.expr(expr)})` exclude each other"
+            reason = f"`{asked}` and `{self.notation.expr(expr)}` exclude each other"
             self.say("never", expr, reason, is_decisive)
-        found.denied[text] = expr
+        found.denied[text] = inner
 
     def compare(self, atom: Atom, scope: str, found: _Conjunction, is_decisive: bool) -> None:
         """One more comparison of a value that others may have been made of."""
@@ -326,13 +369,51 @@ class _Walk:
 
     # What one condition says of itself.
 
+    def known_truth(self, expr: Expr) -> tuple[Truth, str] | None:
+        """The truth of a condition that does not depend on anything, or on its parts only."""
+        own = self.own_truth(expr)
+        if own is not None:
+            return own
+        match expr:
+            case FunctionCall(name="boolean", arguments=(inner,)):
+                return self.known_truth(inner)
+            case FunctionCall(name="not", arguments=(inner,)):
+                known = self.known_truth(inner)
+                return None if known is None else (_OPPOSITE[known[0]], known[1])
+            case BinaryExpr(operators=(operator, *_)) if operator in _JOINING:
+                # What decides an `and` is one part that never holds; an `or`, one that always does.
+                deciding = "never" if operator is BinaryOperator.AND else "always"
+                known_parts = [self.known_truth(operand) for operand in expr.operands]
+                for part in known_parts:
+                    if part is not None and part[0] == deciding:
+                        return part
+                return None if None in known_parts else known_parts[0]
+        return None
+
+    def meant(self, expr: Expr, beside: Sequence[Expr]) -> str | None:
+        """What a constant may stand for, among the operands of an `and` or `or`."""
+        if isinstance(expr, FunctionCall) and expr.name in ("not", "boolean"):
+            return self.meant(expr.arguments[0], ())
+        if not isinstance(expr, StringLiteral | NumberLiteral):
+            return None
+        for other in beside:
+            atom = atom_of(other)
+            if atom is None or atom.is_call or type(atom.compare.constant) is not type(expr.value):
+                continue
+            operator = next(each for each, of in COMPARISONS.items() if of is atom.compare.operator)
+            operands = (atom.operand, expr)
+            written = BinaryExpr((operator,), operands, expr.offset, expr.offset)
+            return f"write `{self.notation.expr(written)}`"
+        if isinstance(expr, NumberLiteral):
+            return f"for a position write `position()={self.notation.expr(expr)}`"
+        return f"`{expr.value}` without quotes may be meant" if expr.value else None
+
     def own_truth(self, expr: Expr) -> tuple[Truth, str] | None:
         """The truth of a condition that does not depend on anything; with the reason."""
         shown = self.notation.expr(expr)
         match expr:
             case StringLiteral(value=value):
-                hint = f"; `{value}` without quotes may be meant" if value else ""
-                return _always_if(value != ""), f"a string is true unless it is empty{hint}"
+                return _always_if(value != ""), "a string is true unless it is empty"
             case NumberLiteral(value=value):
                 return _always_if(value != 0.0), "a number is true here unless it is 0"
             case FunctionCall(name=("position" | "last")):
@@ -341,6 +422,11 @@ class _Walk:
                 return "always", "`true()` always holds"
             case FunctionCall(name="false"):
                 return "never", "`false()` never holds"
+        value = constant_of(expr)
+        is_joined = isinstance(expr, BinaryExpr) and expr.operators[0] in _JOINING
+        if value is not None and not is_joined:
+            word = "true" if boolean_of(value) else "false"
+            return _always_if(boolean_of(value)), f"`{shown}` is {word} whatever the message is"
         atom = atom_of(expr)
         if atom is not None:
             return self.truth_of_atom(atom)
@@ -369,16 +455,12 @@ class _Walk:
         return None
 
     def truth_of_comparison(self, expr: BinaryExpr) -> tuple[Truth, str] | None:
-        """Comparisons of constants, and of a value with itself."""
+        """Comparisons of a value with itself."""
         if len(expr.operators) > 1:
             return None
         left, right = expr.operands
         operator = COMPARISONS[expr.operators[0]]
-        left_constant, right_constant = constant_of(left), constant_of(right)
         shown = self.notation.expr(expr)
-        if left_constant is not None and right_constant is not None:
-            is_true = _compare_constants(left_constant, right_constant, operator)
-            return _always_if(is_true), f"`{shown}` is constant"
         is_same = self.notation.expr(left) == self.notation.expr(right)
         if is_same and _is_single(left) and operator in (Operator.NE, Operator.LT, Operator.GT):
             # Only NaN differs from itself, and a string does not.
@@ -399,15 +481,6 @@ def asks_for_nodes(expr: BinaryExpr) -> bool:
 
 def _always_if(condition: bool) -> Truth:
     return "always" if condition else "never"
-
-
-def _compare_constants(left: Constant, right: Constant, operator: Operator) -> bool:
-    if isinstance(left, str) and isinstance(right, str):
-        if operator is Operator.EQ:
-            return left == right
-        if operator is Operator.NE:
-            return left != right
-    return holds_for_number(_number(left), operator, _number(right))
 
 
 def _number(constant: Constant) -> float:
