@@ -112,8 +112,7 @@ class _Writer:
         return prolog + body + tail
 
     def defaults(self) -> str:
-        """Attributes, namespace declarations among them, that some elements have unless they say
-        otherwise."""
+        """Attributes, namespace declarations among them, that some elements have by default."""
         random, alphabet = self.random, self.alphabet
         name = random.choice(alphabet.elements)
         declared = [
