@@ -88,12 +88,12 @@ def explain_query(
     try:
         tree = engine.parse(data, options.limits, encoding)
     except MessageError as refusal:
-        bug = _bug("lets the message in to match it", f"it is refused to be explained ({refusal})")
-        return Explanation(query.id, query.text, is_match, plan, None, bug=bug)
+        told = _bug("lets the message in to match it", f"it is refused to be explained ({refusal})")
+        return Explanation(query.id, query.text, is_match, plan, None, bug=told)
     root = _told(query, tree, options.limits)
     if root is None:
         return Explanation(query.id, query.text, is_match, plan, None)
-    bug = None
+    bug: dict[str, Param] | None = None
     if root.is_true != is_match:
         bug = _bug(f"says {_verdict(is_match)}", f"the steps below say {_verdict(root.is_true)}")
     failure = None if is_match else root.failure

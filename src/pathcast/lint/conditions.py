@@ -422,11 +422,12 @@ class _Walk:
                 return "always", "`true()` always holds"
             case FunctionCall(name="false"):
                 return "never", "`false()` never holds"
-        value = constant_of(expr)
+        constant = constant_of(expr)
         is_joined = isinstance(expr, BinaryExpr) and expr.operators[0] in _JOINING
-        if value is not None and not is_joined:
-            word = "true" if boolean_of(value) else "false"
-            return _always_if(boolean_of(value)), f"`{shown}` is {word} whatever the message is"
+        if constant is not None and not is_joined:
+            is_true = boolean_of(constant)
+            word = "true" if is_true else "false"
+            return _always_if(is_true), f"`{shown}` is {word} whatever the message is"
         atom = atom_of(expr)
         if atom is not None:
             return self.truth_of_atom(atom)
