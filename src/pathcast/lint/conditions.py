@@ -20,15 +20,22 @@ Several nodes are not one value: `[b='x' and b='y']` holds where there are two `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
 
+from pathcast.lint.truth import (
+    OPPOSITE,
+    Truth,
+    for_counts,
+    is_single,
+    known_truth,
+    least_of,
+    meant,
+    own_truth,
+)
 from pathcast.query.atoms import COMPARISONS, Atom, atom_of
 from pathcast.query.constants import constant_of
 from pathcast.query.implication import (
-    always_holds,
-    always_holds_for_count,
     can_hold,
     can_hold_for_count,
     implies,
@@ -37,32 +44,17 @@ from pathcast.query.normal import Comparison, Constant, Operator
 from pathcast.query.notation import Notation
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
-    Axis,
     BinaryExpr,
     BinaryOperator,
     Expr,
     FilterExpr,
     FunctionCall,
     LocationPath,
-    NameTest,
     PathExpr,
     Predicate,
     Step,
     UnaryExpr,
 )
-from pathcast.query.syntax import Literal as StringLiteral
-from pathcast.query.syntax import Number as NumberLiteral
-from pathcast.query.values import boolean_of, number_of
-
-Truth: TypeAlias = Literal["never", "always", "implied"]
-"""never: no node passes; always: every node does; implied: another condition says it already."""
-
-_OPPOSITE: Final[Mapping[Truth, Truth]] = {"never": "always", "always": "never"}
-
-_JOINING: Final = (BinaryOperator.AND, BinaryOperator.OR)
-
-_COUNTS: Final = {"position": 1, "last": 1, "count": 0, "string-length": 0}
-"""Functions that give whole numbers, and the least of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +204,8 @@ class _Walk:
             part, beside = waiting.pop()
             if isinstance(part, BinaryExpr) and part.operators[0] is BinaryOperator.AND:
                 waiting.extend((operand, part.operands) for operand in reversed(part.operands))
-            elif (own := self.own_truth(part)) is not None:
-                self.say(own[0], part, own[1], is_decisive, self.meant(part, beside))
+            elif (own := own_truth(part, self.notation)) is not None:
+                self.say(own[0], part, own[1], is_decisive, meant(part, beside, self.notation))
             else:
                 self.conjunct(part, scope, found, is_decisive)
 
@@ -233,26 +225,28 @@ class _Walk:
         self, expr: Expr, inner: Expr, scope: str, found: _Conjunction, is_decisive: bool
     ) -> None:
         """`not(inner)`."""
-        if self.own_truth(inner) is None:
+        if own_truth(inner, self.notation) is None:
             self.expression(inner, is_decisive=False)
-        known = self.known_truth(inner)
+        known = known_truth(inner, self.notation)
         if known is None:
             self.deny(expr, inner, scope, found, is_decisive)
             return
-        truth = _OPPOSITE[known[0]]
+        truth = OPPOSITE[known[0]]
         self.say(truth, expr, f"`{self.notation.expr(expr)}`: {known[1]}", is_decisive)
 
     def disjunction(self, expr: BinaryExpr, is_decisive: bool) -> None:
-        known = self.known_truth(expr)
+        known = known_truth(expr, self.notation)
         if known is not None and known[0] == "never":
             reason = f"`{self.notation.expr(expr)}`: none of this can hold"
             self.say("never", expr, reason, is_decisive)
         texts: dict[str, Expr] = {}
         excluded: dict[str, Constant] = {}
         for operand in expr.operands:
-            own = self.own_truth(operand)
+            own = own_truth(operand, self.notation)
             if own is not None:
-                self.say(own[0], operand, own[1], False, self.meant(operand, expr.operands))
+                self.say(
+                    own[0], operand, own[1], False, meant(operand, expr.operands, self.notation)
+                )
                 continue
             self.expression(operand, is_decisive=False)
             text = self.notation.expr(operand)
@@ -265,7 +259,7 @@ class _Walk:
             atom = atom_of(operand)
             if atom is None or atom.compare.operator is not Operator.NE:
                 continue
-            if not _is_single(atom.operand):
+            if not is_single(atom.operand):
                 continue
             name = self.notation.expr(atom.operand)
             other = excluded.setdefault(name, atom.compare.constant)
@@ -309,7 +303,7 @@ class _Walk:
     def compare(self, atom: Atom, scope: str, found: _Conjunction, is_decisive: bool) -> None:
         """One more comparison of a value that others may have been made of."""
         name = self.notation.expr(atom.operand)
-        least = _least(atom.operand)
+        least = least_of(atom.operand)
         if least is not None:
             is_position = name == "position()"
             if is_position and found.single_from not in (None, scope):
@@ -320,13 +314,13 @@ class _Walk:
                 atom,
                 same,
                 is_decisive,
-                lambda compares: can_hold_for_count(_for_counts(compares), least=least),
+                lambda compares: can_hold_for_count(for_counts(compares), least=least),
             )
             if is_position and atom.compare.operator is Operator.EQ:
                 found.single_from = found.single_from or scope
-        elif _is_single(atom.operand) or atom.is_call:
+        elif is_single(atom.operand) or atom.is_call:
             # A function looks at the first of several nodes, which is one value.
-            kind = "" if _is_single(atom.operand) else "first "
+            kind = "" if is_single(atom.operand) else "first "
             key = kind + name + (scope if _depends_on_list(name) else "")
             same = found.values.setdefault(key, [])
             self.among(atom, same, is_decisive, can_hold)
@@ -337,7 +331,7 @@ class _Walk:
 
     def after_position(self, atom: Atom, is_decisive: bool) -> None:
         compares = [Comparison(Operator.EQ, 1.0), atom.compare]
-        if not can_hold_for_count(_for_counts(compares), least=1):
+        if not can_hold_for_count(for_counts(compares), least=1):
             shown = self.notation.expr(atom.expr)
             reason = f"`{shown}`: the position before leaves one node at most"
             self.say("never", atom.expr, reason, is_decisive)
@@ -367,109 +361,6 @@ class _Walk:
             self.say("implied", weaker.expr, reason, False)
         same.append(atom)
 
-    # What one condition says of itself.
-
-    def known_truth(self, expr: Expr) -> tuple[Truth, str] | None:
-        """The truth of a condition that does not depend on anything, or on its parts only."""
-        own = self.own_truth(expr)
-        if own is not None:
-            return own
-        match expr:
-            case FunctionCall(name="boolean", arguments=(inner,)):
-                return self.known_truth(inner)
-            case FunctionCall(name="not", arguments=(inner,)):
-                known = self.known_truth(inner)
-                return None if known is None else (_OPPOSITE[known[0]], known[1])
-            case BinaryExpr(operators=(operator, *_)) if operator in _JOINING:
-                # What decides an `and` is one part that never holds; an `or`, one that always does.
-                deciding = "never" if operator is BinaryOperator.AND else "always"
-                known_parts = [self.known_truth(operand) for operand in expr.operands]
-                for part in known_parts:
-                    if part is not None and part[0] == deciding:
-                        return part
-                return None if None in known_parts else known_parts[0]
-        return None
-
-    def meant(self, expr: Expr, beside: Sequence[Expr]) -> str | None:
-        """What a constant may stand for, among the operands of an `and` or `or`."""
-        if isinstance(expr, FunctionCall) and expr.name in ("not", "boolean"):
-            return self.meant(expr.arguments[0], ())
-        if not isinstance(expr, StringLiteral | NumberLiteral):
-            return None
-        for other in beside:
-            atom = atom_of(other)
-            if atom is None or atom.is_call or type(atom.compare.constant) is not type(expr.value):
-                continue
-            operator = next(each for each, of in COMPARISONS.items() if of is atom.compare.operator)
-            operands = (atom.operand, expr)
-            written = BinaryExpr((operator,), operands, expr.offset, expr.offset)
-            return f"write `{self.notation.expr(written)}`"
-        if isinstance(expr, NumberLiteral):
-            return f"for a position write `position()={self.notation.expr(expr)}`"
-        return f"`{expr.value}` without quotes may be meant" if expr.value else None
-
-    def own_truth(self, expr: Expr) -> tuple[Truth, str] | None:
-        """The truth of a condition that does not depend on anything; with the reason."""
-        shown = self.notation.expr(expr)
-        match expr:
-            case StringLiteral(value=value):
-                return _always_if(value != ""), "a string is true unless it is empty"
-            case NumberLiteral(value=value):
-                return _always_if(value != 0.0), "a number is true here unless it is 0"
-            case FunctionCall(name=("position" | "last")):
-                return "always", f"`{shown}` is a number from 1 on, which is true"
-            case FunctionCall(name="true"):
-                return "always", "`true()` always holds"
-            case FunctionCall(name="false"):
-                return "never", "`false()` never holds"
-        constant = constant_of(expr)
-        is_joined = isinstance(expr, BinaryExpr) and expr.operators[0] in _JOINING
-        if constant is not None and not is_joined:
-            is_true = boolean_of(constant)
-            word = "true" if is_true else "false"
-            return _always_if(is_true), f"`{shown}` is {word} whatever the message is"
-        atom = atom_of(expr)
-        if atom is not None:
-            return self.truth_of_atom(atom)
-        if isinstance(expr, BinaryExpr) and expr.operators[0] in COMPARISONS:
-            return self.truth_of_comparison(expr)
-        return None
-
-    def truth_of_atom(self, atom: Atom) -> tuple[Truth, str] | None:
-        shown, compare = self.notation.expr(atom.expr), atom.compare
-        operator, constant = compare.operator, compare.constant
-        is_order = operator not in (Operator.EQ, Operator.NE) and not atom.is_call
-        if is_order and isinstance(constant, str) and math.isnan(number_of(constant)):
-            return "never", f"`{shown}`: `{operator.value}` compares numbers, and this is none"
-        least = _least(atom.operand)
-        if least is not None:
-            name = self.notation.expr(atom.operand)
-            [(_, number)] = _for_counts([compare])
-            if not can_hold_for_count([(operator, number)], least=least):
-                return "never", f"`{shown}`: `{name}` is a whole number from {least} on"
-            if always_holds_for_count(operator, number, least=least):
-                return "always", f"`{shown}`: `{name}` is a whole number from {least} on"
-        if kind_of(atom.operand) is Kind.STRING and not can_hold([compare]):
-            return "never", f"`{shown}` holds for no string"
-        if atom.is_call and always_holds(compare):
-            return "always", f"`{shown}`: every string has the empty one in it"
-        return None
-
-    def truth_of_comparison(self, expr: BinaryExpr) -> tuple[Truth, str] | None:
-        """Comparisons of a value with itself."""
-        if len(expr.operators) > 1:
-            return None
-        left, right = expr.operands
-        operator = COMPARISONS[expr.operators[0]]
-        shown = self.notation.expr(expr)
-        is_same = self.notation.expr(left) == self.notation.expr(right)
-        if is_same and _is_single(left) and operator in (Operator.NE, Operator.LT, Operator.GT):
-            # Only NaN differs from itself, and a string does not.
-            if operator is Operator.NE and kind_of(left) is Kind.NUMBER:
-                return None
-            return "never", f"`{shown}` compares a value with itself"
-        return None
-
 
 def asks_for_nodes(expr: BinaryExpr) -> bool:
     """Whether an expression is a comparison that is false where an operand has no nodes."""
@@ -480,43 +371,9 @@ def asks_for_nodes(expr: BinaryExpr) -> bool:
     )
 
 
-def _always_if(condition: bool) -> Truth:
-    return "always" if condition else "never"
-
-
-def _number(constant: Constant) -> float:
-    return constant if isinstance(constant, float) else number_of(constant)
-
-
-def _for_counts(compares: Sequence[Comparison]) -> list[tuple[Operator, float]]:
-    return [(compare.operator, _number(compare.constant)) for compare in compares]
-
-
 def _asks(atom: Atom) -> bool:
     """Whether a comparison of nodes asks for one of them to be there."""
     return not atom.is_call or atom.compare.constant != ""
-
-
-def _least(operand: Expr) -> int | None:
-    """The least that a whole number can be; None if it is no whole number."""
-    return _COUNTS.get(operand.name) if isinstance(operand, FunctionCall) else None
-
-
-def _is_single(expr: Expr) -> bool:
-    """Whether an expression has one value for a node, not one for each of several nodes."""
-    if kind_of(expr) is not Kind.NODE_SET:
-        return kind_of(expr) is not Kind.BOOLEAN
-    if not isinstance(expr, LocationPath) or expr.is_absolute:
-        return False
-    return all(_gives_one(step) for step in expr.steps)
-
-
-def _gives_one(step: Step) -> bool:
-    test = step.test
-    if step.axis in (Axis.SELF, Axis.PARENT):
-        return True
-    is_named = isinstance(test, NameTest) and test.local != "*" and test.prefix != "*"
-    return step.axis is Axis.ATTRIBUTE and is_named
 
 
 def _depends_on_list(text: str) -> bool:
