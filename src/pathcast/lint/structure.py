@@ -55,7 +55,7 @@ class ValueFacts:
 
     Attributes:
         values: All values it can have, or has in the sample; None if they cannot be told.
-        count: How often it occurs in the sample; 0 for a DTD.
+        count: How often an attribute occurs in the sample; 0 for a DTD, and for what is none.
     """
 
     values: frozenset[str] | None
@@ -63,16 +63,10 @@ class ValueFacts:
 
     def add(self, value: str) -> None:
         """One more value of the sample."""
-        self.count += 1
         if self.values is None or value in self.values:
             return
         is_kept = len(self.values) < VALUES_MAX and len(value) <= VALUE_LENGTH_MAX
         self.values = self.values | {value} if is_kept else None
-
-    def hide(self) -> None:
-        """One more value, which cannot be told."""
-        self.count += 1
-        self.values = None
 
 
 @dataclass(slots=True)
@@ -219,26 +213,33 @@ class _Summary:
 
     def add(self, tree: MessageTree) -> None:
         self.messages += 1
-        at: list[int] = []
+        at: list[Place] = []
+        numbers: list[int] = []
+        starts = tree.attribute_start
         for element, name in enumerate(tree.name):
-            parent = DOCUMENT if element == 0 else at[tree.parent[element]]
-            place = self.place(parent, name)
+            parent = DOCUMENT if element == 0 else numbers[tree.parent[element]]
+            numbers.append(self.place(parent, name))
+            place = self.places[numbers[-1]]
             at.append(place)
-            facts = self.places[place]
-            facts.count += 1
-            for number in range(tree.attribute_start[element], tree.attribute_start[element + 1]):
-                name_ = tree.attribute_name[number]
-                if name_ not in facts.attributes:
-                    facts.attributes[name_] = _no_values()
-                facts.attributes[name_].add(tree.attribute_value[number])
+            place.count += 1
+            for number in range(starts[element], starts[element + 1]):
+                facts = place.attributes.get(tree.attribute_name[number])
+                if facts is None:
+                    facts = place.attributes[tree.attribute_name[number]] = _no_values()
+                facts.count += 1
+                facts.add(tree.attribute_value[number])
+            if place.content.values is None:
+                continue
             if tree.element_end[element] > element + 1:
-                facts.content.hide()
+                place.content.values = None
             else:
                 inside = slice(tree.text_start[element], tree.text_end[element])
-                facts.content.add("".join(tree.text_value[inside]))
+                place.content.add("".join(tree.text_value[inside]))
         for element, value in zip(tree.text_parent, tree.text_value, strict=True):
-            self.places[at[element]].has_text = True
-            self.places[at[element]].texts.add(value)
+            place = at[element]
+            place.has_text = True
+            if place.texts.values is not None:
+                place.texts.add(value)
 
     def place(self, parent: int, name: ExpandedName) -> int:
         known = self.index.get((parent, name))
