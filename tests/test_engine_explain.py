@@ -528,8 +528,8 @@ def test_the_verdict_is_the_engines_whatever_the_message(engine: EngineName) -> 
     """Names of all characters, every kind of node, encodings, entities, defaults, small budgets."""
     counts = [explained(engine, seed) for seed in range(2000, 2010)]
     matches, refused, verdicts = (sum(column) for column in zip(*counts, strict=True))
-    assert matches > 200
-    assert verdicts > 5
+    assert matches > 80
+    assert verdicts > 2
     # The reference door follows the fourth edition in names.
     assert (refused > 100) == (engine == "reference")
 
