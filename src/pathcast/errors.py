@@ -238,6 +238,15 @@ class KernelBugError(PathcastError, RuntimeError):
     family = "KernelBugError"
 
 
+class ExplanationBugError(PathcastError, RuntimeError):
+    """Following a query through a message gives another verdict than the engine. Please report it.
+
+    It is reported in the explanation (`Explanation.bug`), whose verdict is the engine's.
+    """
+
+    family = "ExplanationBugError"
+
+
 class WrongCountError(PathcastError, RuntimeError):
     """A benchmark found matches that differ from those of another engine; its times are void."""
 
@@ -441,6 +450,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "bench.wrong_count": CatalogueEntry(
         "WrongCountError", "{case}: {found} matches, {expected} by {oracle}; no time is reported"
     ),
+    "explain.differs": CatalogueEntry(
+        "ExplanationBugError",
+        "this is a bug of Pathcast: the engine {answer}, but {found}; please report it with the "
+        "query and the message",
+    ),
     "kernel.bug": CatalogueEntry("KernelBugError", "the kernel broke its own invariant: {reason}"),
 }
 """Code of every error -> its family and sentence. Message errors are added below."""
@@ -523,6 +537,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         JavaMissingError,
         KernelMissingError,
         KernelBugError,
+        ExplanationBugError,
         WrongCountError,
     )
 }

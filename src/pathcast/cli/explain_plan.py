@@ -48,7 +48,7 @@ def explain_subscription(
     faults = 0 if others is None else _add(broker, others)
     plan = broker.explain(QUERY_ID)
     if format_ is Format.JSON:
-        write_json_line({**plan.to_dict(), "deliveries": None if found is None else _told(found)})
+        write_json_line({**plan.to_dict(), **_result_data(found)})
     else:
         out = answers()
         out.print(plan.to_text())
@@ -87,6 +87,16 @@ def _add(broker: Broker, others: Path) -> int:
 
 def _told(found: Deliveries) -> list[str]:
     return [(delivery.fragment or b"").decode() for delivery in found]
+
+
+def _result_data(found: Deliveries | None) -> dict[str, object]:
+    """What is delivered, or why nothing can be said: the refusal, or the verdict."""
+    if found is None:
+        return {"deliveries": None, "error": None}
+    error = found.error or next(iter(found.verdicts.values()), None)
+    if error is not None:
+        return {"deliveries": None, "error": error.to_dict()}
+    return {"deliveries": _told(found), "error": None}
 
 
 def _result_text(found: Deliveries) -> str:

@@ -141,7 +141,7 @@ def lint_queries(
 ) -> ExitCode:
     """Find what is likely wrong with queries, before a message is missed.
 
-    Codes: PL001 cannot be registered; PL101 to PL107 names, paths and values
+    Codes: PL001 cannot be registered; PL101 to PL109 names, paths and values
     that do not occur, with what may be meant (they need --sample or --dtd);
     PL201 conditions that cannot hold; PL202 and PL203 conditions that always
     do; PL301 to PL303 queries equal to or covered by others; PL401 queries

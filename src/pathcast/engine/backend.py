@@ -134,7 +134,7 @@ class EngineModule(Protocol):
         """
 
     def parse(self, message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
-        """The tree of one message through this engine's door.
+        """The tree of one message, with details, through this engine's door.
 
         Raises:
             MessageError: The door refused the message.

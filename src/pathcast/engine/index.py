@@ -135,8 +135,8 @@ class QueryIndex:
         """Why a message satisfies a query, or at which step and condition it first fails.
 
         Args:
-            query: Id of a query; or any query, registered or not. Prefixes that it does not bind
-                are those of the index.
+            query: Id of a query, which is asked among the others; or any query, registered or not,
+                which is asked alone. Prefixes that it does not bind are those of the index.
             message: The message; a refusal by the door is explained, not raised.
             limits: What the message may cost; None for those of the index.
 
@@ -157,7 +157,9 @@ class QueryIndex:
         else:
             found = usable_row(query, Query)
             asked = found._replace(namespaces={**self._namespaces, **(found.namespaces or {})})
-        return explain_query(asked, message, self._module, limits or self._limits)
+        options = matcher_options(self._engine, limits or self._limits, 1, CACHE_BYTES_MAX)
+        queries = self._backend if isinstance(query, str) else None
+        return explain_query(asked, message, self._module, options, queries)
 
     def compact(self) -> None:
         """Gives back what removed queries occupy. The numbers of queries may change."""

@@ -134,7 +134,8 @@ class Snapshot:
         """Why a message satisfies a query, or at which step and condition it first fails.
 
         Args:
-            query: Id of a query; or any query, registered or not, with the prefixes it uses.
+            query: Id of a query, which is asked among the others; or any query, registered or not,
+                with the prefixes it uses, which is asked alone.
             message: The message; a refusal by the door is explained, not raised.
             limits: What the message may cost; None as for `matcher`.
 
@@ -144,7 +145,9 @@ class Snapshot:
             UnusableRowError: It has a field that is not what it has to be.
         """
         asked = self.query(query) if isinstance(query, str) else usable_row(query, Query)
-        return explain_query(asked, message, self._module, limits or self._limits)
+        options = matcher_options(self._engine, limits or self._limits, 1, CACHE_BYTES_MAX)
+        queries = self._backend if isinstance(query, str) else None
+        return explain_query(asked, message, self._module, options, queries)
 
     def __len__(self) -> int:
         return len(self._backend)

@@ -33,7 +33,7 @@ from pathcast.errors import (
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.dissemination import new_dissemination as new_dissemination
 from pathcast.limits import Limits
-from pathcast.message import MessageTree
+from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import (
     BatchAnswer,
     BatchStats,
@@ -86,7 +86,7 @@ def _rebuilt(path: Path) -> KernelSnapshot:
 
 
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
-    """The tree of one message.
+    """The tree of one message, with details.
 
     Raises:
         MessageError: The door refused the message.
@@ -96,7 +96,7 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
     if isinstance(answer, tuple):
         code, params = answer
         raise error_for(code, params)
-    return MessageTree(**answer)
+    return MessageTree(**{**answer, "details": TreeDetails(**answer["details"])})
 
 
 class KernelIndex:

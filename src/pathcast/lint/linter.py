@@ -107,6 +107,8 @@ class _Subject:
         key: Equal for queries whose equality is seen without comparing; "" if not compiled.
         is_hopeless: Whether it can match nothing, so that comparing it says nothing.
         is_trivial: Whether it matches everything, which says as little.
+        is_broken: Whether a condition of it always or never holds, so that it does not say what
+            was meant.
     """
 
     number: int
@@ -115,6 +117,7 @@ class _Subject:
     key: str = ""
     is_hopeless: bool = False
     is_trivial: bool = False
+    is_broken: bool = False
 
 
 @dataclass(slots=True)
@@ -166,9 +169,12 @@ class _Linter:
             self.say_refused(subject, error)
             return subject
         subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
-        subject.key = compiled.expression or "\n".join(compiled.texts)
         for issue in condition_issues(resolved, Notation(namespaces)):
             self.say_condition(subject, issue)
+        # A broken query is like those only that are broken in the same way: what it would be equal
+        # to or cover as it stands is no finding about the others.
+        plan = compiled.expression or "\n".join(compiled.texts)
+        subject.key = f"{query.text}\n{plan}" if subject.is_broken else plan
         for checker in self.checkers_for(namespaces):
             self.say_paths(subject, checker.issues(resolved))
         self.check_whole(subject, subject.alternatives, compiled)
@@ -200,14 +206,15 @@ class _Linter:
         return self.checkers[key]
 
     def say_condition(self, subject: _Subject, issue: ConditionIssue) -> None:
-        if issue.truth == "never":
-            severity: Severity = "error" if issue.is_decisive else "warning"
-            self.say("PL201", subject, issue.offset, issue.reason, severity=severity)
-            subject.is_hopeless = subject.is_hopeless or issue.is_decisive
-        else:
-            severity = "warning" if issue.truth == "always" else "info"
-            fix = "leave it out" if issue.truth == "implied" else None
-            self.say("PL202", subject, issue.offset, issue.reason, fix=fix, severity=severity)
+        is_never = issue.truth == "never"
+        severity: Severity = "error" if is_never and issue.is_decisive else "warning"
+        fix = issue.fix
+        if issue.truth == "implied":
+            severity, fix = "info", "leave it out"
+        code = "PL201" if is_never else "PL202"
+        self.say(code, subject, issue.offset, issue.reason, fix=fix, severity=severity)
+        subject.is_hopeless = subject.is_hopeless or (is_never and issue.is_decisive)
+        subject.is_broken = subject.is_broken or issue.truth != "implied"
 
     def say_paths(self, subject: _Subject, issues: Sequence[PathIssue]) -> None:
         """Says what does not occur; names without prefix are mended together."""
@@ -271,7 +278,11 @@ class _Linter:
             for other in others:
                 self.say_equal(other, first)
         firsts = [group[0] for group in groups.values()]
-        distinct = [each for each in firsts if not each.is_hopeless and not each.is_trivial]
+        distinct = [
+            each
+            for each in firsts
+            if not each.is_hopeless and not each.is_trivial and not each.is_broken
+        ]
         found = coverings(
             [each.alternatives for each in distinct if each.alternatives is not None],
             comparisons_max=comparisons_max,
