@@ -364,6 +364,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "message.unreadable": CatalogueEntry(
         "UnreadableMessageError", "{path} cannot be read: {reason}"
     ),
+    "file.unreadable": CatalogueEntry(
+        "UnreadableMessageError",
+        "{path} cannot be read: {reason}; none of its messages was processed, all are once it is "
+        "mended",
+    ),
     # Snapshots.
     "snapshot.foreign": CatalogueEntry(
         "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"
