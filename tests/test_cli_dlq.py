@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
@@ -22,7 +22,7 @@ from pathcast.spark.journal import Journal, claim_journal
 from pathcast.spark.ledger import Commit, Ledger
 from pathcast.spark.outputs import Layout, claim
 
-Call = Callable[..., Result]
+Call = Callable[..., Any]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def call() -> Call:
     return lambda *args: CliRunner().invoke(build_app(), ["dlq", *map(str, args)])
 
 
-def put_output(root: Path, kind: str, letters: list[tuple[str, str | None, str]]) -> Path:
+def put_output(root: Path, kind: str, letters: Sequence[tuple[str, str | None, str]]) -> Path:
     """An output with one micro-batch of three files, and these dead letters."""
     source, out = root / "in", root / "out"
     source.mkdir()

@@ -64,11 +64,6 @@ SETTINGS: tuple[SparkSetting, ...] = (
         "true",
         "a worker keeps its memory-mapped snapshot and compiled label paths between tasks",
     ),
-    SparkSetting(
-        "spark.python.authenticate.socketTimeout",
-        "120s",
-        "a Python worker that starts slowly on a busy machine ends no stream; the default is 15 s",
-    ),
     SparkSetting("spark.ui.enabled", "false", "no port is opened; saves half a second of start-up"),
     SparkSetting("spark.ui.showConsoleProgress", "false", "the pipeline shows its own progress"),
     SparkSetting(
