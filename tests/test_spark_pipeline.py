@@ -262,7 +262,7 @@ def test_stream_takes_up_new_messages_and_new_subscriptions_and_stops_when_told(
             stop.set()
 
     report = Recorder(on_batch)
-    guard = threading.Timer(120, stop.set)
+    guard = threading.Timer(400, stop.set)
     guard.start()
     stream = settings(root, "mode.kind=stream", "subscriptions.shrink_max=0.7")
     summary = run(stream, spark=spark, progress=report, stop=stop)
