@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import stat
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,13 +27,14 @@ from pyspark.sql.streaming.datasource import ReadMaxFiles
 
 from pathcast.spark.directory import (
     DirectoryOptions,
+    DirectoryReader,
     DirectoryStream,
     FileShare,
-    FoundFile,
     list_files,
     read_files,
     share_out,
 )
+from pathcast.spark.journal import FoundFile, Journal
 
 LIMIT = ReadMaxFiles(2)
 
@@ -60,14 +64,175 @@ def test_files_are_found_at_any_depth_oldest_first(tmp_path: Path) -> None:
     for name in ("note.txt", ".b.xml", "_c.xml", "_tmp/d.xml", ".git/e.xml"):
         put(tmp_path, name)
     os.mkfifo(tmp_path / "in" / "pipe.xml")
-    found = list_files(options(tmp_path), frozenset())
-    assert [file.name for file in found] == ["deep/er/a.xml", "b.xml", "c.xml"]
-    assert [file.name for file in list_files(options(tmp_path), {"b.xml"})][-1] == "c.xml"
+    found = list_files(options(tmp_path), lambda _: False)
+    assert [file.name for file in found.files] == ["deep/er/a.xml", "b.xml", "c.xml"]
+    assert found.unlisted == {}
+    rest = list_files(options(tmp_path), {"b.xml"}.__contains__)
+    assert [file.name for file in rest.files] == ["deep/er/a.xml", "c.xml"]
 
 
-def test_a_missing_directory_is_an_error_not_an_empty_source(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        list_files(options(tmp_path), frozenset())
+def test_a_missing_directory_is_told_and_an_error_where_nothing_would_look_again(
+    tmp_path: Path,
+) -> None:
+    assert list_files(options(tmp_path), lambda _: False).unlisted == {
+        str(tmp_path / "in"): "No such file or directory"
+    }
+    with pytest.raises(OSError, match="cannot be listed: No such file"):
+        DirectoryReader(options(tmp_path)).partitions()
+
+
+def refuse_to_list(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
+    """Takes the right to list folders away, from root as well."""
+    scandir = os.scandir
+
+    def refusing(path: Path) -> object:
+        if Path(path) in folders:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+
+
+def test_a_folder_that_cannot_be_listed_waits_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a.xml", age=1)
+    put(tmp_path, "closed/b.xml")
+    stream = DirectoryStream(options(tmp_path))
+    closed = tmp_path / "in" / "closed"
+    with monkeypatch.context() as patch:
+        refuse_to_list(patch, closed)
+        first = stream.latestOffset(stream.initialOffset(), LIMIT)
+        assert names(stream, 0, 1) == ["a.xml"]
+        assert Journal(tmp_path / "journal", None).unlisted() == {str(closed): "Permission denied"}
+    second = stream.latestOffset(first, LIMIT)
+    assert names(stream, 1, second["entry"]) == ["closed/b.xml"]
+    assert Journal(tmp_path / "journal", None).unlisted() == {}
+    with monkeypatch.context() as patch:
+        refuse_to_list(patch, tmp_path / "in")
+        assert stream.latestOffset(second, LIMIT) == second, "the source itself is no exception"
+        assert list(Journal(tmp_path / "journal", None).unlisted()) == [str(tmp_path / "in")]
+
+
+def commit(root: Path, batch_id: int, *unread: str) -> None:
+    """The commit of a micro-batch in which these files could not be read."""
+    ledger = Ledger(root / "out", root / "checkpoint")
+    ledger.write_commit(Commit(batch_id, "s", "v", 0, 0, 0, 0, unread=unread))
+
+
+def handed_on(stream: DirectoryStream, entry: int) -> list[str]:
+    """The files of the step after an entry; none when there is nothing new."""
+    if stream.latestOffset({"entry": entry}, LIMIT) == {"entry": entry}:
+        return []
+    return names(stream, entry, entry + 1)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "content": lambda path: path.write_bytes(b"<mended/>"),
+    "permissions": lambda path: path.chmod(0o600),
+    "another file under its name": lambda path: path.with_name(".new").rename(path),
+    "taken away and put back": lambda path: path.rename(path.with_name(".new")).rename(path),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_was_not_read_is_handed_on_again_once_it_has_changed(
+    tmp_path: Path, change: str
+) -> None:
+    put(tmp_path, "bad.xml")
+    put(tmp_path, "fine.xml")
+    put(tmp_path, ".new")
+    more = {"commits": str(tmp_path / "out/_commits")}
+    stream = DirectoryStream(options(tmp_path, **more))
+    assert handed_on(stream, 0) == ["bad.xml", "fine.xml"]
+    commit(tmp_path, 0, "bad.xml")
+    assert handed_on(stream, 1) == [], "it has not changed: one dead letter is enough"
+    CHANGES[change](tmp_path / "in" / "bad.xml")
+    (tmp_path / "in" / "fine.xml").write_bytes(b"<changed/>")
+    # The same from memory and, after a restart, from what is on disk.
+    again = DirectoryStream(options(tmp_path, **more))
+    again.prepareForTriggerAvailableNow()
+    assert handed_on(again, 1) == ["bad.xml"]
+    assert handed_on(stream, 1) == ["bad.xml"]
+    commit(tmp_path, 1)
+    for known in (stream, DirectoryStream(options(tmp_path, **more))):
+        (tmp_path / "in" / "bad.xml").chmod(0o640)
+        assert handed_on(known, 2) == [], "it was read: nothing may come twice"
+
+
+def test_a_step_that_was_not_committed_says_nothing_about_its_files(tmp_path: Path) -> None:
+    # Between a kill and the replay the file may be mended: then the replay reads it.
+    put(tmp_path, "bad.xml")
+    stream = DirectoryStream(options(tmp_path, commits=str(tmp_path / "out/_commits")))
+    assert handed_on(stream, 0) == ["bad.xml"]
+    put(tmp_path, "bad.xml", b"<mended/>")
+    assert handed_on(DirectoryStream(options(tmp_path)), 1) == []
+
+
+def test_a_file_that_was_asked_for_is_handed_on_once_changed_or_not(tmp_path: Path) -> None:
+    put(tmp_path, "a.xml")
+    stream = DirectoryStream(options(tmp_path))
+    assert handed_on(stream, 0) == ["a.xml"]
+    for _ in range(2):
+        asking = Journal(tmp_path / "journal", None)
+        asking.refresh()
+        asking.request(["a.xml"])
+    assert handed_on(stream, 1) == ["a.xml"]
+    assert handed_on(stream, 2) == [], "asked for twice before it was taken up: once is enough"
+    assert handed_on(DirectoryStream(options(tmp_path)), 2) == []
+    assert list((tmp_path / "journal/retake").iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happens_to_files_each_is_processed_once(tmp_path: Path, seed: int) -> None:
+    """Files break, are mended, go and come back; the driver is killed between any two steps."""
+    chance = random.Random(seed)
+    more = {"commits": str(tmp_path / "out/_commits")}
+    stream, entry = DirectoryStream(options(tmp_path, **more)), 0
+    processed: Counter[str] = Counter()
+    broken: set[str] = set()
+    (tmp_path / "in").mkdir()
+    for number in range(60):
+        name = f"{chance.randrange(6)}.xml"
+        path = tmp_path / "in" / name
+        turn = chance.choice(("break", "mend", "mend", "go", "ask", "kill"))
+        if number >= 50:
+            # At the end all are mended: nothing may be left behind.
+            turn, name = "mend", f"{number % 6}.xml"
+            path = tmp_path / "in" / name
+        if turn == "break" and not processed[name]:
+            put(tmp_path, name, b"bad", age=-number)
+            broken.add(name)
+        elif turn == "mend":
+            put(tmp_path, name, b"good", age=-number)
+            broken.discard(name)
+        elif turn == "go" and not processed[name]:
+            path.unlink(missing_ok=True)
+        elif turn == "ask" and name in broken:
+            asking = Journal(tmp_path / "journal", tmp_path / "out/_commits")
+            asking.refresh()
+            if asking.is_unread(name):
+                asking.request([name])
+        elif turn == "kill":
+            stream = DirectoryStream(options(tmp_path, **more))
+        offset = stream.latestOffset({"entry": entry}, ReadMaxFiles(3))["entry"]
+        if offset == entry or chance.random() < 0.3:
+            continue  # nothing new, or killed before the micro-batch: its step is offered again
+        rows = [
+            row
+            for share in stream.partitions({"entry": entry}, {"entry": offset})
+            for batch in stream.read(share)
+            for row in batch.to_pylist()
+        ]
+        unread = [r["message_id"] for r in rows if r["message"] in (None, b"bad")]
+        processed.update(r["message_id"] for r in rows if r["message"] == b"good")
+        commit(tmp_path, entry, *unread)
+        entry = offset
+    while (offset := stream.latestOffset({"entry": entry}, ReadMaxFiles(3))["entry"]) != entry:
+        processed.update(names(stream, entry, offset))
+        commit(tmp_path, entry)
+        entry = offset
+    assert processed == Counter({f"{n}.xml": 1 for n in range(6)})
 
 
 def test_steps_hold_each_file_once_and_survive_a_restart(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 from pathcast.errors import ConfigError
+from pathcast.spark.dead_letters import DeadLetterBox
 from pathcast.spark.ledger import Commit, Ledger, committed_batches
 from pathcast.spark.outputs import StagedBatch, inbox, read_output
 from pathcast.spark.pipeline import run
@@ -255,23 +256,32 @@ def test_stream_takes_up_new_messages_and_new_subscriptions_and_stops_when_told(
             put_subscriptions(root, ("eve", "c"))
             put_messages(root, range(20, 26))
         elif commit.batch_id == 2:
-            (root / "subscriptions.tsv").write_text("")
+            (root / "subscriptions.tsv").write_text("subscriber\tquery_id\tquery\n")
             put_messages(root, range(26, 30))
         elif commit.batch_id == 3:
             stop.set()
 
     report = Recorder(on_batch)
-    guard = threading.Timer(120, stop.set)
+    guard = threading.Timer(400, stop.set)
     guard.start()
-    summary = run(settings(root, "mode.kind=stream"), spark=spark, progress=report, stop=stop)
+    stream = settings(root, "mode.kind=stream", "subscriptions.shrink_max=0.7")
+    summary = run(stream, spark=spark, progress=report, stop=stop)
     guard.cancel()
     assert [commit.messages for commit in report.commits] == [12, 8, 6, 4]
     assert summary.was_stopped
     rows = found(spark, root)
     first, then = expected(range(20), WANTS), expected(range(20, 30), {("eve", "c")})
     assert rows == {name: first[name] + then[name] for name in rows}
-    # A file that cannot be used changes nothing, and is not passed over in silence.
-    assert any("not taken up" in note for note in report.notes)
+    # A file that was emptied changes nothing, and is not passed over in silence.
+    assert any("there are 0, and were 1: more than 70% have gone" in note for note in report.notes)
+    assert "there are 0" in summary.subscriptions_kept
+    assert (summary.queries, summary.subscriptions) == (1, 1)
+    # Nor does it at the next start, or when it is no table at all.
+    for content in ("subscriber\tquery_id\tquery\n", ""):
+        (root / "subscriptions.tsv").write_text(content)
+        again = Recorder()
+        assert run(settings(root), spark=spark, progress=again).subscriptions == 1
+        assert any("not taken up" in note for note in again.notes)
 
 
 @pytest.mark.parametrize("ids", ["ids", "numbers"])
@@ -349,6 +359,78 @@ def test_files_that_cannot_be_read_or_are_too_large_end_as_dead_letters(
     }
     assert "4000" in dead["large.xml"].message
     assert dead["large.xml"].bytes == 5007
+
+
+def put_parquet(path: Path, numbers: range) -> None:
+    """A Parquet file with a message for each number, moved in whole."""
+    path.parent.mkdir(exist_ok=True)
+    table = pa.table(
+        {"message_id": [f"m{n}" for n in numbers], "message": [b"<m><a/></m>" for _ in numbers]}
+    )
+    pq.write_table(table, path.with_name(".new"))
+    path.with_name(".new").rename(path)
+
+
+def test_unreadable_parquet_files_are_dead_letters_and_processed_once_when_mended(
+    spark: SparkSession, root: Path
+) -> None:
+    packed = root / "packed"
+    for part in range(6):
+        put_parquet(packed / f"{part}.parquet", range(part * 10, part * 10 + 10))
+    (packed / "1.parquet").write_bytes((packed / "1.parquet").read_bytes()[:300])
+    (packed / "2.parquet").write_bytes(b"no Parquet")
+    pq.write_table(pa.table({"message_id": ["x"]}), packed / "3.parquet")
+    chosen = settings(root, "source.kind=parquet", "source.path=packed")
+    report = Recorder()
+    summary = run(chosen, spark=spark, progress=report)
+    assert (dict(summary.refused), summary.unread) == ({"file.unreadable": 3}, 3)
+    assert report.commits[0].unread == ("1.parquet", "2.parquet", "3.parquet")
+    assert any("3 files of the source could not be read" in note for note in report.notes)
+    box = DeadLetterBox(root / "out")
+    told = {letter.message_id: letter for letter in box.letters()}
+    assert {letter.state for letter in told.values()} == {"unread"}
+    assert "no column 'message' among message_id" in told["3.parquet"].reason
+
+    def ids() -> Counter[str]:
+        rows = read_output(spark, root / "out", "matches").collect()
+        assert {len(row.query_ids) for row in rows} == {1}
+        return Counter(row.message_id for row in rows)
+
+    assert ids() == Counter(f"m{n}" for n in range(60) if not 10 <= n < 40)
+    # Nothing was mended: nothing is done. One is, another goes, a third is asked for as it is.
+    assert run(chosen, spark=spark, progress=Recorder()).messages == 0
+    put_parquet(packed / "1.parquet", range(10, 20))
+    (packed / "2.parquet").unlink()
+    assert box.ask_for(["3.parquet", "m7"]) == ["3.parquet"]
+    again = run(chosen, spark=spark, progress=Recorder())
+    assert (again.messages, again.unread) == (11, 1)
+    put_parquet(packed / "2.parquet", range(20, 30))
+    put_parquet(packed / "3.parquet", range(30, 40))
+    run(chosen, spark=spark, progress=Recorder())
+    assert ids() == Counter(f"m{n}" for n in range(60))
+    states = Counter((s.message_id, s.state) for s in DeadLetterBox(root / "out").letters())
+    assert states == Counter({(f"{n}.parquet", "taken up"): 2 if n == 3 else 1 for n in (1, 2, 3)})
+    assert run(chosen, spark=spark, progress=Recorder()).messages == 0
+
+
+def test_refused_messages_are_taken_up_once_they_are_mended_and_asked_for(
+    spark: SparkSession, root: Path
+) -> None:
+    (root / "in" / "gone.xml").symlink_to("nowhere")
+    run(settings(root), spark=spark, progress=Recorder())
+    # 0.xml and 10.xml are cut short.
+    (root / "in" / "10.xml").write_text("<m><b/></m>")
+    box = DeadLetterBox(root / "out")
+    assert Counter(letter.state for letter in box.letters()) == {"refused": 2, "unread": 1}
+    assert box.ask_for() == ["10.xml", "gone.xml"]
+    states = {letter.message_id: letter.state for letter in DeadLetterBox(root / "out").letters()}
+    assert states == {"0.xml": "refused", "10.xml": "asked for", "gone.xml": "asked for"}
+    for _ in range(2):
+        run(settings(root), spark=spark, progress=Recorder())
+    rows = read_output(spark, root / "out", "inboxes").where("message_id = '10.xml'").collect()
+    assert [(row.subscriber, row.query_id) for row in rows] == [("bob", "q-b")]
+    dead = Counter(letter.message_id for letter in DeadLetterBox(root / "out").letters())
+    assert dead == {"0.xml": 1, "10.xml": 1, "gone.xml": 2}
 
 
 @pytest.mark.parametrize("ids", ["ids", "numbers"])

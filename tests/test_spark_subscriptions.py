@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,13 +70,59 @@ def test_bad_rows_are_rejected_with_their_reason_and_cost_no_other(tmp_path: Pat
     assert "1 columns, 3 expected" in malformed[0].reason
 
 
-def test_quotes_in_a_query_are_text(tmp_path: Path) -> None:
+def test_quotes_that_nobody_meant_for_csv_are_text(tmp_path: Path) -> None:
     # A CSV reader would take them for the marks of a quoted field and swallow lines.
-    rows, malformed = read_subscriptions(
-        write(tmp_path / "s.tsv", 'ann\tq1\t"x', "ann\tq2\t//a[@b='c']")
-    )
-    assert rows == [("ann", "q1", '"x'), ("ann", "q2", "//a[@b='c']")]
+    lines = ['ann\tq1\t"x', "ann\tq2\t//a[@b='c']", 'ann\tq3\t"x" = //a', 'b"b\tq4\t//a = "x"']
+    rows, malformed = read_subscriptions(write(tmp_path / "s.tsv", *lines))
+    assert rows == [tuple(line.split("\t")) for line in lines]
     assert malformed == []
+
+
+HOSTILE = [
+    'ann "the boss"',
+    '"ann"',
+    "ann,bob",
+    "a\tb",
+    "",
+    " ",
+    "é\u2028",
+    "#1",
+    "x\r\ny",
+    '"',
+    "'",
+]
+"""Ids and queries as a spreadsheet may hold them; not those that look like several lines."""
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("writer", ["csv", "pandas"])
+def test_tables_written_by_csv_and_pandas_are_read_as_they_were(
+    tmp_path: Path, kind: str, quoting: Literal[0, 1], writer: str
+) -> None:
+    path = tmp_path / f"s.{kind}"
+    delimiter = "\t" if kind == "tsv" else ","
+    rows = [
+        (who, f"q{n}-{m}", what) for n, who in enumerate(HOSTILE) for m, what in enumerate(HOSTILE)
+    ]
+    if writer == "pandas":
+        frame = pytest.importorskip("pandas").DataFrame(
+            rows, columns=["subscriber", "query_id", "query"]
+        )
+        frame.to_csv(path, sep=delimiter, quoting=quoting)
+    else:
+        with path.open("w", newline="") as handle:
+            written = csv.writer(handle, delimiter=delimiter, quoting=quoting)
+            written.writerows([("subscriber", "query_id", "query"), *rows])
+    found, malformed = read_subscriptions(path)
+    assert found == [row for row in rows if row[0] and row[2]]
+    assert len(malformed) == len([row for row in rows if not (row[0] and row[2])])
+
+
+def test_a_line_without_a_query_is_rejected_with_its_number(tmp_path: Path) -> None:
+    rows, malformed = read_subscriptions(write(tmp_path / "s.tsv", "ann\tq1\t//a", "ann\tq2"))
+    assert rows == [("ann", "q1", "//a")]
+    assert ["line 3: 2 columns, 3 expected" in found.reason for found in malformed] == [True]
 
 
 def test_parquet_and_tsv_give_the_same_generation(tmp_path: Path) -> None:
@@ -159,8 +207,14 @@ def test_a_query_that_stays_is_not_compiled_again(
     [
         (None, "No such file"),
         ("subscriber\tid\tquery\n", "no column query_id"),
-        ("", "Empty"),
-        ("subscriber\tquery_id\tquery\nann\tq\t\udcff\n", "UTF8"),
+        ("", "it is empty"),
+        (
+            "subscriber\tquery_id\tquery\nann\tq\t\udcff\n",
+            "not UTF-8: invalid start byte at byte 32",
+        ),
+        ("subscriber\tquery_id\tquery\tquery\n", "more than one column query"),
+        ("\udcff\udcfes\0u\0", "UTF-16, or no text; save it as UTF-8"),
+        ("s\0u\0b\0s\0", "UTF-16"),
     ],
 )
 def test_an_unusable_file_is_a_config_error(

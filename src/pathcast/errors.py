@@ -408,6 +408,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "UnreadableMessageError",
         "a message is bytes or text, not {found}; for a missing one give None",
     ),
+    "file.unreadable": CatalogueEntry(
+        "UnreadableMessageError",
+        "{path} cannot be read: {reason}; none of its messages was processed, all are once it is "
+        "mended",
+    ),
     # Snapshots.
     "snapshot.foreign": CatalogueEntry(
         "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"

@@ -259,5 +259,4 @@ def _place(finding: Finding, lines: list[QueryLine]) -> tuple[int | None, int | 
     """Line and column in the file, from 1."""
     if finding.query is None:
         return None, None
-    found = lines[finding.query]
-    return found.line, found.column + finding.offset
+    return lines[finding.query].place(finding.offset)

@@ -2,8 +2,9 @@
 
 Read in this order: `java` and `session` (what runs), `stages`, `dissemination` and `schemas` (what
 is computed), `matching` and `delivering` (what workers do),
-`directory` (where messages come from), `settings`, `subscriptions`, `ledger`, `outputs` and
-`pipeline` (what `pathcast run` does), `summary` and `progress` (what it says).
+`directory`, `parquet_files` and `journal` (where messages come from), `settings`, `subscriptions`,
+`ledger`, `outputs`, `stopping` and `pipeline` (what `pathcast run` does), `summary` and `progress`
+(what it says), `dead_letters` (what is done about what went wrong).
 
 Example:
     >>> from pathcast.spark import local_session, match_messages

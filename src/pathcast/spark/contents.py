@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from pathcast.errors import ConfigError
 from pathcast.spark import schemas
 from pathcast.spark.customised import CustomisedBook, is_customised
 from pathcast.spark.dissemination import disseminate, result_inboxes
 from pathcast.spark.ledger import Commit
-from pathcast.spark.outputs import ContentName, Layout, StagedBatch
+from pathcast.spark.outputs import ContentName, Layout, StagedBatch, find_layout
 from pathcast.spark.stages import deliveries, match_messages
 from pathcast.spark.subscriptions import SNAPSHOTS, Generation, SubscriptionBook
 
@@ -178,12 +179,19 @@ def layout_for(settings: PipelineSettings) -> Layout:
     """The layout that settings ask for.
 
     Raises:
-        ConfigError: The content is not said, and the subscriptions cannot be read to find out.
+        ConfigError: The content is not said, neither by the settings nor by an earlier run, and the
+            subscriptions cannot be read to find out.
     """
-    content = settings.output.content
+    output, path = settings.output, settings.subscriptions.path
+    content = output.content
     if content is None:
-        content = "results" if is_customised(settings.subscriptions.path) else "matches"
-    output = settings.output
+        try:
+            content = "results" if is_customised(path) else "matches"
+        except ConfigError:
+            earlier = find_layout(output.path)
+            if earlier is None or not path.exists():
+                raise
+            content = earlier.content
     return Layout(output.format, output.ids, output.inbox_buckets, content)
 
 

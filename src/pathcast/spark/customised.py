@@ -12,10 +12,8 @@ It delivers nothing and knows nothing of Spark.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-
-import pyarrow as pa
 
 from pathcast.customize import Broker
 from pathcast.customize.subscription_files import SUFFIX, files_of
@@ -25,6 +23,7 @@ from pathcast.model import EngineName, Subscription
 from pathcast.spark.ledger import sync_directory
 from pathcast.spark.subscriptions import (
     COLUMNS,
+    DELIVER,
     Generation,
     RejectedSubscription,
     malformed_subscription,
@@ -44,7 +43,7 @@ def is_customised(path: Path) -> bool:
     """
     if path.is_dir() or path.suffix == SUFFIX:
         return True
-    return "deliver" in read_table(path, []).column_names
+    return DELIVER in read_table(path).columns
 
 
 class CustomisedBook:
@@ -190,12 +189,10 @@ def read_customised(path: Path) -> tuple[list[Subscription], list[RejectedSubscr
 
 
 def _of_table(path: Path) -> tuple[list[Subscription], list[RejectedSubscription]]:
-    rejected: list[RejectedSubscription] = []
-    table = read_table(path, rejected)
-    names = [*COLUMNS, *(["deliver"] if "deliver" in table.column_names else [])]
-    columns: Sequence[list[str | None]] = [
-        table.column(name).cast(pa.string()).to_pylist() for name in names
-    ]
+    table = read_table(path)
+    names = [*COLUMNS, *([DELIVER] if DELIVER in table.columns else [])]
+    columns = [table.columns[name] for name in names]
+    rejected = table.malformed
     rows: list[Subscription] = []
     for subscriber, query_id, query, *deliver in zip(*columns, strict=True):
         if subscriber and query_id and query:

@@ -1,32 +1,33 @@
-"""A directory of XML files as a stream of messages, for Spark's Python data sources.
+"""A directory of files as a stream of messages, for Spark's Python data sources.
 
-Each file is one message; its id is the path inside the directory. A file that cannot be read, or is
-larger than a message may be, becomes a row with the reason instead of the bytes, so that it
-ends as a dead letter and fails nothing.
+Each file is one message, whose id is the path inside the directory; or (format "parquet") each row
+of a file is one (`parquet_files`). A file that cannot be read, or is larger than a message may be,
+becomes a row with the reason instead of the bytes, so that it ends as a dead letter and fails
+nothing.
 
 Spark's own file source would need about a second a micro-batch to list files, and fails the query
-when a file has gone or may not be read. Here the files of each step are written to a *journal* in
-the checkpoint before Spark hears of them: an offset is the number of a journal entry, and a
-replay reads exactly the files of the entry.
+when a file has gone, is damaged or may not be read. Here the files of each step are written to a
+`journal` in the checkpoint before Spark hears of them: an offset is the number of a journal entry,
+and a replay reads exactly the files of the entry.
 
 Example:
-    >>> spark.dataSource.register(XmlDirectory)                             # doctest: +SKIP
-    >>> stream = (spark.readStream.format("xml_directory")                  # doctest: +SKIP
+    >>> spark.dataSource.register(MessageDirectory)                         # doctest: +SKIP
+    >>> stream = (spark.readStream.format("message_directory")              # doctest: +SKIP
     ...     .option("path", "inbox").option("journal", "checkpoint/journal").load())
 
 It reads no archives, follows no links to directories and notices no change of a file that it has
-handed on already: a new message needs a new name. Write a message elsewhere on the same file system
-and rename it into the directory; names that begin with "." or "_" are left alone.
+handed on and that was read: a new message needs a new name. Write a message elsewhere on the same
+file system and rename it into the directory; names that begin with "." or "_" are left alone.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -45,7 +46,9 @@ from pyspark.sql.types import StructType
 from pathcast.errors import LimitExceededError, PathcastError, UnreadableMessageError
 from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
-from pathcast.spark.ledger import write_atomically
+from pathcast.spark.journal import FoundFile, Journal, message_id_of
+from pathcast.spark.parquet_files import MessageColumns, read_parquet_files
+from pathcast.spark.source_rows import SOURCE_SCHEMA
 
 BATCH_BYTES_MAX = 4 * MIB
 BATCH_ROWS_MAX = 1024
@@ -55,15 +58,8 @@ FILES_PER_TRIGGER_MAX = 10_000
 PARTITIONS = 2
 PATTERN = "*.xml"
 
-_ARROW_SCHEMA = pa.schema(
-    [
-        pa.field("message_id", pa.string(), nullable=False),
-        ("message", pa.binary()),
-        pa.field("bytes", pa.int64(), nullable=False),
-        ("code", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
+FileKind = Literal["directory", "parquet"]
+"""Whether a file is a message or holds many; `source.kind` of a pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,10 @@ class DirectoryOptions:
     Attributes:
         path: The directory.
         pattern: Glob that a file's name (not its folders) has to match, at any depth.
+        kind: Whether a file is a message, or a Parquet file with a message in each row.
+        columns: Of Parquet files: where the messages and their ids are.
         journal: Directory of the journal; needed for streams.
+        commits: Directory of the commits, which say what could not be read.
         files_max: Files in one micro-batch.
         bytes_max: Bytes in one micro-batch, a single larger file excepted; 0 for no bound.
         partitions: Tasks that share the files of a micro-batch.
@@ -82,7 +81,10 @@ class DirectoryOptions:
 
     path: Path
     pattern: str
+    kind: FileKind
+    columns: MessageColumns
     journal: Path | None
+    commits: Path | None
     files_max: int
     bytes_max: int
     partitions: int
@@ -91,11 +93,16 @@ class DirectoryOptions:
     @classmethod
     def from_spark(cls, options: Mapping[str, str]) -> DirectoryOptions:
         """Options with their defaults."""
-        journal = options.get("journal")
+        journal, commits = options.get("journal"), options.get("commits")
         return cls(
             path=Path(options["path"]),
             pattern=options.get("pattern", PATTERN),
+            kind="parquet" if options.get("kind") == "parquet" else "directory",
+            columns=MessageColumns(
+                options.get("message_column", "message"), options.get("id_column", "message_id")
+            ),
             journal=Path(journal) if journal else None,
+            commits=Path(commits) if commits else None,
             files_max=int(options.get("files_max", FILES_PER_TRIGGER_MAX)),
             bytes_max=int(options.get("bytes_max", 0)),
             partitions=int(options.get("partitions", PARTITIONS)),
@@ -103,19 +110,16 @@ class DirectoryOptions:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file of the directory.
+class Listing(NamedTuple):
+    """What a directory holds.
 
     Attributes:
-        name: Path inside the directory.
-        size: Bytes, when it was found.
-        modified_ns: When it was last written.
+        files: Its files, oldest first.
+        unlisted: Folder -> why it cannot be listed. What lies there is not in `files`.
     """
 
-    name: str
-    size: int
-    modified_ns: int
+    files: list[FoundFile]
+    unlisted: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -125,13 +129,13 @@ class FileShare(InputPartition):  # type: ignore[misc]
     names: tuple[str, ...]
 
 
-class XmlDirectory(DataSource):  # type: ignore[misc]
-    """The data source `xml_directory`; rows of schema `schemas.SOURCE`."""
+class MessageDirectory(DataSource):  # type: ignore[misc]
+    """The data source `message_directory`; rows of schema `schemas.SOURCE`."""
 
     @classmethod
     def name(cls) -> str:
         """What `format()` takes."""
-        return "xml_directory"
+        return "message_directory"
 
     def schema(self) -> StructType:
         """`schemas.SOURCE`."""
@@ -153,13 +157,19 @@ class DirectoryReader(DataSourceReader):  # type: ignore[misc]
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The files, shared out."""
-        found = list_files(self._options, seen=frozenset())
-        return share_out(found, self._options.partitions)
+        """The files, shared out.
+
+        Raises:
+            OSError: A folder cannot be listed. Going on would lose what lies there without a word.
+        """
+        found = list_files(self._options, lambda _: False)
+        for folder, reason in found.unlisted.items():
+            raise OSError(f"{folder} cannot be listed: {reason}")
+        return share_out(found.files, self._options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of a share."""
-        return read_files(partition.names, self._options)
+        return read_messages(partition.names, self._options)
 
 
 class DirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -170,8 +180,9 @@ class DirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
 
     def __init__(self, options: DirectoryOptions) -> None:
         self._options = options
-        self._seen: set[str] | None = None
         self._target: list[FoundFile] | None = None
+        self._told: dict[str, str] | None = None
+        self._opened: Journal | None = None
 
     def initialOffset(self) -> dict[str, int]:
         """Before the first entry of the journal."""
@@ -183,26 +194,23 @@ class DirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What is there now is what this run reads."""
-        self._target = list_files(self._options, self._all_seen())
+        self._journal.refresh()
+        self._target = self._list()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The next step, its files written to the journal; `start` when there is nothing new."""
         entry = start["entry"] + 1
-        if self._entry_path(entry).exists():
+        if self._journal.has(entry):
             # Written before a kill, and Spark did not get to log it: the same step again.
             return {"entry": entry}
-        seen = self._all_seen()
-        if self._target is None:
-            found = list_files(self._options, seen)
-        else:
-            found = [file for file in self._target if file.name not in seen]
+        self._journal.refresh()
+        there = self._list() if self._target is None else self._target
+        found = [file for file in there if self._journal.is_wanted(file)]
         files_max = limit.max_files if isinstance(limit, ReadMaxFiles) else len(found)
         step = _first_of(found, files_max, self._options.bytes_max)
         if not step:
             return start
-        content = json.dumps([[file.name, file.size, file.modified_ns] for file in step])
-        write_atomically(self._entry_path(entry), content.encode())
-        seen.update(file.name for file in step)
+        self._journal.write(entry, step)
         return {"entry": entry}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
@@ -210,79 +218,87 @@ class DirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
         found = [
             file
             for entry in range(start["entry"] + 1, end["entry"] + 1)
-            for file in self._entry(entry)
+            for file in self._journal.entry(entry)
         ]
         return share_out(found, self._options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of a share."""
-        return read_files(partition.names, self._options)
+        return read_messages(partition.names, self._options)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to do: the journal is also the memory of what was handed on."""
 
-    def _entry_path(self, entry: int) -> Path:
-        journal = self._options.journal
-        assert journal is not None, "a stream needs the option journal"
-        return journal / f"{entry}.json"
+    @property
+    def _journal(self) -> Journal:
+        if self._opened is None:
+            assert self._options.journal is not None, "a stream needs the option journal"
+            self._opened = Journal(self._options.journal, self._options.commits)
+        return self._opened
 
-    def _entry(self, entry: int) -> list[FoundFile]:
-        return [FoundFile(*row) for row in json.loads(self._entry_path(entry).read_bytes())]
-
-    def _all_seen(self) -> set[str]:
-        """Names in the journal; read once, then kept up to date."""
-        if self._seen is None:
-            self._seen = set()
-            entry = 1
-            while self._entry_path(entry).exists():
-                self._seen.update(file.name for file in self._entry(entry))
-                entry += 1
-        return self._seen
+    def _list(self) -> list[FoundFile]:
+        """What is there. Folders that cannot be listed are told of, and looked at again."""
+        found = list_files(self._options, self._journal.is_done)
+        if found.unlisted != self._told:
+            self._journal.write_unlisted(found.unlisted)
+            self._told = found.unlisted
+        return found.files
 
 
-def list_files(options: DirectoryOptions, seen: frozenset[str] | set[str]) -> list[FoundFile]:
-    """Files that match the pattern and were not seen, oldest first.
+def list_files(options: DirectoryOptions, is_done: Callable[[str], bool]) -> Listing:
+    """Files that match the pattern, oldest first, and the folders that cannot be listed.
 
-    Raises:
-        OSError: The directory or a folder in it cannot be listed. Going on would lose what lies
-            there without a word.
+    Args:
+        options: Where to look.
+        is_done: Whether a file, by its name, need not be looked at.
 
     Cost:
-        One `stat` a file that was not seen, one look-up a file that was.
+        One `stat` a file that is not done, one look-up a file that is.
     """
     found: list[FoundFile] = []
+    unlisted: dict[str, str] = {}
     pending = [""]
     while pending:
         folder = pending.pop()
         try:
-            entries = os.scandir(options.path / folder)
-        except FileNotFoundError:
-            if not folder:
-                raise
-            continue  # a folder that was removed after it was listed
-        with entries:
-            for entry in entries:
-                if entry.name.startswith((".", "_")):
-                    continue
-                name = f"{folder}/{entry.name}" if folder else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(name)
-                elif fnmatchcase(entry.name, options.pattern) and name not in seen:
-                    found += _stat(entry, name)
+            with os.scandir(options.path / folder) as entries:
+                for entry in entries:
+                    if entry.name.startswith((".", "_")):
+                        continue
+                    name = f"{folder}/{entry.name}" if folder else entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(name)
+                    elif fnmatchcase(entry.name, options.pattern) and not is_done(name):
+                        found += _stat(options, entry, name)
+        except OSError as error:
+            if folder and isinstance(error, FileNotFoundError):
+                continue  # a folder that was removed after it was listed
+            unlisted[str(options.path / folder)] = error.strerror or type(error).__name__
     found.sort(key=lambda file: (file.modified_ns, file.name))
-    return found
+    return Listing(found, dict(sorted(unlisted.items())))
 
 
-def _stat(entry: os.DirEntry[str], name: str) -> list[FoundFile]:
+def _stat(options: DirectoryOptions, entry: os.DirEntry[str], name: str) -> list[FoundFile]:
     """The file, or nothing for what is no file: a pipe or a device would never end."""
     try:
         if entry.is_file():
-            status = entry.stat()
-            return [FoundFile(name, status.st_size, status.st_mtime_ns)]
+            return [stat_file(options.path, name)]
         # A link that leads nowhere: reading it says so in a dead letter.
         return [FoundFile(name, 0, 0)] if entry.is_symlink() and not entry.is_dir() else []
     except FileNotFoundError:
         return []  # taken away again before it was handed on
+    except OSError:
+        return [FoundFile(name, 0, 0)]  # reading it says why in a dead letter
+
+
+def stat_file(directory: Path, name: str) -> FoundFile:
+    """A file as it is now.
+
+    Raises:
+        OSError: There is none, or it may not be looked at.
+    """
+    status = (directory / name).stat()
+    return FoundFile(name, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _first_of(found: Sequence[FoundFile], files_max: int, bytes_max: int) -> list[FoundFile]:
@@ -312,13 +328,19 @@ def share_out(found: Sequence[FoundFile], partitions: int) -> list[FileShare]:
     return [FileShare(tuple(names)) for names in shares]
 
 
+def read_messages(names: Sequence[str], options: DirectoryOptions) -> Iterator[pa.RecordBatch]:
+    """Messages of files as Arrow batches of schema `schemas.SOURCE`."""
+    if options.kind == "parquet":
+        return read_parquet_files(names, options.path, options.columns)
+    return read_files(names, options)
+
+
 def read_files(names: Sequence[str], options: DirectoryOptions) -> Iterator[pa.RecordBatch]:
     """Messages as Arrow batches of schema `schemas.SOURCE`."""
     rows: list[tuple[str, bytes | None, int, str | None, str | None]] = []
     size = 0
     for name in names:
-        # Ids are text; a name that is not UTF-8 keeps its bytes as \xNN.
-        message_id = os.fsencode(name).decode("utf-8", "backslashreplace")
+        message_id = message_id_of(name)
         content, length, refusal = _read_file(name, message_id, options)
         code, reason = (None, None) if refusal is None else (refusal.code, refusal.message)
         rows.append((message_id, content, length, code, reason))
@@ -366,6 +388,6 @@ def _read_file(
 def _to_arrow(rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
     columns = [
         pa.array(column, field.type)
-        for column, field in zip(zip(*rows, strict=True), _ARROW_SCHEMA, strict=True)
+        for column, field in zip(zip(*rows, strict=True), SOURCE_SCHEMA, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=SOURCE_SCHEMA)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -54,11 +54,15 @@ class Pin:
         batch_id: Number of the micro-batch.
         snapshot_version: Version of the snapshot, which is also the name of its file.
         subscriptions: Digest of the subscriptions, which is also the name of their file.
+        query_count: Number of queries.
+        subscription_count: Number of subscriptions.
     """
 
     batch_id: int
     snapshot_version: str
     subscriptions: str
+    query_count: int = 0
+    subscription_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class Commit:
         refused: Error code -> number of messages.
         seconds: Wall-clock time of the batch.
         undecided: Pairs of message and query that used up their steps.
+        unread: Files of the source that could not be read, by their message ids: they are not
+            booked as processed.
     """
 
     batch_id: int
@@ -88,6 +94,7 @@ class Commit:
     refused: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     undecided: int = 0
+    unread: Sequence[str] = ()
 
 
 class Ledger:
@@ -108,14 +115,18 @@ class Ledger:
         found = _read(self._pins / f"{batch_id}.json")
         return None if found is None else Pin(**found)
 
+    def last_pin(self) -> Pin | None:
+        """The pin of the newest micro-batch that was begun."""
+        found = _numbers(self._pins)
+        return self.pin(found[-1]) if found else None
+
     def write_pin(self, pin: Pin) -> None:
         """Pin a micro-batch; to be called before anything of it is processed."""
         write_atomically(self._pins / f"{pin.batch_id}.json", _dump(asdict(pin)))
 
     def commit(self, batch_id: int) -> Commit | None:
         """What came of a micro-batch, if all its output is in place."""
-        found = _read(self._commits / f"{batch_id}.json")
-        return None if found is None else Commit(**found)
+        return read_commit(self._commits, batch_id)
 
     def write_commit(self, commit: Commit) -> None:
         """Declare a micro-batch complete; to be called after everything else of it."""
@@ -145,13 +156,26 @@ class Ledger:
             )
 
 
+def read_commit(commits: Path, batch_id: int) -> Commit | None:
+    """The commit of a micro-batch, if there is one in the directory of commits."""
+    found = _read(commits / f"{batch_id}.json")
+    if found is None:
+        return None
+    return Commit(**{**found, "unread": tuple(found.get("unread", ()))})
+
+
 def committed_batches(output: str | os.PathLike[str]) -> list[int]:
     """Numbers of the micro-batches whose output is complete, ascending.
 
     Cost:
         One listing of a directory.
     """
-    names = Path(output, COMMITS).glob("[0-9]*.json")
+    return _numbers(Path(output, COMMITS))
+
+
+def _numbers(directory: Path) -> list[int]:
+    """The micro-batches that have a file in a directory, ascending."""
+    names = directory.glob("[0-9]*.json")
     return sorted(int(path.stem) for path in names if path.stem.isdecimal())
 
 

@@ -25,6 +25,7 @@ import os
 import shutil
 import uuid
 from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -111,7 +112,7 @@ def claim(output: Path, layout: Layout) -> None:
         ConfigError: It holds output of another layout.
     """
     output.mkdir(parents=True, exist_ok=True)
-    found = _layout(output)
+    found = find_layout(output)
     if found is None:
         write_atomically(output / LAYOUT, json.dumps(asdict(layout)).encode())
     elif found != layout:
@@ -129,7 +130,7 @@ def layout_of(output: str | os.PathLike[str]) -> Layout:
     Raises:
         ConfigError: The directory is not the output of a pipeline.
     """
-    found = _layout(Path(output))
+    found = find_layout(Path(output))
     if found is None:
         raise ConfigError(
             "config.invalid", key="output", reason=f"{output} is not the output of a pipeline"
@@ -137,7 +138,8 @@ def layout_of(output: str | os.PathLike[str]) -> Layout:
     return found
 
 
-def _layout(output: Path) -> Layout | None:
+def find_layout(output: Path) -> Layout | None:
+    """The layout of an output directory; None where it is none yet."""
     try:
         return Layout(**json.loads((output / LAYOUT).read_bytes()))
     except FileNotFoundError:
@@ -171,14 +173,26 @@ class StagedBatch:
     def deliveries(self) -> Counter[str]:
         """Rows of the staged inboxes by subscriber, counted in what was written."""
         counts: Counter[str] = Counter()
-        if "inboxes" not in self._written:
-            return counts
-        kind = "json" if self._layout.format == "jsonl" else "parquet"
-        scanner = ds.dataset(self._staging / "inboxes", format=kind).scanner(columns=["subscriber"])
-        for batch in scanner.to_batches():
+        for batch in self._staged("inboxes", ["subscriber"]):
             for row in pc.value_counts(batch.column(0)).to_pylist():
                 counts[row["values"]] += row["counts"]
         return counts
+
+    def refused(self, codes: Collection[str]) -> tuple[str, ...]:
+        """Ids of the staged dead letters with one of these codes, sorted."""
+        found: set[str] = set()
+        for batch in self._staged("dead_letters", ["message_id", "code"]):
+            is_told = pc.is_in(batch.column("code"), pa.array(sorted(codes)))
+            found.update(batch.column("message_id").filter(is_told).to_pylist())
+        return tuple(sorted(found))
+
+    def _staged(self, name: OutputName, columns: list[str]) -> Iterable[pa.RecordBatch]:
+        if name not in self._written:
+            return ()
+        kind = "json" if self._layout.format == "jsonl" else "parquet"
+        scanner = ds.dataset(self._staging / name, format=kind).scanner(columns=columns)
+        batches: Iterable[pa.RecordBatch] = scanner.to_batches()
+        return batches
 
     def publish(self) -> None:
         """Move everything into place; what a killed run of the same batch had put there goes."""

@@ -23,27 +23,23 @@ Example:
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from types import FrameType
 from typing import TYPE_CHECKING, Any
-
-import pyarrow.dataset as ds
-from pyspark.sql import functions as F
 
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.spark.contents import content_of, layout_for
-from pathcast.spark.directory import PATTERN, DirectoryOptions, XmlDirectory, list_files
-from pathcast.spark.ledger import Ledger, Pin, sole_writer
+from pathcast.spark.directory import DirectoryOptions, MessageDirectory, list_files
+from pathcast.spark.journal import JOURNAL, claim_journal
+from pathcast.spark.ledger import COMMITS, Commit, Ledger, Pin, sole_writer
 from pathcast.spark.outputs import StagedBatch, claim, write_rejected
+from pathcast.spark.parquet_files import missing_columns, no_column, row_count
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.session import local_session
-from pathcast.spark.subscriptions import Generation
+from pathcast.spark.stopping import stopped_by_signals
+from pathcast.spark.subscriptions import Generation, too_few
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 
 if TYPE_CHECKING:
@@ -51,6 +47,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from pathcast.spark.settings import PipelineSettings
+
+UNREAD_CODES: dict[str, frozenset[str]] = {
+    "directory": frozenset({"message.unreadable", "limit.message_bytes"}),
+    "parquet": frozenset({"file.unreadable"}),
+}
+"""Kind of source -> codes of the dead letters that stand for a file which was not processed."""
 
 POLL_SECONDS = 0.2
 """How often the main thread looks whether the query has ended or was told to."""
@@ -89,14 +91,14 @@ def run(
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    with sole_writer(settings.output.path):
+    with sole_writer(settings.output.path), stopped_by_signals(stop) as signals:
         _check_source(settings)
         pipeline = Pipeline(settings, report, stop)
         session = spark or local_session(settings.spark.master, conf=settings.spark.conf)
         try:
-            with _stopped_by_signals(stop):
-                pipeline.start_seconds = time.monotonic() - started
-                return pipeline.run(session)
+            pipeline.start_seconds = time.monotonic() - started
+            summary = pipeline.run(session)
+            return replace(summary, stopped_by=signals[0].name if signals else "")
         finally:
             report.end()
             if spark is None:
@@ -122,8 +124,13 @@ class Pipeline:
             self._ledger.check_stream(earlier)
         else:
             self._ledger.check_stream("a new checkpoint")
+        self._journal = claim_journal(
+            settings.checkpoint, settings.source.kind, settings.source.path
+        )
+        self._unlisted: dict[str, str] = {}
         self._book = self._content.book()
-        self._generation = self._take_up(self._book.current())
+        self._kept = ""
+        self._generation = self._first_generation()
         self._failure: BaseException | None = None
         self._summary = Summary(output=str(self._output))
         self._received: Counter[str] = Counter()
@@ -135,15 +142,8 @@ class Pipeline:
         earlier = sum(commit.messages for commit in self._ledger.commits())
         self._report.begin(self._describe(), _messages_ahead(self._settings, earlier))
         started = time.monotonic()
-        query = self._start(spark)
-        while query.isActive and not self._stop.is_set():
-            # Not awaitTermination: it raises Spark's account of a failure rather than the failure.
-            self._stop.wait(POLL_SECONDS)
-        if self._stop.is_set():
-            with self._busy:
-                pass
-            query.stop()
-        self._raise_failure(query)
+        if not self._stop.is_set():
+            self._wait_for(self._start(spark))
         self._report.end()
         rejected = Counter(rejected.code for rejected in self._generation.rejected)
         return replace(
@@ -153,10 +153,36 @@ class Pipeline:
             rejected_queries=dict(sorted(rejected.items())),
             top_subscribers=_top(self._received),
             seconds=time.monotonic() - started,
+            unlisted=self._unlisted,
+            subscriptions_kept=self._kept,
             start_seconds=self.start_seconds,
             earlier_messages=earlier,
             was_stopped=self._stop.is_set(),
         )
+
+    def _wait_for(self, query: StreamingQuery) -> None:
+        """Until the query has ended, or is told to and has finished its micro-batch."""
+        while query.isActive and not self._stop.is_set():
+            # Not awaitTermination: it raises Spark's account of a failure rather than the failure.
+            self._stop.wait(POLL_SECONDS)
+            self._tell_unlisted()
+        if self._stop.is_set():
+            with self._busy:
+                pass
+            query.stop()
+        self._tell_unlisted()
+        self._raise_failure(query)
+
+    def _tell_unlisted(self) -> None:
+        """Say which folders of the source cannot be listed, and which can be again."""
+        before, self._unlisted = self._unlisted, self._journal.unlisted()
+        for folder, reason in self._unlisted.items():
+            if before.get(folder) != reason:
+                self._report.note(
+                    f"{folder} cannot be listed: {reason}; what lies there waits until it can"
+                )
+        for folder in sorted(before.keys() - self._unlisted.keys()):
+            self._report.note(f"{folder} can be listed again")
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
         mode = self._settings.mode
@@ -189,6 +215,7 @@ class Pipeline:
         staged = StagedBatch(self._output, self._layout, batch_id)
         counts = self._content.write(frame, generation, staged)
         received = staged.deliveries()
+        unread = self._unread(counts, staged)
         staged.publish()
         commit = replace(
             counts,
@@ -197,27 +224,69 @@ class Pipeline:
             snapshot_version=generation.snapshot_version,
             deliveries=received.total(),
             seconds=round(time.monotonic() - started, 3),
+            unread=unread,
         )
         self._ledger.write_commit(commit)
         self._received += received
         self._summary = self._summary.with_commit(commit)
         self._report.batch(commit)
 
+    def _unread(self, counts: Commit, staged: StagedBatch) -> tuple[str, ...]:
+        """The files of the batch that could not be read; told of, since they wait for somebody."""
+        codes = UNREAD_CODES[self._settings.source.kind]
+        if not codes & counts.refused.keys():
+            return ()
+        unread = staged.refused(codes)
+        self._report.note(
+            f"{len(unread):,} files of the source could not be read, such as {unread[0]}: see "
+            f"pathcast dlq {self._output}"
+        )
+        return unread
+
     def _pin(self, batch_id: int) -> Generation:
         """What the batch runs with: what it was begun with or, for a new one, the newest."""
         pin = self._ledger.pin(batch_id)
         if pin is not None:
             return self._book.pinned(pin.snapshot_version, pin.subscriptions)
+        found = self._believed(self._generation.subscriptions)
+        if found is not None and found is not self._generation:
+            self._generation = self._take_up(found)
+        newest = self._generation
+        counts = newest.queries, newest.subscriptions
+        self._ledger.write_pin(Pin(batch_id, newest.snapshot_version, newest.digest, *counts))
+        return newest
+
+    def _first_generation(self) -> Generation:
+        """What the run begins with: the newest or, where that is not believed, the last run's."""
+        pin = self._ledger.last_pin()
+        if pin is None or not self._settings.subscriptions.path.exists():
+            return self._take_up(self._book.current())
+        found = self._believed(pin.subscription_count)
+        if found is not None:
+            return self._take_up(found)
+        earlier = self._book.pinned(pin.snapshot_version, pin.subscriptions)
+        return replace(earlier, queries=pin.query_count, subscriptions=pin.subscription_count)
+
+    def _believed(self, earlier: int) -> Generation | None:
+        """The subscriptions as they are now; None, and said so, where the earlier ones stay."""
         try:
-            newest = self._book.current()
+            found = self._book.current()
         except ConfigError as error:
             # Someone is at work on the file: messages go on with the last good state of it.
-            self._report.note(f"subscriptions not taken up, the earlier ones stay: {error}")
-            newest = self._generation
-        if newest is not self._generation:
-            self._generation = self._take_up(newest)
-        self._ledger.write_pin(Pin(batch_id, newest.snapshot_version, newest.digest))
-        return newest
+            self._keep(str(error))
+            return None
+        share = self._settings.subscriptions.shrink_max
+        if reason := too_few(earlier, found, share):
+            self._keep(f"{self._settings.subscriptions.path}: {reason}")
+            return None
+        self._kept = ""
+        return found
+
+    def _keep(self, reason: str) -> None:
+        """Say, once, that the earlier subscriptions stay."""
+        if reason != self._kept:
+            self._report.note(f"subscriptions not taken up, the earlier ones stay: {reason}")
+        self._kept = reason
 
     def _take_up(self, generation: Generation) -> Generation:
         rejected = tuple(generation.rejected)
@@ -246,36 +315,31 @@ class Pipeline:
 
 
 def messages_stream(spark: SparkSession, settings: PipelineSettings) -> DataFrame:
-    """The source as a streaming frame with message_id and message (see `schemas.SOURCE`)."""
+    """The source as a streaming frame of `schemas.SOURCE`."""
+    spark.dataSource.register(MessageDirectory)
+    reader = spark.readStream.format(MessageDirectory.name())
+    options = _source_options(settings)
+    options["partitions"] = str(spark.sparkContext.defaultParallelism)
+    return reader.options(**options).load()
+
+
+def _source_options(settings: PipelineSettings) -> dict[str, str]:
+    """What `DirectoryOptions` is made of."""
     source, mode = settings.source, settings.mode
-    if source.kind == "directory":
-        spark.dataSource.register(XmlDirectory)
-        return (
-            spark.readStream.format(XmlDirectory.name())
-            .option("path", str(source.path))
-            .option("pattern", source.pattern or PATTERN)
-            .option("journal", str(settings.checkpoint / "journal"))
-            .option("files_max", str(mode.files_per_batch_max))
-            .option("bytes_max", str(mode.bytes_per_batch_max))
-            .option("partitions", str(spark.sparkContext.defaultParallelism))
-            .option("message_bytes_max", str(settings.engine.message_limits().message_bytes_max))
-            .load()
-        )
-    schema = spark.read.option("recursiveFileLookup", "true").parquet(str(source.path)).schema
-    for key, name in (("message_column", source.message_column), ("id_column", source.id_column)):
-        if name not in schema.names:
-            raise _invalid(f"source.{key}", f"no column {name!r} among {', '.join(schema.names)}")
-    return (
-        spark.readStream.schema(schema)
-        .option("maxFilesPerTrigger", mode.files_per_batch_max)
-        .option("pathGlobFilter", source.pattern or "*.parquet")
-        .option("recursiveFileLookup", "true")
-        .parquet(str(source.path))
-        .select(
-            F.col(source.id_column).cast("string").alias("message_id"),
-            F.col(source.message_column).alias("message"),
-        )
-    )
+    is_parquet = source.kind == "parquet"
+    return {
+        "path": str(source.path),
+        "pattern": source.pattern or ("*.parquet" if is_parquet else "*.xml"),
+        "kind": source.kind,
+        "message_column": source.message_column,
+        "id_column": source.id_column,
+        "journal": str(settings.checkpoint / JOURNAL),
+        "commits": str(settings.output.path / COMMITS),
+        "files_max": str(mode.files_per_batch_max),
+        # Of a Parquet file the size says little about the messages in it.
+        "bytes_max": "0" if is_parquet else str(mode.bytes_per_batch_max),
+        "message_bytes_max": str(settings.engine.message_limits().message_bytes_max),
+    }
 
 
 def _top(received: Counter[str]) -> list[tuple[str, int]]:
@@ -297,6 +361,13 @@ def _check_source(settings: PipelineSettings) -> None:
         raise _invalid("source.path", f"{source.path} is not a directory")
     if source.path in (settings.output.path, *settings.output.path.parents):
         raise _invalid("output.path", "it lies inside source.path, and would be read as messages")
+    if source.kind == "parquet":
+        options = DirectoryOptions.from_spark(_source_options(settings))
+        files = list_files(options, lambda _: False).files
+        if absent := missing_columns(files, source.path, options.columns):
+            name, names = absent
+            key = "message_column" if name == source.message_column else "id_column"
+            raise _invalid(f"source.{key}", no_column(name, names))
 
 
 def _messages_ahead(settings: PipelineSettings, earlier: int) -> int | None:
@@ -304,36 +375,10 @@ def _messages_ahead(settings: PipelineSettings, earlier: int) -> int | None:
     source = settings.source
     if settings.mode.kind == "stream":
         return None
-    try:
-        if source.kind == "parquet":
-            rows: int = ds.dataset(source.path, format="parquet").count_rows()
-            return max(0, rows - earlier)
-        options = DirectoryOptions.from_spark(
-            {"path": str(source.path), "pattern": source.pattern or PATTERN}
-        )
-        return max(0, len(list_files(options, frozenset())) - earlier)
-    except (OSError, ValueError):
-        return None  # the source will say what is wrong, in its own words
-
-
-@contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """While inside, SIGTERM and the first Ctrl-C set `stop`; a second Ctrl-C interrupts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may handle signals; whoever calls from another has `stop`
-        return
-
-    def request(number: int, frame: FrameType | None) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    options = DirectoryOptions.from_spark(_source_options(settings))
+    files = list_files(options, lambda _: False).files
+    count = row_count(files, source.path) if source.kind == "parquet" else len(files)
+    return max(0, count - earlier)
 
 
 def _invalid(key: str, reason: str) -> PathcastError:

@@ -24,7 +24,7 @@ Ids: TypeAlias = Literal["ids", "numbers"]
 
 SOURCE = StructType(
     [
-        StructField("message_id", StringType(), nullable=False),
+        StructField("message_id", StringType(), nullable=True),
         StructField("message", BinaryType(), nullable=True),
         StructField("bytes", LongType(), nullable=False),
         StructField("code", StringType(), nullable=True),

@@ -11,11 +11,14 @@ worth copying into it. Without it the answers are the same.
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pathcast.spark.java import find_java
@@ -158,17 +161,47 @@ def local_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for setting in SETTINGS:
-        builder = builder.config(setting.key, setting.value)
+    settings = {setting.key: setting.value for setting in SETTINGS}
+    settings |= {"spark.master": master, "spark.app.name": app_name}
     # The JVM reads its log configuration at start; the resource is a plain file in every install.
     with as_file(files("pathcast.spark") / "log4j2.properties") as log4j:
         options = (*jvm_options, f"-Dlog4j2.configurationFile=file:{log4j}")
-        builder = builder.config("spark.driver.extraJavaOptions", " ".join(options))
-        for key, value in (conf or {}).items():
-            builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        settings["spark.driver.extraJavaOptions"] = " ".join(options)
+        settings |= conf or {}
+        _start_jvm(settings)
+        session = SparkSession.builder.config(map=settings).getOrCreate()
     if SHUFFLE_PARTITIONS not in (conf or {}):
         # The default of 200 tasks costs a micro-batch more than its rows do.
         session.conf.set(SHUFFLE_PARTITIONS, str(session.sparkContext.defaultParallelism))
     return session
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM so that a SIGTERM to all processes of a service ends none of them but ours.
+
+    systemd sends it to everything in the control group, a shell to the process group. The driver
+    then ends the micro-batch, for which it needs the JVM and its Python workers. They end
+    when the driver has: the JVM at the end of its standard input, whatever ended the driver; the
+    workers with the JVM.
+    """
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        SparkContext._ensure_initialized(gateway=launch_gateway(conf, _SpareFromSigterm()))
+
+
+class _SpareFromSigterm(dict[str, Any]):
+    """Options of `Popen` for PySpark, which puts its own `preexec_fn` in: ours comes after it."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, _then_ignore_sigterm(value) if key == "preexec_fn" else value)
+
+
+def _then_ignore_sigterm(first: Callable[[], None]) -> Callable[[], None]:
+    def prepare() -> None:
+        first()
+        # A JVM leaves a signal alone that was ignored when it started.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # Python workers set handlers of their own; a signal that is blocked never gets to them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    return prepare

@@ -18,11 +18,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
+from pathcast.customize.delimited import read_text, records
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import ConfigError, DuplicateQueryError, PathcastError
 from pathcast.model import EngineName, Query
@@ -30,6 +31,8 @@ from pathcast.spark.ledger import sync_directory, write_atomically
 
 SNAPSHOTS = "_snapshots"
 COLUMNS = ("subscriber", "query_id", "query")
+DELIVER = "deliver"
+"""The column that only subscriptions have which ask for results."""
 
 TABLE_SCHEMA = pa.schema(
     [
@@ -230,6 +233,23 @@ class SubscriptionBook:
         )
 
 
+def too_few(earlier: int, found: Generation, shrink_max: float) -> str | None:
+    """Why a state of the subscriptions is not believed: more of them have gone than may at once.
+
+    Args:
+        earlier: Number of subscriptions before.
+        found: The state that was found.
+        shrink_max: Share that may go.
+    """
+    if found.subscriptions >= earlier * (1 - shrink_max):
+        return None
+    rejected = f" and {len(found.rejected):,} that were rejected" if found.rejected else ""
+    return (
+        f"there are {found.subscriptions:,}{rejected}, and were {earlier:,}: more than "
+        f"{shrink_max:.0%} have gone; if that is meant, run with subscriptions.shrink_max=1"
+    )
+
+
 def read_subscriptions(
     path: Path,
 ) -> tuple[list[tuple[str, str, str]], list[RejectedSubscription]]:
@@ -238,11 +258,10 @@ def read_subscriptions(
     Raises:
         ConfigError: The file cannot be read or lacks a column.
     """
-    malformed: list[RejectedSubscription] = []
-    table = read_table(path, malformed)
-    columns = [table.column(name).cast(pa.string()).to_pylist() for name in COLUMNS]
+    table = read_table(path)
+    malformed = table.malformed
     rows: list[tuple[str, str, str]] = []
-    for subscriber, query_id, text in zip(*columns, strict=True):
+    for subscriber, query_id, text in zip(*(table.columns[name] for name in COLUMNS), strict=True):
         if subscriber and query_id and text:
             rows.append((subscriber, query_id, text))
         else:
@@ -250,48 +269,84 @@ def read_subscriptions(
     return rows, malformed
 
 
-def read_table(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
-    """A file of subscriptions as a table that has at least `COLUMNS`.
+class SubscriptionTable(NamedTuple):
+    """A file of subscriptions as it was read.
 
-    Args:
-        path: The file.
-        malformed: Gets the lines that are none.
+    Attributes:
+        columns: `COLUMNS` and, where the file has it, `DELIVER`; all of one length.
+        malformed: The lines that are no rows.
+    """
+
+    columns: Mapping[str, Sequence[str | None]]
+    malformed: list[RejectedSubscription]
+
+
+def read_table(path: Path) -> SubscriptionTable:
+    """A file of subscriptions.
 
     Raises:
         ConfigError: The file cannot be read or lacks a column.
     """
     try:
-        table = pq.read_table(path) if path.suffix == ".parquet" else _read_tsv(path, malformed)
-    except (OSError, pa.ArrowException) as error:
-        raise unusable_subscriptions(path, str(error)) from error
-    missing = [name for name in COLUMNS if name not in table.column_names]
-    if missing:
-        raise unusable_subscriptions(
-            path,
-            f"no column {', '.join(missing)}; it needs the columns {', '.join(COLUMNS)}, and has "
-            f"{', '.join(table.column_names)}",
-        )
-    return table
+        return _read_parquet(path) if path.suffix == ".parquet" else _read_text(path)
+    except ConfigError as error:
+        raise unusable_subscriptions(path, str(error.params["reason"])) from error
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise unusable_subscriptions(path, reason) from error
 
 
-def _read_tsv(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
-    def reject(row: pyarrow.csv.InvalidRow) -> str:
-        reason = f"{row.actual_columns} columns, {row.expected_columns} expected"
-        malformed.append(_malformed("", "", row.text, reason))
-        return "skip"
+def _read_parquet(path: Path) -> SubscriptionTable:
+    # Opened here: pyarrow would take a directory for a data set of many files.
+    with path.open("rb") as handle:
+        file = pq.ParquetFile(handle)
+        names = _columns_of(path, file.schema_arrow.names)
+        table = file.read(names)
+        # Converted here, where a text that is no UTF-8 is an error of the file.
+        columns = {name: table.column(name).cast(pa.string()).to_pylist() for name in names}
+    return SubscriptionTable(columns, [])
 
-    return pyarrow.csv.read_csv(
-        path,
-        # One thread, so that rejected lines are reported in the order of the file.
-        read_options=pyarrow.csv.ReadOptions(use_threads=False),
-        parse_options=pyarrow.csv.ParseOptions(
-            delimiter="\t", quote_char=False, invalid_row_handler=reject
-        ),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types={name: pa.string() for name in (*COLUMNS, "deliver")},
-            strings_can_be_null=False,
-        ),
-    )
+
+def _read_text(path: Path) -> SubscriptionTable:
+    found = records(read_text(path), "," if path.suffix == ".csv" else "\t")
+    header = next(found, None)
+    if header is None:
+        raise unusable_subscriptions(path, "it is empty; the first line names the columns")
+    names = _columns_of(path, header.fields)
+    places = [header.fields.index(name) for name in names]
+    rows: list[list[str]] = []
+    malformed: list[RejectedSubscription] = []
+    for record in found:
+        fault = record.fault
+        if fault is None and len(record.fields) != len(header.fields):
+            fault = f"{len(record.fields)} columns, {len(header.fields)} expected"
+        if fault is None:
+            rows.append([record.fields[place] for place in places])
+        else:
+            malformed.append(_malformed("", "", record.text, f"line {record.line}: {fault}"))
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return SubscriptionTable(dict(zip(names, columns, strict=True)), malformed)
+
+
+def _columns_of(path: Path, found: Sequence[str]) -> list[str]:
+    """The columns to be read, of those that a file has.
+
+    Raises:
+        ConfigError: One is missing, or there twice.
+    """
+    wanted = [*COLUMNS, *([DELIVER] if DELIVER in found else [])]
+    problems = {
+        "no column": [name for name in wanted if name not in found],
+        "more than one column": [name for name in wanted if found.count(name) > 1],
+    }
+    for problem, names in problems.items():
+        if names:
+            raise unusable_subscriptions(
+                path,
+                f"{problem} {', '.join(names)}; it needs the columns {', '.join(COLUMNS)}, and has "
+                f"{', '.join(found)}",
+            )
+    return wanted
 
 
 def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: str) -> pa.Table:
