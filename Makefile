@@ -21,15 +21,19 @@ FUZZ   ?= 60
 PYTHON_CODE := $(wildcard conftest.py src tests benchmarks examples tools)
 KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
 WITH_ENGINE := tools/with-engine $(STAMPS)
+WITHOUT_KERNEL := $(PYTHON_VENV) tools/without_kernel.py build/without-kernel
+# Engine, broker, commands, errors, and what reads queries: a minute on the reference engine.
+TESTS_WITHOUT_KERNEL := broker cli engine_cases engine_facade errors hostile_rows packaging query_cases \
+	reference_snapshot_file subscriptions
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
 CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
 
-.PHONY: help demo test check bench nightly fmt build clean kernel kernel-required rust-tests
+.PHONY: help demo test test-without-kernel check bench nightly fmt build clean kernel kernel-required rust-tests
 
 help: ## list the targets
 	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
 	@echo
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-28s %s\n", $$1, $$2}'
 	@echo
 	@echo "The first call sets up $(VENV) and builds the kernel; that takes a few minutes. PYTHON=... names the Python to use."
 
@@ -39,6 +43,13 @@ demo: $(STAMPS)/python kernel ## push generated messages through the Spark pipel
 test: $(STAMPS)/python kernel rust-tests ## run all tests but the long ones: kernel, Python, Spark, doc examples
 	@echo "==> pytest: tests and doc examples"
 	@$(WITH_ENGINE) $(BIN)/pytest -n $(JOBS) $(PYTEST)
+	@[ -f $(STAMPS)/kernel-missing ] || $(MAKE) test-without-kernel
+
+test-without-kernel: $(STAMPS)/python ## collect all tests and run a part of them without the kernel
+	@echo "==> pytest without the kernel: all is collected"
+	@$(WITHOUT_KERNEL) -m pytest --collect-only --quiet -rfE | grep -v ::
+	@echo "==> pytest without the kernel: $(words $(TESTS_WITHOUT_KERNEL)) files and the doc examples"
+	@$(WITHOUT_KERNEL) -m pytest -n $(JOBS) -rfE $(TESTS_WITHOUT_KERNEL:%=tests/test_%.py) src
 
 check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import rules; changes nothing
 	@echo "==> ruff check"

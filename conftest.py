@@ -6,8 +6,8 @@ from importlib.util import find_spec
 
 HAS_KERNEL = find_spec("pathcast_kernel") is not None
 
-# Their examples cannot even be imported without the kernel; tests of the kernel skip by themselves.
-collect_ignore = [] if HAS_KERNEL else ["src/pathcast/kernel.py", "src/pathcast/bench"]
+# Its examples cannot even be imported without the kernel; tests of the kernel skip by themselves.
+collect_ignore = [] if HAS_KERNEL else ["src/pathcast/kernel"]
 
 
 def pytest_report_header() -> str:

@@ -43,6 +43,13 @@ def verdict(parse: Door, message: bytes, encoding: str | None = None) -> Message
         return error.code
 
 
+def is_same(found: MessageTree | str, expected: MessageTree | str) -> bool:
+    """Whether two doors give the same verdict, or the same tree with the same details."""
+    if isinstance(found, MessageTree) and isinstance(expected, MessageTree):
+        return found == expected and found.details == expected.details
+    return found == expected
+
+
 @functools.cache
 def cases() -> list[dict[str, Any]]:
     """The table of well-formedness cases."""

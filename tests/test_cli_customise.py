@@ -260,6 +260,21 @@ class TestExplain:
         nothing = call("explain", "for $b in //x return $b", "books.xml")
         assert "delivers nothing of this message" in nothing.stdout
 
+    def test_what_is_not_known_is_not_told_as_nothing(self, call: Call) -> None:
+        Path("broken.xml").write_text("<bib>")
+        refused = call("explain", CHEAP, "broken.xml", "--format", "json")
+        assert refused.exit_code == ExitCode.REFUSED
+        told = json.loads(refused.stdout)
+        assert (told["deliveries"], told["error"]["code"]) == (None, "xml.end")
+        few = ("--limit", "evaluation_steps_max=1", "--format", "json")
+        undecided = call("explain", "count(//book) > 1", "books.xml", *few)
+        assert json.loads(undecided.stdout)["error"]["code"] == "limit.evaluation_steps"
+        query = "for $b in //book where count(//book) > 1 return <n>{count($b//*)}</n>"
+        undecided = call("explain", query, "books.xml", *few)
+        assert undecided.exit_code == ExitCode.REFUSED
+        told = json.loads(undecided.stdout)
+        assert (told["deliveries"], told["error"]["code"]) == (None, "limit.evaluation_steps")
+
     def test_an_xpath_needs_a_message(self, call: Call) -> None:
         result = call("explain", "//book")
         assert result.exit_code == ExitCode.USAGE

@@ -12,6 +12,7 @@ from pathcast.cli import messages as inputs
 from pathcast.cli.messages import message_names, read_batches, read_message
 from pathcast.cli.options import read_limits, read_namespaces
 from pathcast.cli.query_file import query_lines, read_query_file, register_lines
+from pathcast.engine import QueryIndex
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -19,6 +20,7 @@ from pathcast.errors import (
     PathcastError,
     QuerySyntaxError,
     UnreadableMessageError,
+    UnusableRowError,
 )
 from pathcast.limits import Limits
 from pathcast.model import Query, RegisterReport
@@ -27,23 +29,23 @@ from pathcast.model import Query, RegisterReport
 class TestQueryFile:
     def test_ids_are_line_numbers_of_the_file_not_of_the_queries(self) -> None:
         # The id is how a person finds the query again in an editor.
-        found = list(query_lines(["", "# comment", "/a", "   # indented comment", " /b "]))
+        found = list(query_lines("\n# comment\n/a\n   # indented comment\n /b \n"))
         assert [(q.line, q.query.id, q.query.text) for q in found] == [
             (3, "3", "/a"),
             (5, "5", "/b"),
         ]
 
     def test_an_id_may_be_given_before_a_tab(self) -> None:
-        [found] = query_lines(["news\t/a[@b = 'x\ty']"])
+        [found] = query_lines("news\t/a[@b = 'x\ty']")
         # Only the first tab separates; the literal keeps its own.
         assert found.query == Query("news", "/a[@b = 'x\ty']")
 
     def test_an_indented_query_has_no_empty_id(self) -> None:
-        [found] = query_lines(["\t/a"])
+        [found] = query_lines("\t/a")
         assert found.query == Query("1", "/a")
 
     def test_a_hash_inside_a_query_is_no_comment(self) -> None:
-        [found] = query_lines(["/a[@b='#1']"])
+        [found] = query_lines("/a[@b='#1']")
         assert found.query.text == "/a[@b='#1']"
 
     def test_windows_files_with_byte_order_mark_are_read(self, tmp_path: Path) -> None:
@@ -51,11 +53,52 @@ class TestQueryFile:
         path.write_bytes("\ufeff/a\r\n/b\r\n".encode())
         assert [q.query.text for q in read_query_file(path)] == ["/a", "/b"]
 
-    def test_a_file_that_is_not_utf8_says_where(self, tmp_path: Path) -> None:
+    def test_an_id_without_a_query_is_no_query_called_by_the_id(self) -> None:
+        found = list(query_lines("news\t\n/a\nnews\t  \nb"))
+        assert [(q.line, q.fault and q.fault.message) for q in found] == [
+            (1, "news: there is no query"),
+            (2, None),
+            (3, "news: there is no query"),
+            (4, None),
+        ]
+        faults = register_lines(Registrar(), found)
+        assert [fault.line for fault in faults] == [1, 3]
+
+    def test_quotes_of_a_spreadsheet_are_read_and_those_of_a_query_stay(self) -> None:
+        found = list(query_lines('"say ""hi"""\t"//a[. = ""x""]"\n"x" = //a\nb\t"x" = //b\n'))
+        assert [(q.query.id, q.query.text) for q in found] == [
+            ('say "hi"', '//a[. = "x"]'),
+            ("2", '"x" = //a'),
+            ("b", '"x" = //b'),
+        ]
+
+    def test_places_are_those_of_the_file(self) -> None:
+        text = 'id\t"//a[. = ""x""]/b[\n. = ""y""]/c"\n  //d\nq\t //e\n'
+        quoted, plain, named = query_lines(text)
+        lines = text.splitlines()
+        for found in (quoted, plain, named):
+            for offset, character in enumerate(found.query.text):
+                if character != "\n":
+                    line, column = found.place(offset)
+                    assert lines[line - 1][column - 1] == character
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+    def test_utf16_is_a_sentence(self, tmp_path: Path, encoding: str) -> None:
         path = tmp_path / "queries.txt"
-        path.write_bytes(b"/a\n/caf\xe9\n")
-        with pytest.raises(ConfigError, match="byte 7"):
+        path.write_bytes("/a\n/b\n".encode(encoding))
+        with pytest.raises(ConfigError, match=r"UTF-16.*save it as UTF-8"):
             read_query_file(path)
+
+    def test_a_line_that_is_not_utf8_is_refused_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "queries.txt"
+        path.write_bytes(b"/a\n# caf\xe9\n/caf\xe9\ncaf\xe9\t/b\nd\t/c\n")
+        index = QueryIndex(engine="reference")
+        faults = register_lines(index.register, read_query_file(path))
+        assert [(fault.line, type(fault.error)) for fault in faults] == [
+            (3, QuerySyntaxError),
+            (4, UnusableRowError),
+        ]
+        assert [name in index for name in ("1", "d")] == [True, True]
 
 
 class Registrar:
@@ -65,25 +108,25 @@ class Registrar:
         self.taken: set[str] = set()
 
     def __call__(self, queries: Iterable[Query]) -> RegisterReport:
-        rejected: dict[str, PathcastError] = {}
-        for query in queries:
+        rows, errors = list(queries), dict[int, PathcastError]()
+        for place, query in enumerate(rows):
             if "!" in query.text:
-                rejected[query.id] = QuerySyntaxError("XPST0003", reason="!")
+                errors[place] = QuerySyntaxError("XPST0003", reason="!")
             elif query.id in self.taken:
-                rejected[query.id] = DuplicateQueryError("query.duplicate", id=query.id)
+                errors[place] = DuplicateQueryError("query.duplicate", id=query.id)
             else:
                 self.taken.add(query.id)
-        return RegisterReport(len(self.taken), rejected)
+        return RegisterReport.of(rows, errors)
 
 
 class TestRegisterLines:
     def test_faults_come_in_the_order_of_lines(self) -> None:
-        faults = register_lines(Registrar(), query_lines(["z\t!", "/a", "b\t!"]))
+        faults = register_lines(Registrar(), query_lines("z\t!\n/a\nb\t!"))
         assert [fault.line for fault in faults] == [1, 3]
 
     def test_a_repeated_id_is_reported_at_its_second_line(self) -> None:
-        # A report names ids only; without care the fault would be shown at the first line.
-        faults = register_lines(Registrar(), query_lines(["a\t/x", "a\t/y", "a\t!"]))
+        # By its id alone, the fault would be shown at the first line.
+        faults = register_lines(Registrar(), query_lines("a\t/x\na\t/y\na\t!"))
         assert [(fault.line, type(fault.error)) for fault in faults] == [
             (2, DuplicateQueryError),
             (3, QuerySyntaxError),

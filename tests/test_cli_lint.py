@@ -82,8 +82,9 @@ def test_findings_stand_under_their_line_and_column(
 
 def test_columns_of_queries() -> None:
     lines = ["/a", "  /a  ", "id\t/a", " id \t  /a ", "\t/a"]
-    assert [found.column for found in query_lines(lines)] == [1, 3, 4, 8, 2]
-    for found, line in zip(query_lines(lines), lines, strict=True):
+    text = "\n".join(lines)
+    assert [found.column for found in query_lines(text)] == [1, 3, 4, 8, 2]
+    for found, line in zip(query_lines(text), lines, strict=True):
         assert line[found.column - 1 :].startswith(found.query.text)
 
 

@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from every_engine import engines
-from pathcast import Limits, Query, QueryIndex
+from pathcast import Limits, Query, QueryIndex, reference
+from pathcast.cli.app import build_app
+from pathcast.cli.exits import ExitCode
 from pathcast.engine import Explanation, ExpressionExplanation
-from pathcast.errors import QuerySyntaxError, UnknownQueryError
+from pathcast.errors import IllFormedMessageError, QuerySyntaxError, UnknownQueryError
+from pathcast.message import MessageTree, TreeDetails, parse_message
 from pathcast.model import EngineName
 from pathcast.testing import (
     ALPHABET_WITH_NAMESPACES,
+    MessageShape,
+    any_alphabet,
+    in_some_encoding,
+    missing_reason,
     random_expression,
     random_message,
     random_query,
@@ -440,3 +449,166 @@ def test_explain_agrees_with_the_matcher_on_namespaces() -> None:
     texts = [random_query(generator, alphabet) for _ in range(50)]
     batch = [random_message(generator, alphabet) for _ in range(5)]
     assert agrees("reference", texts, batch, dict(alphabet.namespaces)) > 5
+
+
+# --- The engine has the verdict --------------------------------------------------------------
+
+
+def test_a_tree_has_all_that_its_door_let_in() -> None:
+    """`Ͱ` begins a name since the fifth edition of XML, which expat does not follow."""
+    if missing_reason("kernel") is not None:
+        pytest.skip(str(missing_reason("kernel")))
+    for query in (
+        "//comment()",
+        "//processing-instruction('q')",
+        "name(/*/p:*)",
+        "/*/namespace::p",
+    ):
+        index = QueryIndex(engine="kernel", namespaces={"p": "urn:p"})
+        index.register([Query("q1", query)])
+        message = "<a xmlns:p='urn:p'><!--x--><?q r?><p:Ͱb/></a>".encode()
+        assert list(index.matcher().match_batch([message])[0].query_ids) == ["q1"]
+        found = index.explain("q1", message)
+        assert found.is_match
+        assert found.bug is None
+        assert found.root is not None
+        assert found.root.is_true
+
+
+ANYTHING = (
+    "//comment()",
+    "//processing-instruction('p')",
+    "/comment()|/processing-instruction()",
+    "//namespace::*",
+    "//@*",
+    "id('i1 i2')",
+    "//*[lang('en')]",
+    "//*[namespace-uri()!='']",
+    "//*[name()!=local-name()]",
+    "//text()[last()]",
+    "string(//comment())",
+)
+
+
+def explained(engine: EngineName, seed: int) -> tuple[int, int, int]:
+    """Explains generated queries on generated messages; matches, refusals, verdicts among them."""
+    generator = random.Random(seed)
+    alphabet = generator.choice((any_alphabet(generator), ALPHABET_WITH_NAMESPACES))
+    shape = MessageShape(has_odd_values=True, has_markup=True, has_defaults=True)
+    texts = [random_expression(generator, alphabet) for _ in range(9)]
+    texts += [random_query(generator, alphabet) for _ in range(6)]
+    texts += generator.sample(ANYTHING, 5)
+    queries = [Query(f"q{at}", text, dict(alphabet.namespaces)) for at, text in enumerate(texts)]
+    limits = Limits(evaluation_steps_max=generator.choice((1_000_000, 200, 40)))
+    index = QueryIndex(engine=engine, limits=limits)
+    assert not index.register(queries).rejected
+    snapshot = index.freeze()
+    counts = [0, 0, 0]
+    for _ in range(3):
+        message = in_some_encoding(generator, random_message(generator, alphabet, shape))
+        [answer] = snapshot.matcher().match_batch([message])
+        for query in queries:
+            asked = generator.choice((index, snapshot))
+            found = asked.explain(generator.choice((query.id, query)), message)
+            where = seed, query.text, message
+            assert found.is_match == (query.id in answer.query_ids), where
+            assert found.bug is None, where
+            error = answer.error or answer.verdicts.get(query.id)
+            assert found.error == (None if error is None else error.to_dict()), where
+            # What makes the engine go over its budget need not be too much for the walk.
+            assert found.root is None or found.root.is_true == found.is_match, where
+            counts[0] += found.is_match
+            counts[1] += answer.error is not None
+            counts[2] += query.id in answer.verdicts
+    return counts[0], counts[1], counts[2]
+
+
+@engines
+def test_the_verdict_is_the_engines_whatever_the_message(engine: EngineName) -> None:
+    """Names of all characters, every kind of node, encodings, entities, defaults, small budgets."""
+    counts = [explained(engine, seed) for seed in range(2000, 2010)]
+    matches, refused, verdicts = (sum(column) for column in zip(*counts, strict=True))
+    assert matches > 80
+    assert verdicts > 2
+    # The reference door follows the fourth edition in names.
+    assert (refused > 100) == (engine == "reference")
+
+
+@pytest.mark.nightly
+@engines
+@pytest.mark.parametrize("seed", range(8))
+def test_the_verdict_is_the_engines_whatever_the_message_at_length(
+    engine: EngineName, seed: int
+) -> None:
+    assert sum(explained(engine, 10_000 + 200 * seed + at)[0] for at in range(200)) > 1000
+
+
+def poor_tree(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
+    """The tree of a door that forgets comments."""
+    tree = parse_message(message, limits, encoding)
+    nothing = [0] * len(tree)
+    names = [""] * len(tree.attribute_name)
+    tree.details = TreeDetails(
+        markup_start=nothing,
+        markup_end=nothing,
+        prefix=[""] * len(tree),
+        attribute_prefix=names,
+        declaration_start=[*nothing, 0],
+    )
+    return tree
+
+
+def test_steps_that_differ_from_the_engine_are_a_bug_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(reference, "parse", poor_tree)
+    for query, is_match in (("//comment()", True), ("not(//comment())", False)):
+        found = explain(query, b"<a><!--x--></a>")
+        assert found.is_match == is_match
+        assert found.root is not None
+        assert found.root.is_true != is_match
+        assert found.bug is not None
+        assert found.bug["code"] == "explain.differs"
+        assert str(found).split("\n")[0] == f"q1: {'match' if is_match else 'no match'}"
+        assert "this is a bug of Pathcast: the engine says" in str(found)
+        assert json.loads(json.dumps(found.to_dict()))["bug"]["code"] == "explain.differs"
+    message = tmp_path / "a.xml"
+    message.write_text("<a><!--x--></a>")
+    told = CliRunner().invoke(
+        build_app(), ["explain", "//comment()", str(message), "--engine=reference"]
+    )
+    assert told.exit_code == ExitCode.REFUSED
+    assert "bug of Pathcast" in told.stdout
+
+
+def test_a_message_that_is_let_in_once_and_not_again_is_a_bug_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> MessageTree:
+        raise IllFormedMessageError("xml.syntax", line=1, column=2, offset=1, reason="no")
+
+    monkeypatch.setattr(reference, "parse", refuse)
+    found = explain("//a", b"<a/>")
+    assert found.is_match
+    assert (found.root, found.error) == (None, None)
+    assert found.bug is not None
+    assert "lets the message in to match it, but it is refused" in str(found)
+
+
+def test_a_registered_query_is_asked_among_the_others() -> None:
+    index = QueryIndex(engine="reference")
+    index.register([Query("q1", "//a"), Query("q2", "//b")])
+    index.remove(["q2"])
+    assert index.explain("q1", b"<a/>").is_match
+    assert not index.explain("q1", b"<b/>").is_match
+    index.register([Query("q2", "//c")])
+    assert index.explain("q2", b"<c/>").is_match
+
+
+def test_what_is_too_much_to_tell_is_said() -> None:
+    index = QueryIndex(engine="reference", limits=Limits(evaluation_steps_max=1))
+    index.register([Query("q1", "//a//a//a")])
+    found = index.explain("q1", b"<a>" * 40 + b"</a>" * 40)
+    assert found.is_match
+    assert (found.root, found.error, found.bug) == (None, None, None)
+    assert "too much to tell" in str(found)

@@ -4,6 +4,7 @@ touched."""
 from __future__ import annotations
 
 import pickle
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,13 @@ from pathcast import Limits, Query, QueryIndex, Snapshot
 from pathcast.engine import VERDICTS_SCHEMA
 from pathcast.errors import EvaluationBudgetError, LimitExceededError
 from pathcast.model import EngineName
+from pathcast.testing import (
+    ALPHABET_WITH_NAMESPACES,
+    MessageShape,
+    in_some_encoding,
+    random_expression,
+    random_message,
+)
 
 HEAVY = "count(//item[position() = last()]/preceding::item) > 1"
 QUERIES = [
@@ -75,6 +83,35 @@ def test_verdicts_do_not_depend_on_what_is_asked_beside(engine: EngineName) -> N
     for position, result in enumerate(batch):
         assert list(result.verdicts) == list(alone[position % 3].verdicts)
         assert list(result.query_ids) == list(alone[position % 3].query_ids)
+
+
+@engines
+@pytest.mark.parametrize("seed", range(4))
+def test_verdicts_do_not_depend_on_the_messages_before(engine: EngineName, seed: int) -> None:
+    """Nor do answers: an engine remembers names and paths, which must not change what it counts."""
+    generator = random.Random(6100 + seed)
+    alphabet = ALPHABET_WITH_NAMESPACES
+    shape = MessageShape(has_markup=True, has_defaults=True)
+    texts = ["//*[lang('en')]", "id('i1')/..", "//namespace::*[last()]", "//p:*[last()]"]
+    texts += [random_expression(generator, alphabet) for _ in range(40)]
+    index = QueryIndex(
+        engine=engine,
+        limits=Limits(evaluation_steps_max=30),
+        namespaces=alphabet.namespaces,
+    )
+    assert not index.register([Query(text, text) for text in set(texts)]).rejected
+    snapshot = index.freeze()
+    batch = [
+        in_some_encoding(generator, random_message(generator, alphabet, shape)) for _ in range(12)
+    ]
+    together = snapshot.matcher(threads=1).match_batch(batch)
+    verdicts = 0
+    for message, result in zip(batch, together, strict=True):
+        [alone] = snapshot.matcher(threads=1).match_batch([message])
+        assert list(result.verdicts) == list(alone.verdicts), message
+        assert list(result.query_ids) == list(alone.query_ids), message
+        verdicts += len(alone.verdicts)
+    assert verdicts > 10
 
 
 @engines

@@ -6,11 +6,13 @@ If one of these fails, subscribers are told that good queries are wrong, or not 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import random
 import re
 import time
 import tomllib
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -26,9 +28,15 @@ from pathcast.lint import (
     structure_of_dtd,
     structure_of_sample,
 )
+from pathcast.lint.conditions import ConditionIssue, condition_issues
+from pathcast.lint.structure import VALUE_LENGTH_MAX, VALUES_MAX
 from pathcast.message import parse_message
-from pathcast.query import normalise
+from pathcast.query import normalise, parse
+from pathcast.query.notation import Notation
+from pathcast.query.static import resolve
+from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.reference.oracle import is_satisfied
+from pathcast.reference.xpath import Evaluator
 from pathcast.schema import parse_dtd
 from pathcast.testing import random_expression, random_message, random_query
 from shared_data import shared_path
@@ -229,6 +237,42 @@ def test_prefixes_that_are_bound_are_used() -> None:
         ("count(//a) >= 0", ["always"]),
         ("//a[b[@x=1 and @x=2]]", ["never"]),
         ("//a[not(b[0])]", ["never"]),
+        ("//a[@x='1' or 'y']", ["always"]),
+        ("//a[@x='1' and 'y']", ["always"]),
+        ("//a['y' or @x='1']", ["always"]),
+        ("//a[@x or '']", ["never"]),
+        ("//a[not('y')]", ["never"]),
+        ("//a[not('')]", ["always"]),
+        ("//a[not(@x or 'y')]", ["never", "always"]),
+        ("//a[not(@x and '')]", ["always", "never"]),
+        ("//a[boolean('')]", ["never"]),
+        ("//a[boolean('y') or @x]", ["always"]),
+        ("//a[string('y')]", ["always"]),
+        ("//a[concat('', '')]", ["never"]),
+        ("//a[contains('ab', 'b')]", ["always"]),
+        ("//a[contains('ab', 'c')]", ["never"]),
+        ("//a[1 or 2]", ["always", "always"]),
+        ("//a[@x or 0]", ["never"]),
+        ("//a[-1 or @x]", ["always"]),
+        ("//a[position()=1 or 2]", ["always"]),
+        ("//a[last() and @x]", ["always"]),
+        ("//a[1 + 1]", []),
+        ("//a[1 + 1][2]", ["never"]),
+        ("//a[number('y')]", ["never"]),
+        ("//a[1 div 0]", ["never"]),
+        ("//a[position()]", ["always"]),
+        ("//a[string-length('abc')]", []),
+        ("//a[1 < 2 < 3]", ["always"]),
+        ("//a[true() = 0]", ["never"]),
+        ("//a[@x = true()]", []),
+        ("//a[(@x or 'y') = true()]", ["always"]),
+        ("//a[string(@x or 'y')]", ["always"]),
+        ("//a['' or position() < 0]", ["never", "never", "never"]),
+        ("//a['' = 'x' or 2 = 3]", ["never", "never", "never"]),
+        ("not('y')", ["never"]),
+        ("'y'", ["always"]),
+        ("string(//a)", []),
+        ("count(//a['y' and b])", ["always"]),
     ],
 )
 def test_conditions(text: str, truths: list[str]) -> None:
@@ -237,6 +281,120 @@ def test_conditions(text: str, truths: list[str]) -> None:
     assert [each.code for each in reported] == [code for truth in truths for code in meant[truth]]
     if truths == ["implied"]:
         assert reported[0].severity == "info"
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ('//a[event="Flood" or "Tornado"]', "write `event='Tornado'`"),
+        ("//a[event!='Flood' and 'Tornado']", "write `event!='Tornado'`"),
+        ("//a['Flood' or event='Tornado']", "write `event='Flood'`"),
+        ("//a[position()=1 or 2]", "write `position()=2`"),
+        ("//a[@x or 2]", "for a position write `position()=2`"),
+        ("//a['@x']", "`@x` without quotes may be meant"),
+        ("//a[not('y')]", "`y` without quotes may be meant"),
+        ("//a[starts-with(b, 'x') or 'y']", "`y` without quotes may be meant"),
+        ("//a['']", None),
+    ],
+)
+def test_what_a_constant_may_stand_for(text: str, fix: str | None) -> None:
+    [finding] = [each for each in found(text) if each.code in ("PL201", "PL202")]
+    assert finding.fix == fix
+
+
+def random_constant(generator: random.Random, depth: int = 2) -> str:
+    """An expression of any type that asks nothing of the message."""
+
+    def inner() -> str:
+        return random_constant(generator, depth - 1)
+
+    if depth == 0 or generator.randrange(3) == 0:
+        return generator.choice(("'y'", "''", "'0'", "0", "1", "2.5", "true()", "false()", "'a b'"))
+    binary = ("or", "and", "=", "!=", "<", ">=", "+", "-", "*", "div", "mod")
+    match generator.randrange(8):
+        case 0:
+            return f"not({inner()})"
+        case 1:
+            return f"boolean({inner()})"
+        case 2:
+            return f"string({inner()})"
+        case 3:
+            return f"{generator.choice(('contains', 'starts-with'))}({inner()}, {inner()})"
+        case 4:
+            return f"concat({inner()}, {inner()})"
+        case 5:
+            return f"{generator.choice(('number', 'string-length', 'floor'))}({inner()})"
+        case _:
+            return f"({inner()} {generator.choice(binary)} {inner()})"
+
+
+HOLES = (
+    "//a[{} or @x]",
+    "//a[{} and @x]",
+    "//a[@x='1' or {}]",
+    "//a[not({})]",
+    "//a[@x or not({} or b)]",
+    "//a[boolean({})]/b",
+    "//a[b[{} and c]]",
+    "boolean({}) or //c",
+    "not({} and //c)",
+    "//*[string(({} or @x))='true']",
+)
+"""Where a condition is meant: `{}` is as good as `true()` or `false()` there."""
+
+
+def test_a_constant_is_found_wherever_it_stands_for_a_condition() -> None:
+    generator = random.Random(37)
+    for _ in range(800):
+        text = generator.choice(HOLES).format(random_constant(generator))
+        assert {"PL201", "PL202"} & set(codes(text)), text
+
+
+def with_constant(expr: Expr, issue: ConditionIssue) -> Expr:
+    """An expression with what lint says of a condition in the place of the condition."""
+
+    def put(value: object) -> object:
+        if value is issue.expr:
+            name = "true" if issue.truth == "always" else "false"
+            return FunctionCall(name, (), issue.offset)
+        if isinstance(value, tuple):
+            return tuple(put(each) for each in value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            changes = {
+                each.name: put(getattr(value, each.name)) for each in dataclasses.fields(value)
+            }
+            return dataclasses.replace(value, **changes)
+        return value
+
+    return cast(Expr, put(expr))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_said_of_a_condition_is_what_it_is(seed: int) -> None:
+    """With `true()` or `false()` in its place, the query is true of the same messages."""
+    generator = random.Random(7100 + seed)
+    evaluators = [Evaluator(parse_message(random_message(generator))) for _ in range(8)]
+    said = {"always": 0, "never": 0, "implied": 0}
+    for _ in range(250):
+        write = generator.choice((random_query, random_expression))
+        text = write(generator)
+        if generator.randrange(2):
+            hole = generator.choice(HOLES)
+            text = hole.format(generator.choice((random_constant(generator), f"boolean({text})")))
+        expr = resolve(parse(text), text, {})
+        for issue in condition_issues(expr, Notation()):
+            said[issue.truth] += 1
+            if issue.truth == "implied":
+                continue
+            other = with_constant(expr, issue)
+            assert other != expr or isinstance(issue.expr, FunctionCall), text
+            for evaluator in evaluators:
+                asked, answer = evaluator.holds(expr), evaluator.holds(other)
+                assert asked == answer, (text, issue)
+                if issue.is_decisive and issue.truth == "never":
+                    assert not asked, (text, issue)
+    assert said["always"] > 30
+    assert said["never"] > 30
 
 
 def test_a_part_that_need_not_hold_is_no_error() -> None:
@@ -329,6 +487,22 @@ def test_equal_and_covered_queries() -> None:
     assert not any(at == 2 for _, at, _ in related)
 
 
+def test_a_broken_query_is_no_yardstick_for_others() -> None:
+    """`//alert[event="Flood" or "Tornado"]` is as good as `//alert`, which nobody meant."""
+    good = ["//alert[severity='Severe']", "//alert[event='Flood']/area", "//alert"]
+    broken = ['//alert[event="Flood" or "Tornado"]', "//alert[not(area or 'x')]", "//alert['x']"]
+    report = found(*broken, *good, *broken)
+    related = [(each.code, each.query, each.related) for each in report if each.related]
+    # Good queries are compared with good ones, broken ones with their likes.
+    assert related == [
+        ("PL302", 3, (5,)),
+        ("PL302", 4, (5,)),
+        ("PL301", 6, (0,)),
+        ("PL301", 7, (1,)),
+        ("PL301", 8, (2,)),
+    ]
+
+
 def test_queries_that_differ_in_form_only_are_equal() -> None:
     assert codes("//a[@x = 1]", "//a[@x = 1][@x]").count("PL301") == 1
 
@@ -388,6 +562,88 @@ def test_realistic_subscriptions_are_left_alone_and_their_misspellings_found(pat
                 mended += any(re.search(rf"[`:]{name}`", fix) for fix in fixes)
     assert tried > 5
     assert mended / tried > 0.9
+
+
+ALERTS = [
+    parse_message(
+        b"<alert><severity k='Alpha'>Severe</severity><event>Flood</event><area> Ohio </area>"
+        b"<text>A <b>big</b> one</text><note>one<!-- -->two</note></alert>"
+    ),
+    parse_message(
+        b"<alert><severity>Minor</severity><event>Tornado</event><area>Iowa</area></alert>"
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "fix"),
+    [
+        ("//alert[severity='severe']", "PL109", "write 'Severe'"),
+        ("//severity[.='SEVERE']", "PL109", "write 'Severe'"),
+        ("//severity/text()='severe'", "PL109", "write 'Severe'"),
+        ("//severity[string()='severe']", "PL109", "write 'Severe'"),
+        ("//alert[not(severity='severe')]", "PL109", "write 'Severe'"),
+        ("//alert[event!='flood']", "PL109", "write 'Flood'"),
+        ("//severity[@k='alpha']", "PL109", "write 'Alpha'"),
+        ("//alert[area='Ohio']", "PL109", "write `normalize-space(area)='Ohio'`"),
+        ("//alert[area!='ohio ']", "PL109", "write `normalize-space(area)!='Ohio'`"),
+        ("//alert[severity=' Severe ']", "PL109", "write 'Severe'"),
+        ("//alert[normalize-space(area)='ohio']", "PL109", "write 'Ohio'"),
+        ("//alert[contains(event, 'flo')]", "PL109", None),
+        ("//alert[starts-with(event, 'tor')]", "PL109", None),
+        ("//alert[severity='Sever']", "PL108", "did you mean 'Severe'?"),
+        ("//alert[severity='Unknown']", "PL108", None),
+        ("//severity[@k='Alpho']", "PL107", "did you mean 'Alpha'?"),
+        ("//alert[severity='Severe']", None, None),
+        ("//alert[severity!='Unknown']", None, None),
+        ("//alert[normalize-space(area)='Ohio']", None, None),
+        ("//alert[normalize-space(area)='']", None, None),
+        ("//alert[contains(area, 'hi')]", None, None),
+        ("//alert[contains(area, 'x')]", None, None),
+        ("//alert[severity=3]", None, None),
+        ("//alert[severity='severe' or severity='Severe']", "PL109", "write 'Severe'"),
+        ("//alert[text='A small one']", None, None),
+        ("//note[text()='Two']", "PL109", "write 'two'"),
+        ("//note[.='OneTwo']", "PL109", "write 'onetwo'"),
+        ("//alert='x'", None, None),
+        ("/='x'", None, None),
+    ],
+)
+def test_values_of_elements(text: str, code: str | None, fix: str | None) -> None:
+    said = [(each.code, each.fix) for each in found(text, sample=ALERTS) if each.code < "PL2"]
+    assert said == ([] if code is None else [(code, fix)])
+    severities = {each.severity for each in found(text, sample=ALERTS) if each.code == code}
+    assert severities <= {"warning" if code == "PL109" else "info"}
+
+
+def test_values_that_are_many_or_long_are_left_alone() -> None:
+    many = "".join(f"<n>v{at}</n>" for at in range(VALUES_MAX + 1))
+    few = "".join(f"<f>v{at % VALUES_MAX}</f>" for at in range(4 * VALUES_MAX))
+    long = f"<l>{'x' * (VALUE_LENGTH_MAX + 1)}</l>"
+    sample = [parse_message(f"<r>{many}{few}{long}</r>".encode())]
+    assert codes("//n[.='V1']", "//l[.='X']", sample=sample) == []
+    assert codes("//f[.='V1']", sample=sample) == ["PL109"]
+    places = {place.local: place for place in structure_of_sample(sample).places}
+    assert places["n"].content.values is None
+    assert places["l"].texts.values is None
+    assert len(places["f"].content.values or ()) == VALUES_MAX
+
+
+def test_a_value_that_is_said_not_to_occur_matches_nothing_of_the_sample() -> None:
+    generator = random.Random(31)
+    said = 0
+    for _ in range(150):
+        trees = [parse_message(random_message(generator)) for _ in range(3)]
+        structure = structure_of_sample(trees)
+        name, value = generator.choice("abc"), generator.choice(("1", "U", "v  w", " 2 ", "É", "x"))
+        what = generator.choice((".", "text()", "@x", "../@y", "normalize-space(.)", "string(@x)"))
+        text = f"//{name}[{what}='{value}']"
+        for finding in lint([Query("q", text)], sample=structure).findings:
+            if finding.code in ("PL107", "PL108", "PL109"):
+                said += 1
+                expr = resolve(parse(text), text, {})
+                assert not any(Evaluator(tree).holds(expr) for tree in trees), text
+    assert said > 50
 
 
 def test_the_report_is_data() -> None:

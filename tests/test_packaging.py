@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import runpy
 import stat
 import subprocess
 import sys
@@ -98,7 +99,8 @@ class TestImports:
 class TestMakefile:
     def test_help_lists_every_target_that_is_promised(self) -> None:
         listed = run("make").stdout
-        for target in ("help", "demo", "test", "check", "bench", "nightly", "fmt", "build"):
+        targets = ("help", "demo", "test", "check", "bench", "nightly", "fmt", "build")
+        for target in (*targets, "test-without-kernel"):
             assert f"make {target} " in listed
 
     def test_ci_runs_check_and_test(self) -> None:
@@ -107,6 +109,43 @@ class TestMakefile:
         text = script.read_text(encoding="utf-8")
         assert "set -euo pipefail" in text
         assert "make check test" in text
+        # A part of the tests is run without the kernel, wherever the others are run with it.
+        recipe = run("make", "--dry-run", "test-without-kernel").stdout
+        assert "tools/without_kernel.py build/without-kernel -m pytest --collect-only" in recipe
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert "|| $(MAKE) test-without-kernel" in makefile
+
+
+class TestWithoutKernel:
+    def test_what_is_not_collected_is_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # A path that has gone stale lets pytest import the kernel and stop where there is none.
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        ignored = runpy.run_path(str(ROOT / "conftest.py"))["collect_ignore"]
+        assert ignored
+        assert [path for path in ignored if not (ROOT / path).exists()] == []
+
+    def test_the_environment_has_everything_else(self, tmp_path: Path) -> None:
+        code = (
+            "import importlib.util, pathcast, pyarrow, pytest, os, sys\n"
+            "from importlib import metadata\n"
+            "print(importlib.util.find_spec('pathcast_kernel'), os.environ['PATHCAST_ENGINE'])\n"
+            "print([d.name for d in metadata.distributions() if 'kernel' in d.name])\n"
+            "sys.exit(pathcast.QueryIndex().engine != 'reference')"
+        )
+        tool, place = TOOLS / "without_kernel.py", tmp_path / "environment"
+        source = str(ROOT / "src")
+        done = run(sys.executable, tool, place, "-c", code, PYTHONPATH=source)
+        assert (done.returncode, done.stdout) == (0, "None reference\n[]\n"), done.stderr
+        # It says what its command says, and made the environment anew.
+        done = run(sys.executable, tool, place, "-c", "raise SystemExit(7)", PYTHONPATH=source)
+        assert done.returncode == 7
+
+    def test_a_kernel_from_elsewhere_is_told(self, tmp_path: Path) -> None:
+        # A run that has a kernel after all would prove nothing.
+        (tmp_path / "pathcast_kernel.py").touch()
+        tool = TOOLS / "without_kernel.py"
+        done = run(sys.executable, tool, tmp_path / "e", "-c", "", PYTHONPATH=str(tmp_path))
+        assert (done.returncode, "pathcast_kernel.py" in done.stderr) == (1, True)
 
 
 class TestTools:

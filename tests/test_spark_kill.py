@@ -36,6 +36,7 @@ print(run(load_settings(sys.argv[1])).to_json())
 """
 KINDS = ("a", "b", "c", "d")
 RUN_SECONDS_MAX = 300.0
+ORPHAN_SECONDS_MAX = 60.0
 
 
 def prepare(root: Path, messages: int, files_per_batch: int) -> Path:
@@ -57,14 +58,16 @@ def prepare(root: Path, messages: int, files_per_batch: int) -> Path:
     return path
 
 
-def start(pipeline: Path) -> subprocess.Popen[bytes]:
-    """The pipeline as a process of its own."""
+def start(pipeline: Path, *options: str) -> subprocess.Popen[bytes]:
+    """The pipeline in a process group of its own; the command with options, else the function."""
+    command = ["-m", "pathcast", "run"] if options else ["-c", DRIVER]
     paths = [str(SOURCES), os.environ.get("PYTHONPATH", "")]
     with (pipeline.parent / "log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-c", DRIVER, str(pipeline)],
+            [sys.executable, *command, str(pipeline), *options],
             stdout=log,
             stderr=log,
+            start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
 
@@ -76,6 +79,39 @@ def steps_done(root: Path) -> int:
     return sum(len(list((out / place).glob("[0-9b]*"))) for place in places)
 
 
+def descendants(pid: int) -> set[int]:
+    """The processes that a process has started, and those that they have."""
+    parents: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended in the meantime
+        parents.setdefault(parent, []).append(int(status.parent.name))
+    found: set[int] = set()
+    pending = [pid]
+    while pending:
+        children = parents.get(pending.pop(), [])
+        found.update(children)
+        pending += children
+    return found
+
+
+def wait_until_gone(processes: set[int]) -> None:
+    """Fails if one of them is still there after a while."""
+    deadline = time.monotonic() + ORPHAN_SECONDS_MAX
+    while left := {pid for pid in processes if Path(f"/proc/{pid}/exe").exists()}:
+        assert time.monotonic() < deadline, f"orphans: {left}"
+        time.sleep(0.05)
+
+
+def wait_for_steps(process: subprocess.Popen[bytes], root: Path, steps: int) -> None:
+    """Until so many steps are done."""
+    while steps_done(root) < steps:
+        assert process.poll() is None, (root / "log").read_text()
+        time.sleep(0.02)
+
+
 def kill_after(process: subprocess.Popen[bytes], root: Path, steps: int, seconds: float) -> bool:
     """SIGKILL once so many steps more are done; whether the process still ran then."""
     begun, deadline = steps_done(root), time.monotonic() + RUN_SECONDS_MAX
@@ -84,8 +120,10 @@ def kill_after(process: subprocess.Popen[bytes], root: Path, steps: int, seconds
         time.sleep(0.005)
     time.sleep(seconds)
     was_running = process.poll() is None
+    orphans = descendants(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    wait_until_gone(orphans)
     return was_running
 
 
@@ -148,20 +186,32 @@ def test_killed_many_times(tmp_path: Path, seed: int) -> None:
     kill_and_check(tmp_path, messages=1500, per_batch=60, kills=5, seed=seed)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.nightly
-def test_told_to_stop_it_ends_cleanly_and_goes_on_later(
-    tmp_path: Path, number: signal.Signals
+@pytest.mark.parametrize(
+    ("number", "exit_code", "spares"),
+    [
+        (signal.SIGTERM, 0, ""),
+        # A service manager signals every process of the service, workers in their own group too.
+        pytest.param(signal.SIGTERM, 0, "none", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGINT, 130, "", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_stream_whose_process_group_is_signalled_ends_cleanly_and_goes_on_later(
+    tmp_path: Path, number: signal.Signals, exit_code: int, spares: str
 ) -> None:
     pipeline = prepare(tmp_path, 200, 20)
-    process = start(pipeline)
-    while steps_done(tmp_path) < 6:
-        assert process.poll() is None, (tmp_path / "log").read_text()
-        time.sleep(0.02)
-    process.send_signal(number)
-    assert process.wait(RUN_SECONDS_MAX) == 0
+    process = start(pipeline, "--json", "--set", "mode.kind=stream")
+    wait_for_steps(process, tmp_path, 6)
+    started = descendants(process.pid)
+    assert started, "no JVM: nothing would be spared"
+    os.killpg(process.pid, number)
+    if spares == "none":
+        for pid in started:
+            os.kill(pid, number)
+    assert process.wait(RUN_SECONDS_MAX) == exit_code
+    wait_until_gone(started)
     log = (tmp_path / "log").read_text()
     assert '"was_stopped": true' in log
+    assert f'"stopped_by": "{number.name}"' in log
     # Spark's daemon may report workers that it closed; nothing of ours or of the stream may show.
     for sign in ("StopRequested", "StreamingQueryException", "Py4J", "pathcast/spark"):
         assert sign not in log
@@ -174,9 +224,7 @@ def test_told_to_stop_it_ends_cleanly_and_goes_on_later(
 def test_a_jvm_that_dies_is_an_error_not_a_hang(tmp_path: Path) -> None:
     pipeline = prepare(tmp_path, 200, 20)
     process = start(pipeline)
-    while steps_done(tmp_path) < 6:
-        assert process.poll() is None, (tmp_path / "log").read_text()
-        time.sleep(0.02)
+    wait_for_steps(process, tmp_path, 6)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     if not children.exists():
         process.kill()

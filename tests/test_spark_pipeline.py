@@ -290,13 +290,18 @@ def test_a_replay_uses_the_subscriptions_that_the_batch_was_begun_with(
     with pytest.raises(Killed):
         go(root)
     monkeypatch.undo()
-    put_subscriptions(root, ("eve", "c"))
+    put_subscriptions(root, ("eve", "c"), ("fay", "c"))
     report = Recorder()
     go(root, report=report)
     versions = [commit.snapshot_version for commit in report.commits]
     assert versions[0] != versions[1]
     who = {(row["snapshot_version"], row["subscriber"]) for row in rows_of(root, "inboxes")}
-    assert who == {(versions[0], "ann"), (versions[0], "bob"), (versions[1], "eve")}
+    assert who == {
+        (versions[0], "ann"),
+        (versions[0], "bob"),
+        (versions[1], "eve"),
+        (versions[1], "fay"),
+    }
 
 
 def test_a_replay_uses_the_limits_that_the_batch_was_begun_with(
@@ -335,7 +340,7 @@ def test_stream_takes_up_new_messages_and_new_subscriptions_and_stops_when_told(
     report = Recorder(on_batch)
     guard = threading.Timer(120, stop.set)
     guard.start()
-    chosen = settings(root, "mode.kind=stream")
+    chosen = settings(root, "mode.kind=stream", "subscriptions.shrink_max=0.9")
     summary = run(chosen, workers=InProcess(), progress=report, stop=stop)
     guard.cancel()
     assert [commit.messages for commit in report.commits] == [12, 8, 6, 4]
@@ -390,7 +395,7 @@ def test_json_lines_hold_the_same_rows(root: Path, matches: str) -> None:
         )
         assert named == want["matches"]
     else:
-        assert not (root / "out/matches").exists()
+        assert not list((root / "out").glob("matches/*"))
         with pytest.raises(ConfigError, match="writes no matches"):
             read_output(root / "out", "matches")
 
@@ -458,9 +463,9 @@ def test_an_unreadable_file_is_a_dead_letter_and_done_once_it_is_mended(
     assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}
     (letter,) = rows_of(root, "dead_letters")
     assert (letter["file"], letter["message_id"]) == ("2.parquet", None)
-    assert letter["code"] == "message.unreadable"
+    assert letter["code"] == "file.unreadable"
     assert [entry.name for entry in report.commits[0].unread] == ["2.parquet"]
-    assert any("2.parquet was not read" in note for note in report.notes)
+    assert any("such as 2.parquet" in note for note in report.notes)
     # A rerun tries again, and says so again; nothing is delivered twice.
     go(root, *PACKED)
     assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}
@@ -584,6 +589,50 @@ def test_rejected_subscriptions_are_counted_told_and_written(root: Path) -> None
         ("bob", "q-a"),
     }
     assert found(root) == expected(range(20), WANTS)
+
+
+@pytest.mark.parametrize("content", ["", "subscriber\tquery_id\tquery\n", "cut", None])
+def test_a_file_of_subscriptions_that_has_shrunk_keeps_the_earlier_ones(
+    root: Path, content: str | None
+) -> None:
+    go(root)
+    path = root / "subscriptions.tsv"
+    if content is None:
+        put_subscriptions(root, ("bob", "b"))
+    else:
+        path.write_text(path.read_text()[:30] if content == "cut" else content)
+    put_messages(root, range(20, 26))
+    report = Recorder()
+    summary = go(root, report=report)
+    assert found(root) == expected(range(26), WANTS), "somebody has lost deliveries"
+    assert any("the earlier ones stay" in note for note in report.notes)
+    assert "kept: " in summary.to_text()
+    if content is None:
+        put_messages(root, range(26, 29))
+        again = go(root, "subscriptions.shrink_max=1")
+        assert (again.subscriptions, again.subscriptions_kept) == (1, "")
+
+
+def test_a_folder_that_cannot_be_listed_waits_and_costs_no_other(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "in/closed").mkdir()
+    (root / "in/1.xml").rename(root / "in/closed/1.xml")
+    original = os.listdir
+
+    def refusing(path: Any) -> list[str]:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    monkeypatch.setattr(os, "listdir", refusing)
+    report = Recorder()
+    summary = go(root, report=report)
+    assert summary.messages == 19
+    assert summary.unlisted == {str(root / "in/closed"): "Permission denied"}
+    assert any("closed cannot be listed" in note for note in report.notes)
+    monkeypatch.undo()
+    assert go(root).messages == 1
 
 
 def test_an_empty_output_has_columns(root: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
+    CheckpointSource,
     Commit,
     Compaction,
     Ledger,
@@ -95,24 +96,42 @@ def test_entries_hold_each_file_once_and_survive_a_restart(tmp_path: Path) -> No
     assert [journal.append(files[:2]), journal.append(files[2:])] == [1, 2]
     again = Journal(Storage(tmp_path))
     assert (again.last, again.entry(1), again.entry(2)) == (2, files[:2], files[2:])
-    assert again.known == {"0.xml", "1.xml", "2.xml"}
+    assert [name in again.done for name in ("0.xml", "2.xml", "3.xml")] == [True, True, False]
+    assert [again.last_entry(name) for name in ("0.xml", "2.xml", "3.xml")] == [1, 2, None]
 
 
 def test_a_file_that_was_not_read_is_due_when_it_has_changed(tmp_path: Path) -> None:
     journal = Journal(Storage(tmp_path))
     file = FoundFile("a.xml", 1, 1)
     journal.append([file])
-    assert "a.xml" in journal.known
+    assert "a.xml" in journal.done
     journal.reopen([file])
-    assert "a.xml" not in journal.known
+    assert "a.xml" not in journal.done
     assert not journal.is_due(file)
     assert journal.is_due(FoundFile("a.xml", 2, 1))
+    assert journal.is_due(FoundFile("a.xml", 1, 1, changed_ns=5)), "its permissions changed"
     assert journal.is_due(FoundFile("new.xml", 1, 1))
     journal.retry_all()
     assert journal.is_due(file)
     journal.append([file])
-    assert "a.xml" in journal.known
+    assert "a.xml" in journal.done
     assert not journal.open_files
+
+
+def test_a_request_is_about_one_entry_and_fulfilled_by_the_next(tmp_path: Path) -> None:
+    running, asking = Journal(Storage(tmp_path)), None
+    file = FoundFile("a.xml", 1, 1)
+    running.append([file])
+    asking = Journal(Storage(tmp_path))
+    asking.request(["a.xml"])
+    assert asking.is_requested("a.xml")
+    running.read_requests()
+    assert "a.xml" not in running.done
+    assert running.is_due(file)
+    running.append([file])
+    running.read_requests()
+    assert "a.xml" in running.done
+    assert not list((tmp_path / "requests").iterdir()), "what is fulfilled is cleared away"
 
 
 def test_a_step_is_bounded_by_bytes_but_takes_one_file_at_least() -> None:
@@ -184,7 +203,7 @@ def test_pins_and_commits_are_found_again(tmp_path: Path) -> None:
         messages=2,
         refused={"dtd.refused": 1},
         files={"inboxes": [WrittenFile("inboxes/a.parquet", 1, 2, "ann", "bob")]},
-        unread=(Unread("x.parquet", 1, 2, "message.unreadable", "cut"),),
+        unread=(Unread("x.parquet", 1, 2, 3, "file.unreadable", "cut"),),
     )
     ledger.write_pin(pin)
     ledger.write_commit(commit)
@@ -225,12 +244,15 @@ def test_files_that_count_are_those_of_commits_or_of_what_stands_for_them(tmp_pa
 def test_another_checkpoint_is_refused(tmp_path: Path) -> None:
     # Its batch numbers begin anew: new messages would be taken for ones that are done, and lost.
     ledger = ledger_of(tmp_path)
-    mine = ledger.claim_checkpoint()
+    source = CheckpointSource("directory", "in")
+    mine = ledger.claim_checkpoint(source)
     ledger.write_commit(Commit(1, mine, "v"))
-    assert ledger.claim_checkpoint() == mine
+    assert ledger.claim_checkpoint(source) == mine
+    with pytest.raises(ConfigError, match=r"mode\.checkpoint.*of kind directory, not parquet"):
+        ledger.claim_checkpoint(CheckpointSource("parquet", "in"))
     other = Ledger(Storage(tmp_path / "out"), Storage(tmp_path / "elsewhere"))
     with pytest.raises(ConfigError, match=r"mode\.checkpoint.*another"):
-        other.claim_checkpoint()
+        other.claim_checkpoint(source)
 
 
 def test_an_interrupted_write_leaves_the_old_content(

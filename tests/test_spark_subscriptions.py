@@ -89,7 +89,7 @@ def test_bad_rows_are_rejected_with_their_reason_and_cost_no_other(tmp_path: Pat
     assert "empty" in rejected["ann", ""].reason
     malformed = [r for r in taken.rejected if not r.subscriber]
     assert [r.query for r in malformed] == ["no tabs", "a\tb\tc\td"]
-    assert "1 columns, 3 expected" in malformed[0].reason
+    assert "line 5: 1 columns, 3 expected" in malformed[0].reason
 
 
 def test_rows_say_what_is_delivered_or_the_pipeline_does(tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def test_a_query_that_stays_is_not_compiled_again(
     [
         (None, "No such file"),
         ("subscriber\tid\tquery\n", "no column query_id"),
-        ("", "Empty"),
-        ("subscriber\tquery_id\tquery\nann\tq\t\udcff\n", "UTF8"),
+        ("", "it is empty"),
+        ("subscriber\tquery_id\tquery\nann\tq\t\udcff\n", "not UTF-8"),
     ],
 )
 def test_an_unusable_file_is_a_config_error(

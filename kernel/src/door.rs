@@ -1,10 +1,11 @@
-//! The door: one message's tree as Python lists, for `explain`, tests and the curious.
+//! The door: one message's whole tree as Python lists, for `explain`, samples and tests.
 
 use pathcast_core::door::{Code, Door, DtdPolicy, Limits, Param, Parsed, Refusal};
-use pathcast_core::tree::{NONE, Span};
+use pathcast_core::tree::{MarkupKind, NONE, Span};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PySet, PyTuple};
+use std::borrow::Cow;
 
 /// A limit by name; `limits` as for [`limits_of`].
 pub fn limit(limits: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
@@ -53,7 +54,8 @@ pub fn door_error_codes() -> Vec<&'static str> {
     Code::ALL.iter().map(|code| code.as_str()).collect()
 }
 
-/// The columns of one message as a dictionary, or the code and the parameters of its refusal.
+/// The columns of one message as a dictionary, comments, instructions, prefixes and namespace
+/// declarations among them (`details`), or the code and the parameters of its refusal.
 #[pyfunction]
 #[pyo3(signature = (message, limits, encoding=None))]
 pub fn parse<'py>(
@@ -63,6 +65,7 @@ pub fn parse<'py>(
     encoding: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut door = Door::new(limits_of(limits)?);
+    door.keep_full_tree(true);
     match py.detach(|| door.parse(message, encoding)) {
         Ok(parsed) => Ok(columns(py, &parsed)?.into_any()),
         Err(refusal) => {
@@ -80,17 +83,10 @@ fn columns<'py>(py: Python<'py>, parsed: &Parsed<'_>) -> PyResult<Bound<'py, PyD
     let named = |ids: &[u32]| -> Vec<Bound<'py, PyTuple>> {
         ids.iter().map(|&id| known[id as usize].clone()).collect()
     };
-    let values = |spans: &[Span]| -> Vec<std::borrow::Cow<'_, str>> {
-        spans.iter().map(|&span| String::from_utf8_lossy(parsed.message.bytes(span))).collect()
-    };
-    let parents: Vec<i64> = tree
-        .parent
-        .iter()
-        .map(|&parent| if parent == NONE { -1 } else { i64::from(parent) })
-        .collect();
+    let values = |spans: &[Span]| texts(parsed, spans);
     let columns = PyDict::new(py);
     columns.set_item("name", named(&tree.name))?;
-    columns.set_item("parent", parents)?;
+    columns.set_item("parent", parents(&tree.parent))?;
     columns.set_item("depth", &tree.depth)?;
     columns.set_item("element_end", &tree.element_end)?;
     columns.set_item("attribute_start", &tree.attribute_start)?;
@@ -100,5 +96,44 @@ fn columns<'py>(py: Python<'py>, parsed: &Parsed<'_>) -> PyResult<Bound<'py, PyD
     columns.set_item("attribute_value", values(&tree.attribute_value))?;
     columns.set_item("text_parent", &tree.text_parent)?;
     columns.set_item("text_value", values(&tree.text_value))?;
+    columns.set_item("details", details(py, parsed)?)?;
     Ok(columns)
+}
+
+/// The columns of a full tree, as `pathcast.message.TreeDetails` has them.
+fn details<'py>(py: Python<'py>, parsed: &Parsed<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let tree = parsed.message.tree;
+    let targets: Vec<Option<Cow<'_, str>>> = tree
+        .markup_kind
+        .iter()
+        .zip(texts(parsed, &tree.markup_target))
+        .map(|(&kind, target)| (kind == MarkupKind::Instruction).then_some(target))
+        .collect();
+    let declarations: Vec<(Cow<'_, str>, Cow<'_, str>)> = texts(parsed, &tree.declaration_prefix)
+        .into_iter()
+        .zip(texts(parsed, &tree.declaration_uri))
+        .collect();
+    let details = PyDict::new(py);
+    details.set_item("markup_target", targets)?;
+    details.set_item("markup_content", texts(parsed, &tree.markup_content))?;
+    details.set_item("markup_parent", parents(&tree.markup_parent))?;
+    details.set_item("markup_texts_before", &tree.markup_texts_before)?;
+    details.set_item("markup_start", &tree.markup_start)?;
+    details.set_item("markup_end", &tree.markup_end)?;
+    details.set_item("prefix", texts(parsed, &tree.prefix))?;
+    details.set_item("attribute_prefix", texts(parsed, &tree.attribute_prefix))?;
+    details.set_item("declaration_start", &tree.declaration_start)?;
+    details.set_item("declaration", declarations)?;
+    details.set_item("id_attribute", PySet::new(py, &tree.id_attribute)?)?;
+    Ok(details)
+}
+
+/// The values that spans stand for.
+fn texts<'m>(parsed: &Parsed<'m>, spans: &[Span]) -> Vec<Cow<'m, str>> {
+    spans.iter().map(|&span| String::from_utf8_lossy(parsed.message.bytes(span))).collect()
+}
+
+/// Elements by number, -1 for none.
+fn parents(elements: &[u32]) -> Vec<i64> {
+    elements.iter().map(|&element| if element == NONE { -1 } else { i64::from(element) }).collect()
 }

@@ -54,8 +54,8 @@ class PathcastError(Exception):
 
     @property
     def message(self) -> str:
-        """The sentence of the catalogue, filled in."""
-        return CATALOGUE[self.code].template.format_map(_Blank(self.params))
+        """The sentence of the catalogue, filled in; it can be written in UTF-8."""
+        return shown(CATALOGUE[self.code].template.format_map(_Blank(self.params)))
 
     def __str__(self) -> str:
         return self.message
@@ -99,7 +99,7 @@ class QuerySyntaxError(PathcastError, ValueError):
             return self.message
         suggestion = self.params.get("suggestion")
         tail = f"\n  {suggestion}" if suggestion else ""
-        return f"{self.message}\n{caret(query, offset)}{tail}"
+        return shown(f"{self.message}\n{caret(query, offset)}{tail}")
 
 
 class UnsupportedQueryError(QuerySyntaxError):
@@ -181,6 +181,15 @@ class UnknownQueryError(PathcastError, KeyError):
     __str__ = PathcastError.__str__
 
 
+class UnusableRowError(PathcastError, ValueError):
+    """A row of a call is not what it has to be, or a field of it is not. `params["field"]`.
+
+    A row is a query, a subscription or the id of a message, among others that are given with it.
+    """
+
+    family = "UnusableRowError"
+
+
 class DuplicateQueryError(PathcastError, ValueError):
     """The id is taken."""
 
@@ -229,10 +238,31 @@ class KernelBugError(PathcastError, RuntimeError):
     family = "KernelBugError"
 
 
+class ExplanationBugError(PathcastError, RuntimeError):
+    """Following a query through a message gives another verdict than the engine. Please report it.
+
+    It is reported in the explanation (`Explanation.bug`), whose verdict is the engine's.
+    """
+
+    family = "ExplanationBugError"
+
+
 class WrongCountError(PathcastError, RuntimeError):
     """A benchmark found matches that differ from those of another engine; its times are void."""
 
     family = "WrongCountError"
+
+
+def shown(text: str) -> str:
+    r"""The text with its lone surrogates written out, so that it can be printed and stored.
+
+    Python makes them of bytes that are not UTF-8, in names of files and in arguments of a command.
+
+    Example:
+        >>> shown("caf\udce9.xml")
+        'caf\\udce9.xml'
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def caret(text: str, offset: int) -> str:
@@ -299,6 +329,16 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "query.too_many_predicates": CatalogueEntry(
         "QuerySyntaxError", "a step has more than {maximum} predicates; join them with `and`"
     ),
+    # Rows of a call that are no queries, subscriptions or ids of messages.
+    "row.type": CatalogueEntry("UnusableRowError", "a {expected} is expected, not {found}"),
+    "row.field": CatalogueEntry(
+        "UnusableRowError", "the {field} has to be {expected}, not {found}"
+    ),
+    "row.surrogate": CatalogueEntry(
+        "UnusableRowError",
+        "the {field} has a lone surrogate, {character}, at character {offset}, which is no "
+        "character; if it comes from bytes, decode them in the encoding that they are in",
+    ),
     "query.unknown": CatalogueEntry("UnknownQueryError", "no query has the id {id}"),
     "query.duplicate": CatalogueEntry(
         "DuplicateQueryError", "the id {id} is taken; remove it first or choose another"
@@ -364,6 +404,15 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "message.unreadable": CatalogueEntry(
         "UnreadableMessageError", "{path} cannot be read: {reason}"
     ),
+    "message.type": CatalogueEntry(
+        "UnreadableMessageError",
+        "a message is bytes or text, not {found}; for a missing one give None",
+    ),
+    "file.unreadable": CatalogueEntry(
+        "UnreadableMessageError",
+        "{path} cannot be read: {reason}; none of its messages was processed, all are once it is "
+        "mended",
+    ),
     # Snapshots.
     "snapshot.foreign": CatalogueEntry(
         "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"
@@ -405,6 +454,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "bench.wrong_count": CatalogueEntry(
         "WrongCountError", "{case}: {found} matches, {expected} by {oracle}; no time is reported"
+    ),
+    "explain.differs": CatalogueEntry(
+        "ExplanationBugError",
+        "this is a bug of Pathcast: the engine {answer}, but {found}; please report it with the "
+        "query and the message",
     ),
     "kernel.bug": CatalogueEntry("KernelBugError", "the kernel broke its own invariant: {reason}"),
 }
@@ -479,6 +533,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         DtdRefusedError,
         UnreadableMessageError,
         UnknownQueryError,
+        UnusableRowError,
         DuplicateQueryError,
         SnapshotFormatError,
         SchemaError,
@@ -487,6 +542,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         JavaMissingError,
         KernelMissingError,
         KernelBugError,
+        ExplanationBugError,
         WrongCountError,
     )
 }

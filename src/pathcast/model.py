@@ -117,10 +117,33 @@ class RegisterReport:
         accepted: Number of queries that were registered.
         rejected: Id -> error, for the others. Nothing of a rejected query is kept. When an id
             occurs twice in a call, the first is registered and the error belongs to the second.
+            A row without an id that is text is called by its place: "row 3".
+        errors: Place in the call (from 0) -> error, for every row that was rejected, ascending.
+            Of several rows with one id, `rejected` has the last error only; here are all.
+
+    Example:
+        >>> rows = [Query("q1", "/a"), Query("q2", "/a["), None]
+        >>> errors = {1: PathcastError("XPST0003"), 2: PathcastError("row.type")}
+        >>> report = RegisterReport.of(rows, errors)
+        >>> report.accepted, list(report.rejected)
+        (1, ['q2', 'row 2'])
     """
 
     accepted: int
     rejected: Mapping[str, PathcastError] = field(default_factory=dict)
+    errors: Mapping[int, PathcastError] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Sequence[object], errors: Mapping[int, PathcastError]) -> RegisterReport:
+        """The report on rows, of which some have an error at their place."""
+        if not errors:
+            return cls(len(rows))
+        ascending = dict(sorted(errors.items()))
+        rejected = {}
+        for place, error in ascending.items():
+            name = getattr(rows[place], "id", None)
+            rejected[name if isinstance(name, str) else f"row {place}"] = error
+        return cls(len(rows) - len(ascending), rejected, ascending)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pathcast.cli.bench import bench
 from pathcast.cli.check import check
 from pathcast.cli.console import guarded
 from pathcast.cli.demo import demo
+from pathcast.cli.dlq import dlq
 from pathcast.cli.doctor import distribution_version, doctor
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.explain import explain
@@ -33,7 +34,7 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    for command in (match, explain, check, run, inbox, why, demo, bench, doctor):
+    for command in (match, explain, check, run, inbox, why, dlq, demo, bench, doctor):
         app.command(epilog=EXIT_CODES_HELP)(guarded(command))
     app.command(epilog=TRANSFORM_EPILOG)(guarded(transform))
     app.command("test", epilog=TEST_EPILOG)(guarded(run_suites))

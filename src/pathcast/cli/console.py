@@ -6,6 +6,7 @@ It does not decide what is printed, and it never prints a traceback for an error
 from __future__ import annotations
 
 import functools
+import io
 import json
 import os
 import sys
@@ -89,6 +90,10 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, Any]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # What the output cannot carry (a name of a file that is not UTF-8, Greek on a terminal
+            # that has ASCII) is written out, as standard error does it.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             code = command(*args, **kwargs)
             sys.stdout.flush()

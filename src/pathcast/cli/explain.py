@@ -103,7 +103,8 @@ def explain(
         write_json_line(explanation.to_dict())
     else:
         answers().print(str(explanation))
-    return ExitCode.OK if explanation.error is None else ExitCode.REFUSED
+    has_verdict = explanation.error is None and explanation.bug is None
+    return ExitCode.OK if has_verdict else ExitCode.REFUSED
 
 
 def _content(message: str, limits: Limits) -> bytes:

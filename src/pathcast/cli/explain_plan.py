@@ -10,6 +10,7 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import Format
 from pathcast.customize import Broker, Deliveries
 from pathcast.customize.subscription_files import read_subscriptions
+from pathcast.errors import shown
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Subscription
 
@@ -47,7 +48,7 @@ def explain_subscription(
     faults = 0 if others is None else _add(broker, others)
     plan = broker.explain(QUERY_ID)
     if format_ is Format.JSON:
-        write_json_line({**plan.to_dict(), "deliveries": None if found is None else _told(found)})
+        write_json_line({**plan.to_dict(), **_result_data(found)})
     else:
         out = answers()
         out.print(plan.to_text())
@@ -75,7 +76,8 @@ def _add(broker: Broker, others: Path) -> int:
         error = file.error
         if file.subscription is not None:
             # Under a name that no other has, so that the query itself is never in the way.
-            named = file.subscription._replace(id=f"{file.path}")
+            name = shown(str(file.path))
+            named = file.subscription._replace(id=name, subscriber=name)
             error = broker.subscribe(named).rejected.get(named.id)
         if error is not None:
             faults += 1
@@ -85,6 +87,16 @@ def _add(broker: Broker, others: Path) -> int:
 
 def _told(found: Deliveries) -> list[str]:
     return [(delivery.fragment or b"").decode() for delivery in found]
+
+
+def _result_data(found: Deliveries | None) -> dict[str, object]:
+    """What is delivered, or why nothing can be said: the refusal, or the verdict."""
+    if found is None:
+        return {"deliveries": None, "error": None}
+    error = found.error or next(iter(found.verdicts.values()), None)
+    if error is not None:
+        return {"deliveries": None, "error": error.to_dict()}
+    return {"deliveries": _told(found), "error": None}
 
 
 def _result_text(found: Deliveries) -> str:

@@ -24,7 +24,7 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.query_file import QueryLine, read_query_file
 from pathcast.engine import select_engine
-from pathcast.errors import ConfigError, PathcastError, caret
+from pathcast.errors import ConfigError, PathcastError, caret, shown
 from pathcast.limits import Limits
 from pathcast.lint import CODES, Finding, LintReport, Structure, lint, structure_of_sample
 from pathcast.message import MessageTree
@@ -141,7 +141,7 @@ def lint_queries(
 ) -> ExitCode:
     """Find what is likely wrong with queries, before a message is missed.
 
-    Codes: PL001 cannot be registered; PL101 to PL107 names, paths and values
+    Codes: PL001 cannot be registered; PL101 to PL109 names, paths and values
     that do not occur, with what may be meant (they need --sample or --dtd);
     PL201 conditions that cannot hold; PL202 and PL203 conditions that always
     do; PL301 to PL303 queries equal to or covered by others; PL401 queries
@@ -232,7 +232,7 @@ def _as_json(report: LintReport, queries: Path, lines: list[QueryLine]) -> dict[
         findings.append(
             {**finding.to_dict(), "line": line, "column": column, "related_lines": related}
         )
-    return {**report.to_dict(), "file": str(queries), "findings": findings}
+    return {**report.to_dict(), "file": shown(str(queries)), "findings": findings}
 
 
 def _print_text(report: LintReport, queries: Path, lines: list[QueryLine]) -> None:
@@ -259,5 +259,4 @@ def _place(finding: Finding, lines: list[QueryLine]) -> tuple[int | None, int | 
     """Line and column in the file, from 1."""
     if finding.query is None:
         return None, None
-    found = lines[finding.query]
-    return found.line, found.column + finding.offset
+    return lines[finding.query].place(finding.offset)

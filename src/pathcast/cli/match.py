@@ -22,7 +22,7 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.query_file import read_query_file, register_lines
 from pathcast.engine import Matcher, QueryIndex
-from pathcast.errors import PathcastError
+from pathcast.errors import PathcastError, shown
 
 
 def match(
@@ -104,7 +104,7 @@ def _print_batch(matcher: Matcher, batch: list[Message]) -> tuple[int, int]:
         undecided += len(verdicts)
         write_json_line(
             {
-                "message": message.name,
+                "message": shown(message.name),
                 "matches": matches,
                 "undecided": list(verdicts),
                 "error": None if error is None else error.to_dict(),

@@ -110,7 +110,9 @@ def read_limits(pairs: list[str] | None) -> Limits:
         if name not in names:
             known = ", ".join(names)
             raise _refused("--limit", f"{name!r} is not a limit; there are {known}")
-        changed[name] = int(value) if value.isascii() and value.isdigit() else value
+        # Python refuses to read a number of thousands of digits, which is over every limit.
+        is_number = value.isascii() and value.isdigit() and len(value) < 1_000
+        changed[name] = int(value) if is_number else value
     return Limits(**changed)
 
 

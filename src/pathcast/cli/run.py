@@ -57,6 +57,8 @@ def run(
     else:
         out = answers()
         out.print(summary if out.is_terminal else summary.to_text())
+    if summary.unlisted and settings.mode.kind == "batch":
+        return ExitCode.REFUSED  # what lies there waits for a run that can list it
     # SIGTERM is how a service ends that has no other end; a batch has one, and is not there yet.
     is_service = settings.mode.kind == "stream" and summary.stopped_by == "SIGTERM"
     return ExitCode.INTERRUPTED if summary.was_stopped and not is_service else ExitCode.OK

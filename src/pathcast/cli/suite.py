@@ -267,6 +267,9 @@ def _file(path: Path, name: str | None) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise _unusable(path, f"{file}: {error.strerror or error}") from error
+    except ValueError as error:
+        # A name that no file has: with a null character.
+        raise _unusable(path, f"{str(file)!r}: {error}") from error
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from xml.etree import ElementTree
 
 import typer
@@ -14,6 +15,8 @@ from pathcast.cli.console import answers, say
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import EngineOption, engine_name
 from pathcast.cli.suite import CaseResult, Outcome, read_suite, run_suite
+
+_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 TEST_EPILOG = (
     'Example of a case: [[case]] name = "cheap" '
@@ -75,6 +78,11 @@ def _show(result: CaseResult) -> None:
         out.print(Text(f"    {line}", style=colours.get(line[:1], "")))
 
 
+def _xml(text: str) -> str:
+    """The text, with what is no character of XML written out."""
+    return _NO_XML.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def _write_junit(path: Path, results: list[CaseResult], seconds: float) -> None:
     """The results in the form that continuous integration systems read."""
     failed = sum(result.outcome is Outcome.FAILED for result in results)
@@ -87,9 +95,9 @@ def _write_junit(path: Path, results: list[CaseResult], seconds: float) -> None:
     )
     for result in results:
         case = ElementTree.SubElement(
-            root, "testcase", classname=str(result.suite), name=result.name
+            root, "testcase", classname=_xml(str(result.suite)), name=_xml(result.name)
         )
         if result.outcome is Outcome.FAILED:
-            failure = ElementTree.SubElement(case, "failure", message=result.reason)
-            failure.text = "\n".join(result.difference)
+            failure = ElementTree.SubElement(case, "failure", message=_xml(result.reason))
+            failure.text = _xml("\n".join(result.difference))
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)

@@ -25,8 +25,9 @@ from pathcast.cli.options import (
 )
 from pathcast.customize import Broker, Deliveries
 from pathcast.customize.subscription_files import subscription_of
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import ConfigError, PathcastError, shown
 from pathcast.model import Subscription
+from pathcast.query.names import is_text
 
 QUERY_ID = "query"
 
@@ -124,7 +125,8 @@ def _delivered(
     readable = [message for message in batch if isinstance(message.content, bytes)]
     found = broker.process_batch(
         [message.content for message in readable if isinstance(message.content, bytes)],
-        [message.name for message in readable],
+        # A name that is not UTF-8 names nothing elsewhere; a digest of the message does.
+        [message.name if is_text(message.name) else None for message in readable],
     )
     row = 0
     for message in batch:
@@ -146,7 +148,7 @@ def _write(
         elif format_ is Format.JSON:
             write_json_line(
                 {
-                    "message": message.name,
+                    "message": shown(message.name),
                     "result_number": delivery.result_number,
                     "delivery_id": delivery.delivery_id,
                     "fragment": fragment.decode(),

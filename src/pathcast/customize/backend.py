@@ -34,7 +34,8 @@ class DisseminationBackend(Protocol):
         """Adds subscriptions. They count from the next batch on.
 
         Args:
-            subscriptions: A bad one is reported and leaves no trace. When an id occurs twice, the
+            subscriptions: Their fields were looked at (`pathcast.engine.rows`). One with a bad
+                query is reported and leaves no trace. When an id occurs twice, the
                 first is taken and the error belongs to the second.
             namespaces: Bindings for prefixes that a subscription does not bind itself.
             gates: What `gates` of an engine gave for the same subscriptions in an earlier process,

@@ -19,6 +19,7 @@ It evaluates nothing; a dissemination engine does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -31,18 +32,24 @@ from pathcast.customize.plan import SubscriptionPlan
 from pathcast.customize.snapshot import SubscriptionSnapshot
 from pathcast.customize.turns import Turns
 from pathcast.engine.matcher import matcher_options
-from pathcast.engine.messages import Messages, message_chunks
-from pathcast.engine.selection import engine_name
-from pathcast.errors import (
-    DuplicateQueryError,
-    PathcastError,
-    UnknownQueryError,
-    UnsupportedQueryError,
+from pathcast.engine.messages import (
+    Messages,
+    message_column,
+    refused_rows,
+    without_messages,
 )
+from pathcast.engine.rows import (
+    many,
+    report_on,
+    usable_ids,
+    usable_namespaces,
+    usable_rows,
+)
+from pathcast.engine.selection import engine_name
+from pathcast.errors import UnknownQueryError
 from pathcast.limits import Limits
 from pathcast.model import (
     CACHE_BYTES_MAX,
-    DELIVER_MODES,
     EngineName,
     Gate,
     MessageBytes,
@@ -66,7 +73,8 @@ class Broker:
         cache_bytes_max: Bytes that compiled label paths may take.
 
     Raises:
-        ConfigError: There is no engine of this name, or a value cannot be used.
+        ConfigError: There is no engine of this name, or a value cannot be used, such as
+            `namespaces` that are no bindings of prefixes.
         KernelMissingError: The kernel is meant and not installed.
     """
 
@@ -79,7 +87,7 @@ class Broker:
         *,
         cache_bytes_max: int = CACHE_BYTES_MAX,
     ) -> None:
-        self._namespaces = dict(namespaces or {})
+        self._namespaces = usable_namespaces(namespaces)
         self._options = matcher_options(
             engine_name(engine), limits or Limits(), threads, cache_bytes_max
         )
@@ -112,16 +120,22 @@ class Broker:
 
         Returns:
             How many were accepted, and id -> error for those that were not. A rejected one leaves
-            no trace and disturbs no other.
+            no trace and disturbs no other. So does a row that is no `Subscription`, or one whose
+            id, subscriber or query is not text, whose `deliver` does not exist, or whose namespaces
+            are no mapping: `RegisterReport.errors` has its place in the call.
+
+        Raises:
+            TypeError: `subscriptions` are neither one nor many: a text, a number.
 
         Example:
             >>> broker = Broker(engine="reference")
             >>> broker.subscribe(Subscription("s1", "ann", "<a/>")).rejected["s1"].code
             'subscription.constant'
         """
-        many = [subscriptions] if isinstance(subscriptions, Subscription) else list(subscriptions)
+        is_one = isinstance(subscriptions, Subscription)
+        rows = [subscriptions] if is_one else many(subscriptions, Subscription)
         with self._turns.alone():
-            return self._subscribe(many, self._namespaces, None)
+            return self._subscribe(rows, self._namespaces, None)
 
     def unsubscribe(self, ids: str | Iterable[str]) -> None:
         """Takes subscriptions out; what is published from now on is not delivered to them.
@@ -132,15 +146,19 @@ class Broker:
         Raises:
             UnknownQueryError: No subscription has one of the ids.
         """
-        wanted = list(dict.fromkeys([ids] if isinstance(ids, str) else ids))
+        wanted = list(dict.fromkeys(usable_ids([ids] if isinstance(ids, str) else list(ids))))
         with self._turns.alone():
             for subscription_id in wanted:
                 self._check_known(subscription_id)
-            gone = [self._backend.subscription(subscription_id) for subscription_id in wanted]
-            self._backend.unsubscribe(wanted)
-            for subscription in gone:
-                self._version.remove(subscription)
-                del self._recipients[subscription.id]
+            leaving = [self._backend.subscription(subscription_id) for subscription_id in wanted]
+            try:
+                self._backend.unsubscribe(wanted)
+            finally:
+                # If that was interrupted (Ctrl-C), what has left is not left in the books.
+                for subscription in leaving:
+                    if subscription.id not in self._backend:
+                        self._version.remove(subscription)
+                        del self._recipients[subscription.id]
 
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription of an id, with all namespaces it may use.
@@ -156,7 +174,8 @@ class Broker:
         """Sends one message to all subscriptions.
 
         Args:
-            message: The message. One that is refused is reported in `Deliveries.error`, not raised.
+            message: The message. One that is refused is reported in `Deliveries.error`, not raised;
+                so is what is neither bytes nor text, and an id that is no text.
             message_id: Names it in its deliveries; a digest of its bytes where none is given, so
                 that the same message gives the same deliveries.
 
@@ -174,19 +193,26 @@ class Broker:
         """Sends many messages to all subscriptions, all of them to the same state.
 
         Args:
-            messages: Bytes-like objects, or an Arrow array of binary or string, plain or chunked;
-                None or null for a missing message, which has no deliveries and no error.
-            message_ids: An id for each; None where a digest shall serve.
+            messages: Bytes-like objects or str, or an Arrow array of binary or string, plain or
+                chunked; None or null for a missing message, which has no deliveries and no error.
+                What is no message is refused in its own place.
+            message_ids: An id for each; None where a digest shall serve. A message whose id is no
+                text is refused in its own place, since its deliveries could not be told apart.
 
         Raises:
-            TypeError: `messages` is nothing of this kind.
+            TypeError: `messages` or `message_ids` is nothing of this kind, or bytes and str are
+                mixed.
             ConfigError: There are not as many ids as messages.
         """
-        chunks, encoding = message_chunks(messages)
-        array = chunks[0] if len(chunks) == 1 else _joined(chunks)
+        column = message_column(messages)
+        array = column.chunks[0] if len(column.chunks) == 1 else _joined(column.chunks)
         ids = MessageIds(array, message_ids)
+        refusals = {**ids.errors, **column.refusals}
+        array = without_messages(array, ids.errors)
         with self._turns.shared():
-            answer = self._backend.process(array, encoding=encoding)
+            answer = self._backend.process(array, encoding=column.encoding)
+            if refusals:
+                answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
             return DeliveryBatch(answer, ids, self._recipients, self._version.text, self._make_ids)
 
     def matcher(self) -> DeliveryMatcher:
@@ -261,43 +287,28 @@ class Broker:
 
     def _subscribe(
         self,
-        many: Sequence[Subscription],
+        rows: Sequence[object],
         namespaces: Mapping[str, str],
         gates: Sequence[Gate | None] | None,
     ) -> RegisterReport:
-        rejected: dict[str, PathcastError] = {}
-        twice: dict[str, PathcastError] = {}
-        taken: dict[str, Subscription] = {}
-        for subscription in many:
-            error = self._fault(subscription)
-            if error is not None:
-                rejected[subscription.id] = error
-            elif subscription.id in taken or subscription.id in self._recipients:
-                twice[subscription.id] = DuplicateQueryError("query.duplicate", id=subscription.id)
-            else:
-                taken[subscription.id] = subscription
-        # Gates come with a snapshot, whose subscriptions were taken before: they pair up as given.
-        known = gates if gates is not None and len(taken) == len(gates) else None
-        report = self._backend.subscribe(list(taken.values()), namespaces, known)
-        rejected |= report.rejected
-        for subscription in taken.values():
-            if subscription.id not in rejected:
-                version = self._version.add(_with_bindings(subscription, namespaces))
-                self._recipients[subscription.id] = Recipient(subscription.subscriber, version)
-        return RegisterReport(report.accepted, {**twice, **rejected})
-
-    def _fault(self, subscription: Subscription) -> PathcastError | None:
-        """What is wrong with a subscription, its query aside."""
-        if not isinstance(subscription, Subscription):
-            raise TypeError(f"a Subscription is expected, not {type(subscription).__name__}")
-        for name in ("id", "subscriber", "query"):
-            if not isinstance(getattr(subscription, name), str):
-                raise TypeError(f"the {name} of a subscription is text")
-        if subscription.deliver not in DELIVER_MODES:
-            return UnsupportedQueryError("subscription.deliver", found=str(subscription.deliver))
-        return None
+        usable, errors = usable_rows(rows, Subscription)
+        if errors and gates is not None:
+            gates = [gate for place, gate in enumerate(gates) if place not in errors]
+        try:
+            taken = self._backend.subscribe(usable, namespaces, gates)
+            for place, subscription in enumerate(usable):
+                if place not in taken.errors:
+                    version = self._version.add(_with_bindings(subscription, namespaces))
+                    self._recipients[subscription.id] = Recipient(subscription.subscriber, version)
+        except BaseException:
+            # Interrupted (Ctrl-C): deliveries of what is in no book would be nobody's.
+            names = {row.id for row in usable} - self._recipients.keys()
+            self._backend.unsubscribe([name for name in names if name in self._backend])
+            raise
+        return report_on(rows, errors, taken)
 
     def _check_known(self, subscription_id: str) -> None:
+        usable_ids([subscription_id])
         if subscription_id not in self._recipients:
             raise UnknownQueryError("query.unknown", id=subscription_id)
 
@@ -305,7 +316,7 @@ class Broker:
         return len(self._recipients)
 
     def __contains__(self, subscription_id: object) -> bool:
-        return subscription_id in self._recipients
+        return isinstance(subscription_id, str) and subscription_id in self._recipients
 
     def __repr__(self) -> str:
         return f"Broker({len(self)} subscriptions, engine={self.engine!r})"

@@ -8,12 +8,15 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import pyarrow as pa
 
 from pathcast.customize.identity import message_id
-from pathcast.errors import ConfigError
+from pathcast.engine.rows import check_text
+from pathcast.errors import ConfigError, PathcastError, UnusableRowError
+from pathcast.query.names import are_texts
 
 
 class MessageIds:
@@ -23,8 +26,13 @@ class MessageIds:
         messages: `binary` or `large_binary` array.
         given: Ids by place, None where there is none; None for no ids at all.
 
+    Attributes:
+        errors: Place -> error, for ids that are no text. Such a message has a digest for an id
+            here, and nothing of it may be delivered.
+
     Raises:
-        ConfigError: There are not as many ids as messages, or an id is no text.
+        ConfigError: There are not as many ids as messages.
+        TypeError: `given` is nothing of this kind.
 
     Cost:
         A digest is made when it is asked for, about 1 µs a KB: messages that nobody gets need none.
@@ -37,20 +45,25 @@ class MessageIds:
     ) -> None:
         self._messages = messages
         self._digests: dict[int, str] = {}
-        self._given = None if given is None else _texts(given)
-        if self._given is not None and len(self._given) != len(messages):
-            reason = f"{len(self._given)} ids for {len(messages)} messages"
+        ids = [None] * len(messages) if given is None else _objects(given)
+        if len(ids) != len(messages):
+            reason = f"{len(ids)} ids for {len(messages)} messages"
             raise ConfigError("config.invalid", key="message_ids", reason=reason)
+        self.errors: Mapping[int, PathcastError] = {} if given is None else _errors(ids)
+        for place in self.errors:
+            ids[place] = None
+        self._given = cast("list[str | None]", ids)
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def __getitem__(self, row: int) -> str:
-        given = None if self._given is None else self._given[row]
+        given = self._given[row]
         if given is not None:
             return given
         if row not in self._digests:
-            self._digests[row] = message_id(memoryview(self._messages[row].as_buffer()))
+            content = self._messages[row].as_buffer()
+            self._digests[row] = message_id(b"" if content is None else memoryview(content))
         return self._digests[row]
 
     def take(self, rows: Sequence[int]) -> list[str]:
@@ -58,14 +71,34 @@ class MessageIds:
         return [self[row] for row in rows]
 
 
-def _texts(given: pa.Array | pa.ChunkedArray | Iterable[str | None]) -> list[str | None]:
-    if isinstance(given, pa.Array | pa.ChunkedArray):
-        return list(given.cast(pa.string()).to_pylist())
-    if isinstance(given, str):
+def _objects(given: pa.Array | pa.ChunkedArray | Iterable[object]) -> list[object]:
+    """The ids as Python has them; bytes that are not UTF-8 become lone surrogates.
+
+    Raises:
+        TypeError: They are no texts, or a single one.
+    """
+    if isinstance(given, str | bytes):
         raise TypeError("message_ids must be many: put a single id into a list")
-    texts = list(given)
-    for text in texts:
-        if text is not None and not isinstance(text, str):
-            reason = f"an id must be text, not {type(text).__name__}"
-            raise ConfigError("config.invalid", key="message_ids", reason=reason)
-    return texts
+    if not isinstance(given, pa.Array | pa.ChunkedArray):
+        return list(given)
+    try:
+        return list(given.cast(pa.string()).to_pylist())
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        raw = given.cast(pa.large_binary()).to_pylist()
+        return [None if item is None else item.decode("utf-8", "surrogateescape") for item in raw]
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"message_ids must be text, not {given.type}") from error
+
+
+def _errors(ids: Sequence[object]) -> dict[int, PathcastError]:
+    """What is wrong with ids, by place."""
+    if are_texts([each for each in ids if each is not None]):
+        return {}
+    errors: dict[int, PathcastError] = {}
+    for place, each in enumerate(ids):
+        try:
+            if each is not None:
+                check_text(each, "id of the message")
+        except UnusableRowError as error:
+            errors[place] = error
+    return errors

@@ -38,6 +38,7 @@ import pyarrow as pa
 from pathcast.customize.identity import namespaces_text
 from pathcast.errors import SnapshotFormatError
 from pathcast.model import DELIVER_MODES, Gate, Subscription
+from pathcast.query.names import are_texts
 
 MAGIC: Final = b"PATHCUST"
 FORMAT: Final = 1
@@ -211,7 +212,7 @@ def _is_bindings(text: str) -> bool:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) and all(isinstance(uri, str) for uri in value.values())
+    return isinstance(value, dict) and are_texts([*value, *value.values()])
 
 
 def _foreign(path: Path) -> SnapshotFormatError:

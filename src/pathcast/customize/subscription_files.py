@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pathcast.customize.delimited import decode
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.model import DELIVER_MODES, Subscription
 
@@ -121,11 +122,8 @@ def subscription_of(text: str, place: Path) -> Subscription:
 def _read(file: Path, place: Path) -> SubscriptionFile:
     try:
         return SubscriptionFile(
-            file, subscription_of(file.read_bytes().decode("utf-8"), place), None
+            file, subscription_of(decode(file.read_bytes(), place.as_posix()), place), None
         )
-    except UnicodeDecodeError as error:
-        reason = f"not UTF-8: {error.reason} at byte {error.start}"
-        return SubscriptionFile(file, None, _unusable(place, reason))
     except OSError as error:
         return SubscriptionFile(file, None, _unusable(place, error.strerror or str(error)))
     except ConfigError as error:

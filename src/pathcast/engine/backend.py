@@ -85,7 +85,8 @@ class IndexBackend(Protocol):
         """Adds queries. They count from the next batch on.
 
         Args:
-            queries: The queries; a bad one is reported and leaves no trace.
+            queries: Their fields were looked at (`pathcast.engine.rows`). One with a bad text
+                is reported and leaves no trace.
             namespaces: Bindings of the index, for prefixes that a query does not bind itself.
         """
 
@@ -133,7 +134,7 @@ class EngineModule(Protocol):
         """
 
     def parse(self, message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
-        """The tree of one message through this engine's door.
+        """The tree of one message, with details, through this engine's door.
 
         Raises:
             MessageError: The door refused the message.

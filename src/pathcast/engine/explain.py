@@ -17,24 +17,26 @@ Example:
       //tobject[@type='news']   1 node, which does not pass [@type='news']
                                 `@type` is 'sport', the query wants 'news'
 
-The verdict is that of the reference evaluator, which the engines are tested against; the message
-is let in, or refused, by the engine's own door.
+The verdict is always the engine's: the message is matched as any other message is. What is told of
+the parts is found by following the query, in plain Python, through the tree that the engine's own
+door makes of the message. Where the two do not agree, that is a bug of Pathcast, and the
+explanation says so (`Explanation.bug`).
 """
 
 from __future__ import annotations
 
-from pathcast.engine.backend import EngineModule
-from pathcast.engine.explain_walk import Walk, truth
+from pathcast.engine.backend import EngineModule, IndexBackend, MatcherOptions, SnapshotBackend
+from pathcast.engine.explain_walk import Walk
 from pathcast.engine.explanation import Explanation, ExpressionExplanation, Plan
-from pathcast.errors import EvaluationBudgetError, MessageError
+from pathcast.engine.matcher import Matcher
+from pathcast.engine.messages import message_bytes
+from pathcast.errors import ExplanationBugError, MessageError, Param
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, TreeDetails, parse_message
+from pathcast.message import MessageTree
 from pathcast.model import MessageBytes, Query
-from pathcast.query import CompiledQuery, compile_query, parse
+from pathcast.query import compile_query, parse
 from pathcast.query.static import resolve
-from pathcast.query.syntax import Expr
-from pathcast.reference.oracle import Oracle
-from pathcast.reference.xpath import Evaluator, OverBudgetError
+from pathcast.reference.xpath import OverBudgetError
 
 __all__ = ["Explanation", "explain_query"]
 
@@ -43,15 +45,17 @@ def explain_query(
     query: Query,
     message: MessageBytes | str,
     engine: EngineModule,
-    limits: Limits,
+    options: MatcherOptions,
+    queries: IndexBackend | SnapshotBackend | None = None,
 ) -> Explanation:
     """Follows a query through a message.
 
     Args:
         query: The query, with all namespaces it may use.
         message: The message.
-        engine: The engine whose door shall read it.
-        limits: What the message may cost.
+        engine: The engine that answers.
+        options: How it runs, and what the message may cost.
+        queries: The queries that this one is registered among; it is asked alone if not given.
 
     Returns:
         The explanation. A message that the door refuses, and an evaluation over its budget, are
@@ -60,79 +64,67 @@ def explain_query(
     Raises:
         QuerySyntaxError: The query cannot be read.
 
-    Cost: that of the reference evaluator, several times; milliseconds for small messages.
+    Cost: one match of the message, and that of the reference evaluator several times; milliseconds
+        for small messages.
     """
     namespaces = query.namespaces or {}
     compiled = compile_query(query.text, namespaces)
-    resolved = resolve(parse(query.text), query.text, namespaces)
     plan = Plan(
         tuple(compiled.texts),
         compiled.expression,
         compiled.cost.value,
         tuple(str(reason) for reason in compiled.reasons),
     )
-    encoding = "UTF-8" if isinstance(message, str) else None
-    data = message.encode() if isinstance(message, str) else bytes(message)
     try:
-        tree = _with_details(engine.parse(data, limits, encoding), data, limits, encoding)
-        is_match = _is_match(compiled, resolved, tree, query.id, limits)
-    except (MessageError, EvaluationBudgetError) as error:
+        data, encoding = message_bytes(message)
+    except MessageError as refusal:
+        return Explanation(query.id, query.text, False, plan, None, None, refusal.to_dict())
+    asked = queries if queries is not None else _alone(query, engine)
+    answer = Matcher(asked.matcher(options), options).match_batch([message])[0]
+    error = answer.error or answer.verdicts.get(query.id)
+    if error is not None:
         return Explanation(query.id, query.text, False, plan, None, None, error.to_dict())
-    root = _told(resolved, tree, query, limits)
-    failure = None if root is None or is_match else root.failure
-    return Explanation(query.id, query.text, is_match, plan, root, failure)
+    is_match = query.id in answer.query_ids
+    try:
+        tree = engine.parse(data, options.limits, encoding)
+    except MessageError as refusal:
+        told = _bug("lets the message in to match it", f"it is refused to be explained ({refusal})")
+        return Explanation(query.id, query.text, is_match, plan, None, bug=told)
+    root = _told(query, tree, options.limits)
+    if root is None:
+        return Explanation(query.id, query.text, is_match, plan, None)
+    bug: dict[str, Param] | None = None
+    if root.is_true != is_match:
+        bug = _bug(f"says {_verdict(is_match)}", f"the steps below say {_verdict(root.is_true)}")
+    failure = None if is_match else root.failure
+    return Explanation(query.id, query.text, is_match, plan, root, failure, bug=bug)
 
 
-def _is_match(
-    compiled: CompiledQuery, resolved: Expr, tree: MessageTree, query_id: str, limits: Limits
-) -> bool:
-    """The verdict, in the order and with the budget of the engines.
+def _alone(query: Query, engine: EngineModule) -> IndexBackend:
+    """An index with one query.
 
     Raises:
-        EvaluationBudgetError: The evaluation takes too many steps.
+        QuerySyntaxError: It cannot be registered.
     """
-    oracle = Oracle(tree)
-    if not any(oracle.select(alternative.steps) for alternative in compiled.alternatives):
-        return False
-    if compiled.expression is None:
-        return True
-    try:
-        return truth(Evaluator(tree, limits.evaluation_steps_max).evaluate(resolved))
-    except OverBudgetError:
-        raise EvaluationBudgetError(
-            "limit.evaluation_steps",
-            limit="evaluation_steps_max",
-            maximum=limits.evaluation_steps_max,
-            id=query_id,
-        ) from None
+    index = engine.new_index({})
+    for error in index.register([query], {}).rejected.values():
+        raise error
+    return index
 
 
-def _told(
-    resolved: Expr, tree: MessageTree, query: Query, limits: Limits
-) -> ExpressionExplanation | None:
+def _told(query: Query, tree: MessageTree, limits: Limits) -> ExpressionExplanation | None:
     """What every part of the query finds; None if that is too much to tell."""
+    namespaces = query.namespaces or {}
+    resolved = resolve(parse(query.text), query.text, namespaces)
     try:
-        return Walk(tree, query.namespaces or {}, limits.evaluation_steps_max).query(resolved)
+        return Walk(tree, namespaces, limits.evaluation_steps_max).query(resolved)
     except OverBudgetError:
         return None
 
 
-def _with_details(
-    tree: MessageTree, message: bytes, limits: Limits, encoding: str | None
-) -> MessageTree:
-    """The message with comments, instructions and prefixes, which the kernel's door leaves out."""
-    if tree.details is not None:
-        return tree
-    try:
-        return parse_message(message, limits, encoding)
-    except MessageError:
-        # The two doors differ in a few characters of names (pathcast.message.door): the kernel's
-        # tree is told without comments, instructions and prefixes then.
-        tree.details = TreeDetails(
-            markup_start=[0] * len(tree),
-            markup_end=[0] * len(tree),
-            prefix=[""] * len(tree),
-            attribute_prefix=[""] * len(tree.attribute_name),
-            declaration_start=[0] * (len(tree) + 1),
-        )
-        return tree
+def _verdict(is_match: bool) -> str:
+    return "match" if is_match else "no match"
+
+
+def _bug(answer: str, found: str) -> dict[str, Param]:
+    return ExplanationBugError("explain.differs", answer=answer, found=found).to_dict()

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
-from pathcast.errors import Param
+from pathcast.errors import CATALOGUE, FAMILIES, EvaluationBudgetError, Param
 
 WIDTH_MAX: Final = 60
 """Characters of a step beside which there is room for what became of it."""
@@ -168,12 +168,13 @@ class Explanation:
     Attributes:
         query_id: Id of the query.
         text: The query as it was registered.
-        is_match: Whether the message satisfies the query.
+        is_match: Whether the message satisfies the query, as the engine says.
         plan: How the engine answers it.
-        root: The query as an expression; None if there is no verdict.
+        root: The query as an expression; None if there is no verdict, or too much to tell.
         failure: The first condition that failed; None for a match.
         error: Code, message and place if the door refused the message, or if the evaluation went
             over its budget.
+        bug: Code and message if the parts do not add up to what the engine says; None as a rule.
     """
 
     query_id: str
@@ -183,6 +184,7 @@ class Explanation:
     root: ExpressionExplanation | None
     failure: Failure | None = None
     error: dict[str, Param] | None = None
+    bug: dict[str, Param] | None = None
 
     @property
     def steps(self) -> tuple[StepExplanation, ...]:
@@ -200,13 +202,18 @@ class Explanation:
 def _lines(explanation: Explanation) -> Iterator[str]:
     verdict = "match" if explanation.is_match else "no match"
     if explanation.error is not None:
-        is_refused = explanation.error["code"] != "limit.evaluation_steps"
-        verdict = "the message was refused" if is_refused else "no verdict"
+        family = FAMILIES[CATALOGUE[str(explanation.error["code"])].family]
+        is_undecided = issubclass(family, EvaluationBudgetError)
+        verdict = "no verdict" if is_undecided else "the message was refused"
     yield f"{explanation.query_id}: {verdict}"
     yield "  " + " ".join(explanation.text.split("\n"))
     yield from _plan_lines(explanation)
     if explanation.error is not None:
         yield f"  {explanation.error['message']}"
+    if explanation.bug is not None:
+        yield f"  {explanation.bug['message']}"
+    elif explanation.error is None and explanation.root is None:
+        yield "  there is too much to tell within evaluation_steps_max; raise it with Limits(...)"
     if explanation.root is not None:
         yield from _expression_lines(explanation.root, "  ", is_query=True)
 

@@ -22,11 +22,20 @@ from collections.abc import Iterable, Mapping
 from pathcast.engine.explain import explain_query
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.rows import (
+    many,
+    report_on,
+    usable_ids,
+    usable_namespaces,
+    usable_row,
+    usable_rows,
+)
 from pathcast.engine.selection import select_engine
 from pathcast.engine.snapshot import Snapshot, plan_of
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query, RegisterReport
 from pathcast.query import CompiledQuery
+from pathcast.query.names import is_text
 
 
 class QueryIndex:
@@ -39,7 +48,7 @@ class QueryIndex:
             namespace. A query's own bindings come first.
 
     Raises:
-        ConfigError: There is no engine of this name.
+        ConfigError: There is no engine of this name, or `namespaces` are no bindings of prefixes.
         KernelMissingError: The kernel is meant and not installed.
     """
 
@@ -52,7 +61,7 @@ class QueryIndex:
     ) -> None:
         self._engine, self._module = select_engine(engine)
         self._limits = limits or Limits()
-        self._namespaces = dict(namespaces or {})
+        self._namespaces = usable_namespaces(namespaces)
         self._backend = self._module.new_index(self._namespaces)
 
     @property
@@ -68,11 +77,18 @@ class QueryIndex:
 
         Returns:
             How many were accepted, and id -> error for those that were not. A rejected query
-            leaves no trace and disturbs no other.
+            leaves no trace and disturbs no other. So does a row that is no `Query`, or one whose id
+            or text is not text, or whose namespaces are no mapping: `RegisterReport.errors` has
+            its place in the call.
+
+        Raises:
+            TypeError: `queries` are not many: a single query, a text, a number.
 
         Cost: a parse and a walk down the automaton, a query.
         """
-        return self._backend.register(list(queries), self._namespaces)
+        rows = many(queries, Query)
+        usable, errors = usable_rows(rows, Query)
+        return report_on(rows, errors, self._backend.register(usable, self._namespaces))
 
     def remove(self, ids: Iterable[str]) -> None:
         """Takes queries out; from the next batch on they are not reported.
@@ -84,10 +100,11 @@ class QueryIndex:
 
         Raises:
             UnknownQueryError: No query has one of the ids.
+            TypeError: `ids` are not many: a single text, a number.
         """
         if isinstance(ids, str):
             raise TypeError("ids must be many: put a single id into a list")
-        self._backend.remove(list(ids))
+        self._backend.remove(usable_ids(list(ids)))
 
     def query(self, query_id: str) -> Query:
         """The query of an id, as it was registered.
@@ -95,7 +112,7 @@ class QueryIndex:
         Raises:
             UnknownQueryError: No query has this id.
         """
-        return self._backend.query(query_id)
+        return self._backend.query(*usable_ids([query_id]))
 
     def plan(self, query_id: str) -> CompiledQuery:
         """What became of a query: its indexed paths, its expression, what it costs and why.
@@ -118,14 +135,15 @@ class QueryIndex:
         """Why a message satisfies a query, or at which step and condition it first fails.
 
         Args:
-            query: Id of a query; or any query, registered or not. Prefixes that it does not bind
-                are those of the index.
+            query: Id of a query, which is asked among the others; or any query, registered or not,
+                which is asked alone. Prefixes that it does not bind are those of the index.
             message: The message; a refusal by the door is explained, not raised.
             limits: What the message may cost; None for those of the index.
 
         Raises:
             UnknownQueryError: No query has this id.
             QuerySyntaxError: A query that is not registered cannot be read.
+            UnusableRowError: It has a field that is not what it has to be.
 
         Example:
             >>> from pathcast import Query, QueryIndex
@@ -137,8 +155,11 @@ class QueryIndex:
         if isinstance(query, str):
             asked = self.query(query)
         else:
-            asked = query._replace(namespaces={**self._namespaces, **(query.namespaces or {})})
-        return explain_query(asked, message, self._module, limits or self._limits)
+            found = usable_row(query, Query)
+            asked = found._replace(namespaces={**self._namespaces, **(found.namespaces or {})})
+        options = matcher_options(self._engine, limits or self._limits, 1, CACHE_BYTES_MAX)
+        queries = self._backend if isinstance(query, str) else None
+        return explain_query(asked, message, self._module, options, queries)
 
     def compact(self) -> None:
         """Gives back what removed queries occupy. The numbers of queries may change."""
@@ -167,7 +188,7 @@ class QueryIndex:
         return len(self._backend)
 
     def __contains__(self, query_id: object) -> bool:
-        return query_id in self._backend
+        return is_text(query_id) and query_id in self._backend
 
     def __repr__(self) -> str:
         return f"QueryIndex({len(self)} queries, engine={self._engine!r})"

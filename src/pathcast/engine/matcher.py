@@ -17,11 +17,12 @@ disturbs no other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from pathcast.engine.backend import MatcherBackend, MatcherOptions
-from pathcast.engine.messages import Messages, message_chunks
+from pathcast.engine.messages import Messages, message_column, refused_rows
 from pathcast.engine.results import (
     ERROR_TYPE,
     MATCHES_TYPE,
@@ -58,14 +59,15 @@ class Matcher:
         """Matches every message.
 
         Args:
-            messages: Bytes-like objects or an Arrow array of binary or string; None or null for a
-                missing message, which has no matches and no error.
+            messages: Bytes-like objects or str, or an Arrow array of binary or string; None or null
+                for a missing message, which has no matches and no error. Any other object is
+                refused in its own place, as a message is that is not well-formed.
 
         Returns:
             One result a message, in order, and the counters of the batch.
 
         Raises:
-            TypeError: `messages` is nothing of this kind.
+            TypeError: `messages` is nothing of this kind, a single message, or mixes bytes and str.
         """
         return BatchResult(self._answers(messages), self.options.limits.evaluation_steps_max)
 
@@ -105,14 +107,19 @@ class Matcher:
 
     def _answers(self, messages: Messages) -> list[BatchAnswer]:
         """One answer a chunk, at least one; all with the same numbering of queries."""
-        chunks, encoding = message_chunks(messages)
+        chunks, encoding, refusals = message_column(messages)
         if self._is_live and len(chunks) > 1:
             # An index may renumber its queries between two calls.
             chunks = [_joined(chunks)]
-        return [
+        answers = [
             self._backend.match(chunk, encoding=encoding)
             for chunk in chunks or [pa.array([], pa.binary())]
         ]
+        if refusals:
+            # Objects come in one chunk.
+            [answer] = answers
+            answers = [replace(answer, refusals=refused_rows(answer.refusals, refusals))]
+        return answers
 
 
 def _joined(chunks: Sequence[pa.Array]) -> pa.Array:

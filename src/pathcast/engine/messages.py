@@ -1,23 +1,27 @@
-"""What a caller may hand over as messages, turned into what an engine takes.
+r"""What a caller may hand over as messages, turned into what an engine takes.
 
 Engines take one `binary` or `large_binary` array. Callers have lists of bytes, arrays, chunked
 arrays and text; arrays are passed on without a copy.
 
 Example:
-    >>> chunks, encoding = message_chunks([b"<a/>", None])
-    >>> chunks[0].type, len(chunks[0]), encoding
-    (DataType(binary), 2, None)
+    >>> column = message_column([b"<a/>", None, 3.5])
+    >>> column.chunks[0].to_pylist(), column.encoding
+    ([b'<a/>', None, b''], None)
+    >>> print(column.refusals[2])
+    a message is bytes or text, not float; for a missing one give None
 
 It looks into no message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pathcast.errors import PathcastError, UnreadableMessageError
 from pathcast.model import MessageBytes
 
 Messages: TypeAlias = pa.Array | pa.ChunkedArray | Iterable[MessageBytes | str | None]
@@ -27,17 +31,34 @@ _BYTES_MAX = 2**31 - 1
 """Bytes that one `binary` array can hold."""
 
 
-def message_chunks(messages: Messages) -> tuple[Sequence[pa.Array], str | None]:
+class MessageColumn(NamedTuple):
+    """The messages of a batch as an engine takes them.
+
+    Attributes:
+        chunks: Arrays of bytes. In the place of an object that is no message there are none; the
+            engine refuses them, as it refuses every message without an element.
+        encoding: Encoding of all messages where it is known.
+        refusals: Place -> what has to be said instead, for these objects.
+    """
+
+    chunks: Sequence[pa.Array]
+    encoding: str | None
+    refusals: Mapping[int, PathcastError]
+
+
+def message_column(messages: Messages) -> MessageColumn:
     """The messages as arrays of bytes, and their encoding where it is known.
 
-    Text was decoded before, so its bytes are UTF-8 whatever its XML declaration says.
+    Text was decoded before, so its bytes are UTF-8 whatever its XML declaration says. A lone
+    surrogate, which is no character, becomes bytes that are not UTF-8: the door says where.
 
     Args:
         messages: A `binary`, `large_binary`, `string` or `large_string` array, plain or chunked,
             or an iterable of bytes-like objects, or of str, with None for a missing message.
+            Whatever else the iterable gives is refused in its own place.
 
     Raises:
-        TypeError: It is none of these, or mixes bytes and str.
+        TypeError: It is none of these, or mixes bytes and str, which cannot share an encoding.
     """
     if isinstance(messages, pa.ChunkedArray):
         array_type, chunks = messages.type, messages.chunks
@@ -46,36 +67,81 @@ def message_chunks(messages: Messages) -> tuple[Sequence[pa.Array], str | None]:
     else:
         return _from_objects(messages)
     if pa.types.is_binary(array_type) or pa.types.is_large_binary(array_type):
-        return chunks, None
+        return MessageColumn(chunks, None, {})
     if pa.types.is_string(array_type):
-        return [chunk.view(pa.binary()) for chunk in chunks], "UTF-8"
+        return MessageColumn([chunk.view(pa.binary()) for chunk in chunks], "UTF-8", {})
     if pa.types.is_large_string(array_type):
-        return [chunk.view(pa.large_binary()) for chunk in chunks], "UTF-8"
+        return MessageColumn([chunk.view(pa.large_binary()) for chunk in chunks], "UTF-8", {})
     if pa.types.is_null(array_type):
-        return [chunk.cast(pa.binary()) for chunk in chunks], None
+        return MessageColumn([chunk.cast(pa.binary()) for chunk in chunks], None, {})
     raise TypeError(f"messages must be binary or string, not {array_type}")
 
 
-def _from_objects(
-    messages: Iterable[MessageBytes | str | None],
-) -> tuple[Sequence[pa.Array], str | None]:
+def without_messages(messages: pa.Array, places: Collection[int]) -> pa.Array:
+    """The same array with no bytes in some places; itself where there are none."""
+    if not places:
+        return messages
+    mask = pa.array([place in places for place in range(len(messages))], pa.bool_())
+    return pc.if_else(mask, pa.scalar(b"", messages.type), messages)
+
+
+def refused_rows(
+    refusals: Iterable[tuple[int, PathcastError]], errors: Mapping[int, PathcastError]
+) -> list[tuple[int, PathcastError]]:
+    """The refusals of an engine, saying of what is no message why it is none.
+
+    Args:
+        refusals: Place and error, ascending; every place of `errors` is among them.
+        errors: Place -> error.
+    """
+    return [(place, errors.get(place, error)) for place, error in refusals]
+
+
+def message_bytes(message: object) -> tuple[bytes, str | None]:
+    """One message as bytes, and its encoding where it is known.
+
+    Raises:
+        UnreadableMessageError: It is neither bytes nor text.
+    """
+    if isinstance(message, bytes):
+        return message, None
+    if isinstance(message, str):
+        return message.encode("utf-8", "surrogatepass"), "UTF-8"
+    if isinstance(message, bytearray | memoryview):
+        try:
+            return bytes(message), None
+        except ValueError as error:
+            # A memoryview that was released.
+            raise UnreadableMessageError(
+                "message.unreadable", path="the message", reason=str(error)
+            ) from None
+    raise UnreadableMessageError("message.type", found=type(message).__name__)
+
+
+def _from_objects(messages: Iterable[object]) -> MessageColumn:
     if isinstance(messages, bytes | bytearray | memoryview | str):
         raise TypeError("messages must be many: put a single message into a list")
     items = list(messages)
-    texts = sum(isinstance(item, str) for item in items)
-    nulls = sum(item is None for item in items)
-    if texts and texts + nulls < len(items):
-        raise TypeError("messages must be all bytes or all str, not a mixture")
+    if set(map(type, items)) <= {bytes, type(None)}:
+        return MessageColumn([_array(cast("list[bytes | None]", items))], None, {})
     raw: list[bytes | None] = []
-    for item in items:
-        if item is None or isinstance(item, bytes):
-            raw.append(item)
-        elif isinstance(item, str):
-            raw.append(item.encode())
-        elif isinstance(item, bytearray | memoryview):
-            raw.append(bytes(item))
-        else:
-            raise TypeError(f"a message must be bytes, not {type(item).__name__}")
-    size = sum(len(item) for item in raw if item is not None)
-    array_type = pa.binary() if size <= _BYTES_MAX else pa.large_binary()
-    return [pa.array(raw, type=array_type)], "UTF-8" if texts else None
+    refusals: dict[int, PathcastError] = {}
+    encodings: set[str | None] = set()
+    for place, item in enumerate(items):
+        if item is None:
+            raw.append(None)
+            continue
+        try:
+            content, encoding = message_bytes(item)
+            encodings.add(encoding)
+        except UnreadableMessageError as error:
+            content, refusals[place] = b"", error
+        raw.append(content)
+    if len(encodings) > 1:
+        raise TypeError("messages must be all bytes or all str, not a mixture")
+    return MessageColumn([_array(raw)], encodings.pop() if encodings else None, refusals)
+
+
+def _array(messages: list[bytes | None]) -> pa.Array:
+    size = sum(len(message) for message in messages if message is not None)
+    return pa.array(messages, pa.binary() if size <= _BYTES_MAX else pa.large_binary())

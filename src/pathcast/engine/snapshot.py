@@ -23,6 +23,7 @@ from pathcast.engine.backend import EngineModule, SnapshotBackend
 from pathcast.engine.explain import explain_query
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.rows import usable_ids, usable_row
 from pathcast.engine.selection import select_engine
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query
@@ -88,7 +89,7 @@ class Snapshot:
         Raises:
             UnknownQueryError: No query has this id.
         """
-        return self._backend.query(query_id)
+        return self._backend.query(*usable_ids([query_id]))
 
     def plan(self, query_id: str) -> CompiledQuery:
         """What became of a query: its indexed paths, its expression, what it costs and why.
@@ -133,16 +134,20 @@ class Snapshot:
         """Why a message satisfies a query, or at which step and condition it first fails.
 
         Args:
-            query: Id of a query; or any query, registered or not, with the prefixes it uses.
+            query: Id of a query, which is asked among the others; or any query, registered or not,
+                with the prefixes it uses, which is asked alone.
             message: The message; a refusal by the door is explained, not raised.
             limits: What the message may cost; None as for `matcher`.
 
         Raises:
             UnknownQueryError: No query has this id.
             QuerySyntaxError: A query that is not registered cannot be read.
+            UnusableRowError: It has a field that is not what it has to be.
         """
-        asked = self.query(query) if isinstance(query, str) else query
-        return explain_query(asked, message, self._module, limits or self._limits)
+        asked = self.query(query) if isinstance(query, str) else usable_row(query, Query)
+        options = matcher_options(self._engine, limits or self._limits, 1, CACHE_BYTES_MAX)
+        queries = self._backend if isinstance(query, str) else None
+        return explain_query(asked, message, self._module, options, queries)
 
     def __len__(self) -> int:
         return len(self._backend)

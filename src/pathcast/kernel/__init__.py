@@ -33,7 +33,7 @@ from pathcast.errors import (
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.dissemination import new_dissemination as new_dissemination
 from pathcast.limits import Limits
-from pathcast.message import MessageTree
+from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import (
     BatchAnswer,
     BatchStats,
@@ -86,7 +86,7 @@ def _rebuilt(path: Path) -> KernelSnapshot:
 
 
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
-    """The tree of one message.
+    """The tree of one message, with details.
 
     Raises:
         MessageError: The door refused the message.
@@ -96,7 +96,7 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
     if isinstance(answer, tuple):
         code, params = answer
         raise error_for(code, params)
-    return MessageTree(**answer)
+    return MessageTree(**{**answer, "details": TreeDetails(**answer["details"])})
 
 
 class KernelIndex:
@@ -115,8 +115,7 @@ class KernelIndex:
         rows = queries if isinstance(queries, list) else list(queries)
         with native_errors():
             left_over = self._index.register(rows, bindings)
-        rejected: dict[str, PathcastError] = {}
-        accepted = len(rows) - len(left_over)
+        errors: dict[int, PathcastError] = {}
         # Subscribers ask alike: what two queries of one call share is compiled once.
         known: dict[tuple[str, int], CompiledQuery] = {}
         for row, reason in left_over:
@@ -125,10 +124,9 @@ class KernelIndex:
                 if reason == "duplicate":
                     raise DuplicateQueryError("query.duplicate", id=query.id)
                 self._register_slowly(query, bindings, known)
-                accepted += 1
             except (QuerySyntaxError, DuplicateQueryError, KernelBugError) as error:
-                rejected[query.id] = error
-        return RegisterReport(accepted, rejected)
+                errors[row] = error
+        return RegisterReport.of(rows, errors)
 
     def _register_slowly(
         self,

@@ -29,14 +29,12 @@ from pathcast.errors import (
     KernelBugError,
     PathcastError,
     UnknownQueryError,
-    UnsupportedQueryError,
     error_for,
 )
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.plan import plan_lines
 from pathcast.limits import Limits
 from pathcast.model import (
-    DELIVER_MODES,
     BatchStats,
     DeliveryAnswer,
     Gate,
@@ -90,9 +88,10 @@ class KernelDissemination:
         """
         rows = subscriptions if isinstance(subscriptions, list) else list(subscriptions)
         bindings = dict(namespaces)
-        rejected: dict[str, PathcastError] = {}
+        errors: dict[int, PathcastError] = {}
         known = gates or [None] * len(rows)
-        refused = self._take(rows, bindings)
+        with native_errors():
+            refused = self._native.subscribe(rows, bindings)
         slow = dict(refused)
         for row, subscription in enumerate(rows):
             if row not in slow:
@@ -105,26 +104,8 @@ class KernelDissemination:
                 self._subscribe_slowly(subscription, bindings, known[row])
                 self._keep(subscription, bindings)
             except PathcastError as error:
-                rejected[subscription.id] = error
-        return RegisterReport(len(rows) - len(rejected), rejected)
-
-    def _take(
-        self, rows: list[Subscription], bindings: dict[str, str]
-    ) -> Sequence[tuple[int, str]]:
-        """The rows that the kernel has left over, and why."""
-        if all(row.deliver in DELIVER_MODES for row in rows):
-            with native_errors():
-                return self._native.subscribe(rows, bindings)
-        # One of them is wrong, which the others must not notice: one by one.
-        refused = []
-        for at, row in enumerate(rows):
-            if row.deliver not in DELIVER_MODES:
-                refused.append((at, "declined"))
-                continue
-            with native_errors():
-                left = self._native.subscribe([row], bindings)
-            refused.extend((at, reason) for _, reason in left)
-        return refused
+                errors[row] = error
+        return RegisterReport.of(rows, errors)
 
     def _keep(self, subscription: Subscription, bindings: Mapping[str, str]) -> None:
         if bindings:
@@ -143,14 +124,6 @@ class KernelDissemination:
             DuplicateQueryError: The id is taken.
             KernelBugError: The kernel does not take what `pathcast.query` has made of it.
         """
-        if subscription.deliver not in DELIVER_MODES:
-            raise UnsupportedQueryError(
-                "subscription.deliver",
-                query=subscription.query,
-                offset=0,
-                found=subscription.deliver,
-                construct=f"deliver={subscription.deliver!r}",
-            )
         merged = {**bindings, **(subscription.namespaces or {})}
         if gate is None:
             compiled = compile_subscription(subscription.query, merged, subscription.deliver)
@@ -193,12 +166,14 @@ class KernelDissemination:
 
     def _rebuild(self) -> None:
         """Builds everything again, without what subscriptions that have left have left behind."""
-        with native_errors():
-            self._native = native.Dissemination(*self._options)
-        rows, self._subscriptions = list(self._subscriptions.values()), {}
-        gates, self._gates = [self._gates.get(row.id) for row in rows], {}
-        for subscription_id, error in self.subscribe(rows, {}, gates).rejected.items():
+        rows = list(self._subscriptions.values())
+        # Beside the old one, which goes on if this is interrupted.
+        fresh = KernelDissemination(*self._options)
+        report = fresh.subscribe(rows, {}, [self._gates.get(row.id) for row in rows])
+        for subscription_id, error in report.rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{subscription_id} is lost: {error}")
+        self._native, self._gates = fresh._native, fresh._gates
+        self._subscriptions = fresh._subscriptions
 
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription as it was made, with all namespaces it may use.

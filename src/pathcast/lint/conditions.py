@@ -1,8 +1,9 @@
 """Conditions that cannot hold, always hold, or say again what was said.
 
 Looks at the query alone: comparisons of one value that exclude each other (`[@a='x' and @a='y']`),
-positions that do not exist (`[0]`), orders of what is no number (`[@a < 'b']`), strings that stand
-where a condition is meant (`['@a']`), `not` of what was asked for.
+positions that do not exist (`[0]`), orders of what is no number (`[@a < 'b']`), strings and other
+constants that stand where a condition is meant (`['@a']`, `[@a='x' or 'y']`, `[not('@a')]`), `not`
+of what was asked for.
 
 Example:
     >>> from pathcast.query import parse
@@ -21,43 +22,39 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
 
-from pathcast.query.atoms import COMPARISONS, Atom, atom_of, constant_of
+from pathcast.lint.truth import (
+    OPPOSITE,
+    Truth,
+    for_counts,
+    is_single,
+    known_truth,
+    least_of,
+    meant,
+    own_truth,
+)
+from pathcast.query.atoms import COMPARISONS, Atom, atom_of
+from pathcast.query.constants import constant_of
 from pathcast.query.implication import (
-    always_holds,
-    always_holds_for_count,
     can_hold,
     can_hold_for_count,
-    holds_for_number,
     implies,
 )
 from pathcast.query.normal import Comparison, Constant, Operator
 from pathcast.query.notation import Notation
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
-    Axis,
     BinaryExpr,
     BinaryOperator,
     Expr,
     FilterExpr,
     FunctionCall,
     LocationPath,
-    NameTest,
     PathExpr,
     Predicate,
     Step,
     UnaryExpr,
 )
-from pathcast.query.syntax import Literal as StringLiteral
-from pathcast.query.syntax import Number as NumberLiteral
-from pathcast.query.values import number_of
-
-Truth: TypeAlias = Literal["never", "always", "implied"]
-"""never: no node passes; always: every node does; implied: another condition says it already."""
-
-_COUNTS: Final = {"position": 1, "last": 1, "count": 0, "string-length": 0}
-"""Functions that give whole numbers, and the least of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +63,22 @@ class ConditionIssue:
 
     Attributes:
         truth: What it is.
-        offset: Where it stands.
+        expr: The condition; as good as `true()` or `false()` where it stands.
         reason: Why, as the beginning of a sentence.
         is_decisive: Whether the query as a whole cannot hold because of it.
+        fix: What may be meant.
     """
 
     truth: Truth
-    offset: int
+    expr: Expr
     reason: str
     is_decisive: bool
+    fix: str | None = None
+
+    @property
+    def offset(self) -> int:
+        """Where it stands, in characters."""
+        return self.expr.offset
 
 
 def condition_issues(expr: Expr, notation: Notation) -> list[ConditionIssue]:
@@ -111,15 +115,25 @@ class _Walk:
         self.notation = notation
         self.issues: list[ConditionIssue] = []
 
-    def say(self, truth: Truth, expr: Expr, reason: str, is_decisive: bool) -> None:
-        self.issues.append(ConditionIssue(truth, expr.offset, reason, is_decisive))
+    def say(
+        self, truth: Truth, expr: Expr, reason: str, is_decisive: bool, fix: str | None = None
+    ) -> None:
+        self.issues.append(ConditionIssue(truth, expr, reason, is_decisive, fix))
 
     # Everything that holds conditions.
 
     def expression(self, expr: Expr, *, is_decisive: bool) -> None:
-        """An expression whose truth, if it is one, is asked for."""
-        if kind_of(expr) is Kind.BOOLEAN:
-            self.conjunction([(expr, "")], _Conjunction(), is_decisive)
+        """An expression whose truth is asked for."""
+        self.conjunction(expr, "", _Conjunction(), is_decisive)
+
+    def part(self, expr: Expr, *, is_decisive: bool) -> None:
+        """An operand or argument.
+
+        Of one that is a boolean the truth is asked for, unless it is a constant: `true()` is a
+        value like any other there.
+        """
+        if kind_of(expr) is Kind.BOOLEAN and constant_of(expr) is None:
+            self.expression(expr, is_decisive=False)
         else:
             self.inside(expr, is_decisive=is_decisive)
 
@@ -140,12 +154,12 @@ class _Walk:
                 is_asked = asks_for_nodes(expr)
                 for operand in operands:
                     is_needed = is_asked and kind_of(operand) is Kind.NODE_SET
-                    self.inside(operand, is_decisive=is_decisive and is_needed)
+                    self.part(operand, is_decisive=is_decisive and is_needed)
             case UnaryExpr(operand=operand):
-                self.inside(operand, is_decisive=False)
+                self.part(operand, is_decisive=False)
             case FunctionCall(arguments=arguments):
                 for argument in arguments:
-                    self.inside(argument, is_decisive=False)
+                    self.part(argument, is_decisive=False)
             case _:
                 pass
 
@@ -162,16 +176,19 @@ class _Walk:
             if kind_of(expr) is Kind.NUMBER:
                 self.position(expr, scope, found, is_decisive)
             else:
-                self.conjunction([(expr, scope)], found, is_decisive)
+                self.conjunction(expr, scope, found, is_decisive)
 
     def position(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
         """A predicate that is a number."""
         constant = constant_of(expr)
+        if isinstance(expr, FunctionCall) and expr.name == "position":
+            reason = "`[position()]`: every node is at its own position"
+            self.say("always", expr, reason, is_decisive)
         if not isinstance(constant, float):
             self.inside(expr, is_decisive=False)
             return
         at = [(Operator.EQ, constant)]
-        if not can_hold_for_count(at, least=1):
+        if not math.isfinite(constant) or not can_hold_for_count(at, least=1):
             reason = f"`[{self.notation.expr(expr)}]`: positions are whole numbers from 1 on"
             self.say("never", expr, reason, is_decisive)
         elif found.single_from is not None and constant != 1.0:
@@ -181,38 +198,56 @@ class _Walk:
 
     # Conditions that must hold together.
 
-    def conjunction(
-        self, parts: Sequence[tuple[Expr, str]], found: _Conjunction, is_decisive: bool
-    ) -> None:
-        waiting = list(reversed(parts))
+    def conjunction(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
+        waiting: list[tuple[Expr, Sequence[Expr]]] = [(expr, ())]
         while waiting:
-            expr, scope = waiting.pop()
-            if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
-                waiting.extend((operand, scope) for operand in reversed(expr.operands))
-                continue
-            self.conjunct(expr, scope, found, is_decisive)
+            part, beside = waiting.pop()
+            if isinstance(part, BinaryExpr) and part.operators[0] is BinaryOperator.AND:
+                waiting.extend((operand, part.operands) for operand in reversed(part.operands))
+            elif (own := own_truth(part, self.notation)) is not None:
+                self.say(own[0], part, own[1], is_decisive, meant(part, beside, self.notation))
+            else:
+                self.conjunct(part, scope, found, is_decisive)
 
     def conjunct(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
-        own = self.own_truth(expr)
-        if own is not None:
-            self.say(own[0], expr, own[1], is_decisive)
-            return
         match expr:
             case BinaryExpr(operators=(BinaryOperator.OR, *_)):
-                self.disjunction(expr)
+                self.disjunction(expr, is_decisive)
             case FunctionCall(name="not", arguments=(inner,)):
-                self.expression(inner, is_decisive=False)
-                self.deny(inner, scope, found, is_decisive)
+                self.denial(expr, inner, scope, found, is_decisive)
             case FunctionCall(name="boolean", arguments=(inner,)):
-                self.conjunct(inner, scope, found, is_decisive)
+                self.conjunction(inner, scope, found, is_decisive)
             case _:
                 self.inside(expr, is_decisive=is_decisive)
                 self.ask(expr, scope, found, is_decisive)
 
-    def disjunction(self, expr: BinaryExpr) -> None:
+    def denial(
+        self, expr: Expr, inner: Expr, scope: str, found: _Conjunction, is_decisive: bool
+    ) -> None:
+        """`not(inner)`."""
+        if own_truth(inner, self.notation) is None:
+            self.expression(inner, is_decisive=False)
+        known = known_truth(inner, self.notation)
+        if known is None:
+            self.deny(expr, inner, scope, found, is_decisive)
+            return
+        truth = OPPOSITE[known[0]]
+        self.say(truth, expr, f"`{self.notation.expr(expr)}`: {known[1]}", is_decisive)
+
+    def disjunction(self, expr: BinaryExpr, is_decisive: bool) -> None:
+        known = known_truth(expr, self.notation)
+        if known is not None and known[0] == "never":
+            reason = f"`{self.notation.expr(expr)}`: none of this can hold"
+            self.say("never", expr, reason, is_decisive)
         texts: dict[str, Expr] = {}
         excluded: dict[str, Constant] = {}
         for operand in expr.operands:
+            own = own_truth(operand, self.notation)
+            if own is not None:
+                self.say(
+                    own[0], operand, own[1], False, meant(operand, expr.operands, self.notation)
+                )
+                continue
             self.expression(operand, is_decisive=False)
             text = self.notation.expr(operand)
             opposite = text[4:-1] if text.startswith("not(") else f"not({text})"
@@ -224,7 +259,7 @@ class _Walk:
             atom = atom_of(operand)
             if atom is None or atom.compare.operator is not Operator.NE:
                 continue
-            if not _is_single(atom.operand):
+            if not is_single(atom.operand):
                 continue
             name = self.notation.expr(atom.operand)
             other = excluded.setdefault(name, atom.compare.constant)
@@ -253,20 +288,22 @@ class _Walk:
         if atom is not None:
             self.compare(atom, scope, found, is_decisive)
 
-    def deny(self, expr: Expr, scope: str, found: _Conjunction, is_decisive: bool) -> None:
-        text = self.notation.expr(expr)
+    def deny(
+        self, expr: Expr, inner: Expr, scope: str, found: _Conjunction, is_decisive: bool
+    ) -> None:
+        text = self.notation.expr(inner)
         if _depends_on_list(text):
             text += scope
         if text in found.asked:
             asked = self.notation.expr(found.asked[text])
-            reason = f"`{asked}` and `not({self.notation.expr(expr)})` exclude each other"
+            reason = f"`{asked}` and `{self.notation.expr(expr)}` exclude each other"
             self.say("never", expr, reason, is_decisive)
-        found.denied[text] = expr
+        found.denied[text] = inner
 
     def compare(self, atom: Atom, scope: str, found: _Conjunction, is_decisive: bool) -> None:
         """One more comparison of a value that others may have been made of."""
         name = self.notation.expr(atom.operand)
-        least = _least(atom.operand)
+        least = least_of(atom.operand)
         if least is not None:
             is_position = name == "position()"
             if is_position and found.single_from not in (None, scope):
@@ -277,13 +314,13 @@ class _Walk:
                 atom,
                 same,
                 is_decisive,
-                lambda compares: can_hold_for_count(_for_counts(compares), least=least),
+                lambda compares: can_hold_for_count(for_counts(compares), least=least),
             )
             if is_position and atom.compare.operator is Operator.EQ:
                 found.single_from = found.single_from or scope
-        elif _is_single(atom.operand) or atom.is_call:
+        elif is_single(atom.operand) or atom.is_call:
             # A function looks at the first of several nodes, which is one value.
-            kind = "" if _is_single(atom.operand) else "first "
+            kind = "" if is_single(atom.operand) else "first "
             key = kind + name + (scope if _depends_on_list(name) else "")
             same = found.values.setdefault(key, [])
             self.among(atom, same, is_decisive, can_hold)
@@ -294,7 +331,7 @@ class _Walk:
 
     def after_position(self, atom: Atom, is_decisive: bool) -> None:
         compares = [Comparison(Operator.EQ, 1.0), atom.compare]
-        if not can_hold_for_count(_for_counts(compares), least=1):
+        if not can_hold_for_count(for_counts(compares), least=1):
             shown = self.notation.expr(atom.expr)
             reason = f"`{shown}`: the position before leaves one node at most"
             self.say("never", atom.expr, reason, is_decisive)
@@ -324,69 +361,6 @@ class _Walk:
             self.say("implied", weaker.expr, reason, False)
         same.append(atom)
 
-    # What one condition says of itself.
-
-    def own_truth(self, expr: Expr) -> tuple[Truth, str] | None:
-        """The truth of a condition that does not depend on anything; with the reason."""
-        shown = self.notation.expr(expr)
-        match expr:
-            case StringLiteral(value=value):
-                hint = f"; `{value}` without quotes may be meant" if value else ""
-                return _always_if(value != ""), f"a string is true unless it is empty{hint}"
-            case NumberLiteral(value=value):
-                return _always_if(value != 0.0), "a number is true here unless it is 0"
-            case FunctionCall(name=("position" | "last")):
-                return "always", f"`{shown}` is a number from 1 on, which is true"
-            case FunctionCall(name="true"):
-                return "always", "`true()` always holds"
-            case FunctionCall(name="false"):
-                return "never", "`false()` never holds"
-        atom = atom_of(expr)
-        if atom is not None:
-            return self.truth_of_atom(atom)
-        if isinstance(expr, BinaryExpr) and expr.operators[0] in COMPARISONS:
-            return self.truth_of_comparison(expr)
-        return None
-
-    def truth_of_atom(self, atom: Atom) -> tuple[Truth, str] | None:
-        shown, compare = self.notation.expr(atom.expr), atom.compare
-        operator, constant = compare.operator, compare.constant
-        is_order = operator not in (Operator.EQ, Operator.NE) and not atom.is_call
-        if is_order and isinstance(constant, str) and math.isnan(number_of(constant)):
-            return "never", f"`{shown}`: `{operator.value}` compares numbers, and this is none"
-        least = _least(atom.operand)
-        if least is not None:
-            name = self.notation.expr(atom.operand)
-            [(_, number)] = _for_counts([compare])
-            if not can_hold_for_count([(operator, number)], least=least):
-                return "never", f"`{shown}`: `{name}` is a whole number from {least} on"
-            if always_holds_for_count(operator, number, least=least):
-                return "always", f"`{shown}`: `{name}` is a whole number from {least} on"
-        if kind_of(atom.operand) is Kind.STRING and not can_hold([compare]):
-            return "never", f"`{shown}` holds for no string"
-        if atom.is_call and always_holds(compare):
-            return "always", f"`{shown}`: every string has the empty one in it"
-        return None
-
-    def truth_of_comparison(self, expr: BinaryExpr) -> tuple[Truth, str] | None:
-        """Comparisons of constants, and of a value with itself."""
-        if len(expr.operators) > 1:
-            return None
-        left, right = expr.operands
-        operator = COMPARISONS[expr.operators[0]]
-        left_constant, right_constant = constant_of(left), constant_of(right)
-        shown = self.notation.expr(expr)
-        if left_constant is not None and right_constant is not None:
-            is_true = _compare_constants(left_constant, right_constant, operator)
-            return _always_if(is_true), f"`{shown}` is constant"
-        is_same = self.notation.expr(left) == self.notation.expr(right)
-        if is_same and _is_single(left) and operator in (Operator.NE, Operator.LT, Operator.GT):
-            # Only NaN differs from itself, and a string does not.
-            if operator is Operator.NE and kind_of(left) is Kind.NUMBER:
-                return None
-            return "never", f"`{shown}` compares a value with itself"
-        return None
-
 
 def asks_for_nodes(expr: BinaryExpr) -> bool:
     """Whether an expression is a comparison that is false where an operand has no nodes."""
@@ -397,52 +371,9 @@ def asks_for_nodes(expr: BinaryExpr) -> bool:
     )
 
 
-def _always_if(condition: bool) -> Truth:
-    return "always" if condition else "never"
-
-
-def _compare_constants(left: Constant, right: Constant, operator: Operator) -> bool:
-    if isinstance(left, str) and isinstance(right, str):
-        if operator is Operator.EQ:
-            return left == right
-        if operator is Operator.NE:
-            return left != right
-    return holds_for_number(_number(left), operator, _number(right))
-
-
-def _number(constant: Constant) -> float:
-    return constant if isinstance(constant, float) else number_of(constant)
-
-
-def _for_counts(compares: Sequence[Comparison]) -> list[tuple[Operator, float]]:
-    return [(compare.operator, _number(compare.constant)) for compare in compares]
-
-
 def _asks(atom: Atom) -> bool:
     """Whether a comparison of nodes asks for one of them to be there."""
     return not atom.is_call or atom.compare.constant != ""
-
-
-def _least(operand: Expr) -> int | None:
-    """The least that a whole number can be; None if it is no whole number."""
-    return _COUNTS.get(operand.name) if isinstance(operand, FunctionCall) else None
-
-
-def _is_single(expr: Expr) -> bool:
-    """Whether an expression has one value for a node, not one for each of several nodes."""
-    if kind_of(expr) is not Kind.NODE_SET:
-        return kind_of(expr) is not Kind.BOOLEAN
-    if not isinstance(expr, LocationPath) or expr.is_absolute:
-        return False
-    return all(_gives_one(step) for step in expr.steps)
-
-
-def _gives_one(step: Step) -> bool:
-    test = step.test
-    if step.axis in (Axis.SELF, Axis.PARENT):
-        return True
-    is_named = isinstance(test, NameTest) and test.local != "*" and test.prefix != "*"
-    return step.axis is Axis.ATTRIBUTE and is_named
 
 
 def _depends_on_list(text: str) -> bool:

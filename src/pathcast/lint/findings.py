@@ -50,6 +50,8 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
             Code("PL105", "warning", "the path leads nowhere"),
             Code("PL106", "error", "the attribute cannot have this value"),
             Code("PL107", "info", "the attribute never has this value in the sample"),
+            Code("PL108", "info", "the element never has this value in the sample"),
+            Code("PL109", "warning", "the value is written in another way in the sample"),
             Code("PL201", "error", "the condition cannot hold"),
             Code("PL202", "warning", "the condition always holds"),
             Code("PL203", "info", "every message satisfies the query"),

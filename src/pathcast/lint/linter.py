@@ -20,7 +20,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pathcast.errors import QuerySyntaxError
+from pathcast.engine.rows import many, usable_namespaces, usable_rows
+from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.lint.conditions import ConditionIssue, condition_issues
 from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
 from pathcast.lint.paths import PathChecker, PathIssue
@@ -29,7 +30,7 @@ from pathcast.message import MessageTree
 from pathcast.model import Query
 from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
-from pathcast.query.names import NCNAME
+from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
 from pathcast.query.static import resolve
 from pathcast.schema import ElementGraph
@@ -50,7 +51,8 @@ def lint(
     """Looks for mistakes in standing queries.
 
     Args:
-        queries: The queries. Ids need not be unique: findings name positions, too.
+        queries: The queries. Ids need not be unique: findings name positions, too. A row that is
+            no `Query`, or has a field that is not what it has to be, is a finding (PL001).
         sample: Messages like those that will come, or what `structure_of_sample` made of them;
             names, paths and values are looked up in them.
         dtd: The DTD of the messages, as an alternative or in addition.
@@ -63,6 +65,8 @@ def lint(
 
     Raises:
         SchemaError: The sample is empty, or the DTD does not declare a root.
+        ConfigError: `namespaces` are no bindings of prefixes.
+        TypeError: `queries` are not many.
 
     Cost: some 0.2 ms a query, plus `comparisons_max` comparisons at most (about 20 µs each).
     """
@@ -73,8 +77,16 @@ def lint(
         structures.append(structure_of_sample(sample))
     if dtd is not None:
         structures.append(structure_of_dtd(dtd, roots))
-    linter = _Linter(structures, dict(namespaces or {}))
-    subjects = [linter.subject(number, query) for number, query in enumerate(queries)]
+    linter = _Linter(structures, usable_namespaces(namespaces))
+    rows = many(queries, Query)
+    usable, errors = usable_rows(rows, Query)
+    rest = iter(usable)
+    subjects = [
+        linter.unusable(number, row, errors[number])
+        if number in errors
+        else linter.subject(number, next(rest))
+        for number, row in enumerate(rows)
+    ]
     linter.compare(subjects, comparisons_max)
     notes = tuple(note for structure in structures for note in structure.notes)
     ordered = sorted(
@@ -95,6 +107,8 @@ class _Subject:
         key: Equal for queries whose equality is seen without comparing; "" if not compiled.
         is_hopeless: Whether it can match nothing, so that comparing it says nothing.
         is_trivial: Whether it matches everything, which says as little.
+        is_broken: Whether a condition of it always or never holds, so that it does not say what
+            was meant.
     """
 
     number: int
@@ -103,6 +117,7 @@ class _Subject:
     key: str = ""
     is_hopeless: bool = False
     is_trivial: bool = False
+    is_broken: bool = False
 
 
 @dataclass(slots=True)
@@ -151,23 +166,38 @@ class _Linter:
             resolved = resolve(parse(query.text), query.text, namespaces)
             compiled = compile_query(query.text, namespaces)
         except QuerySyntaxError as error:
-            offset, hint = error.params.get("offset"), error.params.get("suggestion")
-            self.say(
-                "PL001",
-                subject,
-                offset if isinstance(offset, int) else 0,
-                error.message,
-                fix=hint if isinstance(hint, str) else None,
-            )
+            self.say_refused(subject, error)
             return subject
         subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
-        subject.key = compiled.expression or "\n".join(compiled.texts)
         for issue in condition_issues(resolved, Notation(namespaces)):
             self.say_condition(subject, issue)
+        # A broken query is like those only that are broken in the same way: what it would be equal
+        # to or cover as it stands is no finding about the others.
+        plan = compiled.expression or "\n".join(compiled.texts)
+        subject.key = f"{query.text}\n{plan}" if subject.is_broken else plan
         for checker in self.checkers_for(namespaces):
             self.say_paths(subject, checker.issues(resolved))
         self.check_whole(subject, subject.alternatives, compiled)
         return subject
+
+    def unusable(self, number: int, row: object, error: PathcastError) -> _Subject:
+        """A row that no index takes, whatever its query."""
+        name = getattr(row, "id", None)
+        subject = _Subject(number, Query(name if is_text(name) else f"row {number}", ""))
+        self.say_refused(subject, error)
+        return subject
+
+    def say_refused(self, subject: _Subject, error: PathcastError) -> None:
+        """Says why a query cannot be registered, at its place if the fault has one in the text."""
+        is_syntax = isinstance(error, QuerySyntaxError)
+        offset, hint = error.params.get("offset"), error.params.get("suggestion")
+        self.say(
+            "PL001",
+            subject,
+            offset if is_syntax and isinstance(offset, int) else 0,
+            error.message,
+            fix=hint if isinstance(hint, str) else None,
+        )
 
     def checkers_for(self, namespaces: Mapping[str, str]) -> list[PathChecker]:
         key = tuple(sorted(namespaces.items()))
@@ -176,14 +206,15 @@ class _Linter:
         return self.checkers[key]
 
     def say_condition(self, subject: _Subject, issue: ConditionIssue) -> None:
-        if issue.truth == "never":
-            severity: Severity = "error" if issue.is_decisive else "warning"
-            self.say("PL201", subject, issue.offset, issue.reason, severity=severity)
-            subject.is_hopeless = subject.is_hopeless or issue.is_decisive
-        else:
-            severity = "warning" if issue.truth == "always" else "info"
-            fix = "leave it out" if issue.truth == "implied" else None
-            self.say("PL202", subject, issue.offset, issue.reason, fix=fix, severity=severity)
+        is_never = issue.truth == "never"
+        severity: Severity = "error" if is_never and issue.is_decisive else "warning"
+        fix = issue.fix
+        if issue.truth == "implied":
+            severity, fix = "info", "leave it out"
+        code = "PL201" if is_never else "PL202"
+        self.say(code, subject, issue.offset, issue.reason, fix=fix, severity=severity)
+        subject.is_hopeless = subject.is_hopeless or (is_never and issue.is_decisive)
+        subject.is_broken = subject.is_broken or issue.truth != "implied"
 
     def say_paths(self, subject: _Subject, issues: Sequence[PathIssue]) -> None:
         """Says what does not occur; names without prefix are mended together."""
@@ -247,7 +278,11 @@ class _Linter:
             for other in others:
                 self.say_equal(other, first)
         firsts = [group[0] for group in groups.values()]
-        distinct = [each for each in firsts if not each.is_hopeless and not each.is_trivial]
+        distinct = [
+            each
+            for each in firsts
+            if not each.is_hopeless and not each.is_trivial and not each.is_broken
+        ]
         found = coverings(
             [each.alternatives for each in distinct if each.alternatives is not None],
             comparisons_max=comparisons_max,

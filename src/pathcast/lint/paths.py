@@ -16,23 +16,24 @@ Example:
     ...     print(issue.code, issue.offset, issue.message, issue.fix)
     PL101 3 no element of the DTD is called `bb` did you mean `b`?
 
-Order, number and values of elements are not looked at.
+Order and number of elements are not looked at; values are where `pathcast.lint.values` can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pathcast.lint.conditions import asks_for_nodes
 from pathcast.lint.names import NameAdvisor
 from pathcast.lint.reach import Node, Nodes, Reach
-from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, AttributeFacts, Place, Structure
+from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, Place, Structure, ValueFacts
+from pathcast.lint.values import Values, listed, value_advice
 from pathcast.query.atoms import atom_of
 from pathcast.query.implication import holds
 from pathcast.query.near_names import near
-from pathcast.query.normal import Comparison, Operator
+from pathcast.query.normal import Comparison
 from pathcast.query.notation import Notation, is_double_slash
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
@@ -49,9 +50,7 @@ from pathcast.query.syntax import (
     Step,
     UnaryExpr,
 )
-
-SHOWN_MAX: Final = 5
-"""Names listed in a message."""
+from pathcast.query.values import normalize_space
 
 CONTEXTS_MAX: Final = 2_000
 """Places for which a predicate is looked at one by one; beyond, all at once."""
@@ -272,7 +271,7 @@ class _Walk:
             return PathIssue("PL105", offset, "", f"{where} has no `{shown}` in {source}")
         relation = "inside" if is_deep else "in"
         if start == {DOCUMENT} and not is_deep and step.axis is Axis.CHILD:
-            roots = _listed(self.structure.roots)
+            roots = listed(self.structure.roots)
             return PathIssue(
                 "PL105",
                 offset,
@@ -294,7 +293,7 @@ class _Walk:
             return f"did you mean `{meant[0]}`?"
         parts = []
         if names:
-            parts.append(f"there is {_listed(sorted(set(names)))}")
+            parts.append(f"there is {listed(sorted(set(names)))}")
         if step.axis in (Axis.CHILD, Axis.DESCENDANT):
             inside = self.reach.step(Step(Axis.DESCENDANT, step.test, (), 0), start)
             anywhere = inside or self.reach.step(
@@ -308,48 +307,62 @@ class _Walk:
     # Values.
 
     def check_values(self, expr: Expr, contexts: Nodes) -> None:
-        """Says so if an attribute cannot have the value that it is compared with."""
+        """Says so if nothing can have the value, or has it in the sample, that is asked for."""
         atom = atom_of(expr)
-        if atom is None or kind_of(atom.operand) is not Kind.NODE_SET:
+        values = None if atom is None else self.values_read(atom.operand, contexts)
+        if atom is None or values is None:
             return
-        operand, compare = atom.operand, atom.compare
+        advice = value_advice(atom, values, self.structure, self.notation)
+        if advice is not None:
+            is_decisive = self.optional == 0
+            place = advice.code, expr.offset, ""
+            self.say(PathIssue(*place, advice.message, advice.fix, is_decisive=is_decisive))
+
+    def values_read(self, operand: Expr, contexts: Nodes) -> Values | None:
+        """All values that what is compared can have; None if they cannot be told."""
+        if isinstance(operand, FunctionCall) and operand.name in ("string", "normalize-space"):
+            # Of no node at all these give the empty string.
+            if operand.arguments:
+                read = self.values_read(operand.arguments[0], contexts)
+            else:
+                read = self.values(contexts)
+            if read is None:
+                return None
+            known = {"", *read.known}
+            if operand.name == "normalize-space":
+                known = {normalize_space(value) for value in known}
+            return Values(frozenset(known), read.is_attribute)
+        if kind_of(operand) is not Kind.NODE_SET:
+            return None
         was_silent, self.is_silent = self.is_silent, True
         nodes = self.examine(operand, contexts)
         self.is_silent = was_silent
-        if not nodes or self.may_compare(nodes, compare):
-            return
-        is_sample = self.structure.source == "sample"
-        if is_sample and (
-            compare.operator is not Operator.EQ or isinstance(compare.constant, float)
-        ):
-            return
-        values = sorted({value for facts in self.facts(nodes) for value in facts.values or ()})
-        shown, listed = self.notation.expr(operand), _listed(values, quote="'")
-        meant = near(str(compare.constant), values)
-        fix = f"did you mean '{meant[0]}'?" if meant else None
-        if is_sample:
-            message = f"`{shown}` never has this value in the sample; there is {listed}"
-            self.say(PathIssue("PL107", expr.offset, "", message, fix))
-        else:
-            message = f"`{self.notation.expr(expr)}` cannot hold: the DTD allows {listed}"
-            is_decisive = self.optional == 0
-            self.say(PathIssue("PL106", expr.offset, "", message, fix, is_decisive=is_decisive))
+        return self.values(nodes)
 
     def may_compare(self, nodes: Nodes, compare: Comparison) -> bool:
         """Whether one of some nodes may have a value that compares as asked."""
-        facts = list(self.facts(nodes))
-        if len(facts) < len(nodes):
-            return True
-        return any(
-            each.values is None or any(holds(value, compare) for value in each.values)
-            for each in facts
-        )
+        values = self.values(nodes)
+        return values is None or any(holds(value, compare) for value in values.known)
 
-    def facts(self, nodes: Nodes) -> Iterable[AttributeFacts]:
-        """What is known of the attributes among some nodes."""
+    def values(self, nodes: Nodes) -> Values | None:
+        """All values that some nodes can have; None if they cannot be told."""
+        found: set[str] = set()
         for node in nodes:
-            if not isinstance(node, int) and node.kind == "attribute":
-                yield self.structure.places[node.place].attributes[node.name]
+            facts = self.facts(node)
+            if facts is None or facts.values is None:
+                return None
+            found |= facts.values
+        is_attribute = all(not isinstance(node, int) and node.kind == "attribute" for node in nodes)
+        return Values(frozenset(found), is_attribute) if nodes else None
+
+    def facts(self, node: Node) -> ValueFacts | None:
+        """What is known of the values of a node."""
+        if isinstance(node, int):
+            return self.structure.places[node].content
+        place = self.structure.places[node.place]
+        if node.kind == "attribute":
+            return place.attributes[node.name]
+        return place.texts if node.kind == "text" else None
 
     # Words.
 
@@ -359,17 +372,9 @@ class _Walk:
         if len(places) == 1:
             return f"`{self.structure.path(places[0])}`"
         names = sorted({self.name_of(node) for node in nodes} - {""})
-        return _listed(names) if names else "the document"
+        return listed(names) if names else "the document"
 
     def name_of(self, node: Node) -> str:
         """Local name of an element or attribute."""
         place: Place | None = self.structure.places[node] if isinstance(node, int) else None
         return place.local if place is not None else node.name[1]  # type: ignore[union-attr]
-
-
-def _listed(words: Sequence[str], *, quote: str = "`") -> str:
-    """Words as a person lists them, the first few of many."""
-    shown = [f"{quote}{word}{quote}" for word in words[:SHOWN_MAX]]
-    if len(words) > SHOWN_MAX:
-        shown.append(f"{len(words) - SHOWN_MAX} more")
-    return ", ".join(shown)

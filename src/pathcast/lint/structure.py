@@ -13,7 +13,9 @@ Example:
     >>> sorted(structure.places[2].attributes[("", "k")].values)
     ['x', 'y']
 
-It knows nothing of order, of how often something occurs, or of what occurs together.
+Of a sample it keeps the values of attributes, of text nodes and of elements that hold no elements,
+as long as they are few and short: a list of choices, not prose. It knows nothing of order, of how
+often something occurs, or of what occurs together.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ PLACES_MAX: Final = 200_000
 """Places of a sample; a sample with more says little by its paths."""
 
 VALUES_MAX: Final = 40
-"""Distinct values of an attribute that are kept; one with more is no list of choices."""
+"""Distinct values of an attribute or element that are kept; one with more is no list of choices."""
+
+VALUE_LENGTH_MAX: Final = 120
+"""Characters of a value that is kept; one with more is prose."""
 
 ANY_NAMESPACE: Final = "*"
 """The namespace of a name whose namespace is not known: a DTD need not say it."""
@@ -45,16 +50,23 @@ Source: TypeAlias = Literal["sample", "dtd"]
 
 
 @dataclass(slots=True)
-class AttributeFacts:
-    """What is known of an attribute at a place.
+class ValueFacts:
+    """What is known of the values at a place: of an attribute, of text nodes, of elements.
 
     Attributes:
         values: All values it can have, or has in the sample; None if they cannot be told.
-        count: How often it occurs in the sample; 0 for a DTD.
+        count: How often an attribute occurs in the sample; 0 for a DTD, and for what is none.
     """
 
     values: frozenset[str] | None
     count: int = 0
+
+    def add(self, value: str) -> None:
+        """One more value of the sample."""
+        if self.values is None or value in self.values:
+            return
+        is_kept = len(self.values) < VALUES_MAX and len(value) <= VALUE_LENGTH_MAX
+        self.values = self.values | {value} if is_kept else None
 
 
 @dataclass(slots=True)
@@ -67,6 +79,8 @@ class Place:
         parents: Places it occurs in.
         children: Places that occur in it.
         attributes: Expanded name -> facts.
+        content: The string-values of the elements; not to be told for those that hold elements.
+        texts: The values of the text nodes.
         has_text: Whether there are text nodes.
         count: Elements in the sample; 0 for a DTD.
     """
@@ -75,7 +89,9 @@ class Place:
     local: str
     parents: set[int] = field(default_factory=set)
     children: dict[int, None] = field(default_factory=dict)
-    attributes: dict[ExpandedName, AttributeFacts] = field(default_factory=dict)
+    attributes: dict[ExpandedName, ValueFacts] = field(default_factory=dict)
+    content: ValueFacts = field(default_factory=lambda: ValueFacts(None))
+    texts: ValueFacts = field(default_factory=lambda: ValueFacts(None))
     has_text: bool = False
     count: int = 0
 
@@ -197,17 +213,33 @@ class _Summary:
 
     def add(self, tree: MessageTree) -> None:
         self.messages += 1
-        at: list[int] = []
+        at: list[Place] = []
+        numbers: list[int] = []
+        starts = tree.attribute_start
         for element, name in enumerate(tree.name):
-            parent = DOCUMENT if element == 0 else at[tree.parent[element]]
-            place = self.place(parent, name)
+            parent = DOCUMENT if element == 0 else numbers[tree.parent[element]]
+            numbers.append(self.place(parent, name))
+            place = self.places[numbers[-1]]
             at.append(place)
-            facts = self.places[place].attributes
-            self.places[place].count += 1
-            for number in range(tree.attribute_start[element], tree.attribute_start[element + 1]):
-                _add_value(facts, tree.attribute_name[number], tree.attribute_value[number])
-        for element in tree.text_parent:
-            self.places[at[element]].has_text = True
+            place.count += 1
+            for number in range(starts[element], starts[element + 1]):
+                facts = place.attributes.get(tree.attribute_name[number])
+                if facts is None:
+                    facts = place.attributes[tree.attribute_name[number]] = _no_values()
+                facts.count += 1
+                facts.add(tree.attribute_value[number])
+            if place.content.values is None:
+                continue
+            if tree.element_end[element] > element + 1:
+                place.content.values = None
+            else:
+                inside = slice(tree.text_start[element], tree.text_end[element])
+                place.content.add("".join(tree.text_value[inside]))
+        for element, value in zip(tree.text_parent, tree.text_value, strict=True):
+            place = at[element]
+            place.has_text = True
+            if place.texts.values is not None:
+                place.texts.add(value)
 
     def place(self, parent: int, name: ExpandedName) -> int:
         known = self.index.get((parent, name))
@@ -217,22 +249,17 @@ class _Summary:
             # What is left out joins its parent: nothing is said to be impossible because of it.
             self.is_full = True
             return parent or 1
-        self.places.append(Place(*name, parents={parent}))
+        content, texts = _no_values(), _no_values()
+        self.places.append(Place(*name, parents={parent}, content=content, texts=texts))
         number = len(self.places) - 1
         self.places[parent].children[number] = None
         self.index[parent, name] = number
         return number
 
 
-def _add_value(facts: dict[ExpandedName, AttributeFacts], name: ExpandedName, value: str) -> None:
-    known = facts.get(name)
-    if known is None:
-        facts[name] = AttributeFacts(frozenset({value}), 1)
-        return
-    known.count += 1
-    if known.values is not None and value not in known.values:
-        more = known.values | {value}
-        known.values = more if len(more) <= VALUES_MAX else None
+def _no_values() -> ValueFacts:
+    """The facts of what has not occurred yet."""
+    return ValueFacts(frozenset())
 
 
 def structure_of_dtd(graph: ElementGraph, roots: Collection[str] = ()) -> Structure:
@@ -264,7 +291,7 @@ def structure_of_dtd(graph: ElementGraph, roots: Collection[str] = ()) -> Struct
         for attribute in element.attributes:
             if attribute.name != "xmlns" and not attribute.name.startswith("xmlns:"):
                 name_ = _expanded(attribute.name, namespaces, is_element=False)
-                place.attributes[name_] = AttributeFacts(_values(attribute))
+                place.attributes[name_] = ValueFacts(_values(attribute))
     chosen = tuple(roots) or graph.root_candidates or tuple(number)
     for root in chosen:
         if root not in number:

@@ -80,8 +80,8 @@ class MessageTree:
         text_parent: Element that each text node is a child of.
         text_value: Content of each text node (XPath 1.0, 5.7): CDATA merged in, never empty, split
             by tags, comments and processing instructions.
-        details: The other columns; None in a tree that the kernel made. They do not count when
-            trees are compared.
+        details: The other columns, which every door gives; None in a tree made in another way.
+            They do not count when trees are compared.
     """
 
     name: list[ExpandedName] = field(default_factory=list)

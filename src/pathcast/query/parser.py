@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pathcast.errors import QuerySyntaxError
+from pathcast.errors import QuerySyntaxError, shown
 from pathcast.query import suggestions
 from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
 from pathcast.query.lexer import Token, TokenKind, tokenize
@@ -104,8 +104,8 @@ def check_length(text: str, query: str, bytes_max: int = TEXT_BYTES_MAX) -> None
     except UnicodeEncodeError as error:
         raise QuerySyntaxError(
             "XPST0003",
-            query=ascii(text)[1:-1],
-            offset=len(ascii(text[: error.start])) - 2,
+            query=shown(text),
+            offset=error.start,
             reason="found a lone surrogate, which is no character",
         ) from None
     if given > bytes_max:

@@ -34,12 +34,10 @@ from pathcast.errors import (
     MessageError,
     PathcastError,
     UnknownQueryError,
-    UnsupportedQueryError,
 )
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.model import (
-    DELIVER_MODES,
     BatchStats,
     DeliveryAnswer,
     Gate,
@@ -88,30 +86,20 @@ class ReferenceDissemination:
         gates: Sequence[Gate | None] | None = None,
     ) -> RegisterReport:
         """Adds subscriptions. What they were compiled to before is not asked."""
-        accepted = 0
-        rejected: dict[str, PathcastError] = {}
+        errors: dict[int, PathcastError] = {}
         with self._lock:
-            for subscription in subscriptions:
+            for place, subscription in enumerate(subscriptions):
                 bindings = {**namespaces, **(subscription.namespaces or {})}
                 try:
                     self._subscribe(subscription._replace(namespaces=bindings or None))
-                    accepted += 1
                 except PathcastError as error:
-                    rejected[subscription.id] = error
+                    errors[place] = error
             self._standing = None
-        return RegisterReport(accepted, rejected)
+        return RegisterReport.of(subscriptions, errors)
 
     def _subscribe(self, subscription: Subscription) -> None:
         if subscription.id in self._by_id:
             raise DuplicateQueryError("query.duplicate", id=subscription.id)
-        if subscription.deliver not in DELIVER_MODES:
-            raise UnsupportedQueryError(
-                "subscription.deliver",
-                query=subscription.query,
-                offset=0,
-                found=subscription.deliver,
-                construct=f"deliver={subscription.deliver!r}",
-            )
         compiled = compile_subscription(
             subscription.query, subscription.namespaces, subscription.deliver
         )

@@ -63,17 +63,15 @@ class ReferenceIndex:
 
     def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
         """Adds queries; see `pathcast.engine.backend.IndexBackend`."""
-        accepted = 0
-        rejected: dict[str, PathcastError] = {}
+        errors: dict[int, PathcastError] = {}
         with self._lock:
-            for query in queries:
+            for place, query in enumerate(queries):
                 bindings = {**self._namespaces, **namespaces, **(query.namespaces or {})}
                 try:
                     self._register(Query(query.id, query.text, bindings or None))
-                    accepted += 1
                 except PathcastError as error:
-                    rejected[query.id] = error
-        return RegisterReport(accepted, rejected)
+                    errors[place] = error
+        return RegisterReport.of(queries, errors)
 
     def _register(self, query: Query) -> None:
         if query.id in self._numbers:

@@ -40,6 +40,7 @@ from pathlib import Path
 
 from pathcast.errors import SnapshotFormatError
 from pathcast.model import Query
+from pathcast.query.names import are_texts
 
 MAGIC = b"PATHCAST"
 FORMAT = 2
@@ -267,9 +268,7 @@ class _Reader:
         if not isinstance(value, list):
             raise _damaged(self._path, "section NAMESPACES is not a list")
         for bindings in value:
-            if not isinstance(bindings, dict) or not all(
-                isinstance(uri, str) for uri in bindings.values()
-            ):
+            if not isinstance(bindings, dict) or not are_texts([*bindings, *bindings.values()]):
                 raise _damaged(self._path, "section NAMESPACES does not hold bindings of prefixes")
         return value
 

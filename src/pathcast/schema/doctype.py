@@ -27,7 +27,14 @@ from pathcast.errors import SchemaError
 from pathcast.schema.catalog import Catalog
 from pathcast.schema.dtd import elements_of
 from pathcast.schema.element_paths import ElementPaths
-from pathcast.schema.external import DTD_BYTES_MAX, DtdPart, decode, local_file, read_text
+from pathcast.schema.external import (
+    DTD_BYTES_MAX,
+    DtdPart,
+    decode,
+    encoded,
+    local_file,
+    read_text,
+)
 from pathcast.schema.graph import ElementGraph
 
 _LITERAL: Final = r"""(?:"[^"]*+"|'[^']*+')"""
@@ -100,7 +107,7 @@ def read_doctype(message: bytes | str) -> DocumentType | None:
         SchemaError: The declaration cannot be read, or the message is too large.
     """
     name = "the message"
-    data = message.encode() if isinstance(message, str) else message
+    data = encoded(message, name) if isinstance(message, str) else message
     text = message.removeprefix("\ufeff") if isinstance(message, str) else decode(data, name)
     if len(data) > DTD_BYTES_MAX:
         raise SchemaError(

@@ -20,7 +20,7 @@ from typing import Any
 
 from pathcast.errors import MissingDependencyError, SchemaError
 from pathcast.schema.catalog import Catalog
-from pathcast.schema.external import DtdPart, decode, read_text, resolve_parts
+from pathcast.schema.external import DtdPart, decode, encoded, read_text, resolve_parts
 from pathcast.schema.graph import (
     Attribute,
     AttributeDefault,
@@ -76,7 +76,7 @@ def parse_dtd(text: str | bytes, *, name: str = "the text") -> ElementGraph:
         SchemaError: The text is not a DTD.
         MissingDependencyError: lxml is not installed.
     """
-    decoded = decode(text.encode() if isinstance(text, str) else text, name)
+    decoded = decode(encoded(text, name) if isinstance(text, str) else text, name)
     return graph_of([DtdPart(decoded, None)], name)
 
 

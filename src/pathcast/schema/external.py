@@ -87,9 +87,22 @@ def decode(data: bytes, path: str) -> str:
             encoding = declared["encoding"]
     try:
         text = data.decode(encoding)
-    except (UnicodeDecodeError, LookupError) as error:
+    except (UnicodeError, LookupError) as error:
         raise SchemaError("schema.unreadable", path=path, reason=str(error)) from error
     return _TEXT_DECLARATION.sub("", text, count=1)
+
+
+def encoded(text: str, path: str) -> bytes:
+    """The UTF-8 of a text, without a declaration that says what it was encoded in before.
+
+    Raises:
+        SchemaError: It has a lone surrogate, which is no character.
+    """
+    try:
+        return _TEXT_DECLARATION.sub("", text, count=1).encode()
+    except UnicodeEncodeError as error:
+        reason = f"there is a lone surrogate, which is no character, at character {error.start}"
+        raise SchemaError("schema.unreadable", path=path, reason=reason) from None
 
 
 def resolve_external(

@@ -169,6 +169,24 @@ class SubscriptionBook:
         return generation
 
 
+def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:
+    """Why a state of the subscriptions is not believed: more of them have gone than may at once.
+
+    Args:
+        earlier: Number of subscriptions before.
+        found: The state that was found.
+        shrink_max: Share that may go.
+    """
+    count = found.generation.subscriptions
+    if count >= earlier * (1 - shrink_max):
+        return None
+    rejected = f" and {len(found.rejected):,} that were rejected" if found.rejected else ""
+    return (
+        f"there are {count:,}{rejected}, and were {earlier:,}: more than {shrink_max:.0%} have "
+        "gone; if that is meant, run with subscriptions.shrink_max=1"
+    )
+
+
 class _Compiled:
     """The queries of a book in the engines that answer them, changed as the files change."""
 

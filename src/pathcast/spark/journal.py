@@ -3,7 +3,10 @@
 Micro-batch N is entry N of the journal: names, sizes and times of its files. One that is done again
 after a kill takes exactly the files of its entry. A file that could not be read is not done: its
 micro-batch says so in its commit (`pathcast.spark.ledger`), and it is taken up again when it has
-changed, or when a run begins.
+changed, when a run begins, or when somebody asks for it.
+
+    journal/N.json      the files of micro-batch N
+    requests/*.json     files that somebody wants taken up again
 
 It lists nothing and reads no message.
 """
@@ -11,13 +14,16 @@ It lists nothing and reads no message.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Final
 
 from pathcast.spark.sources import FoundFile
 from pathcast.spark.storage import Storage
 
 JOURNAL: Final = "journal"
+REQUESTS: Final = "requests"
 
 
 class Journal:
@@ -25,55 +31,108 @@ class Journal:
 
     Args:
         checkpoint: Where they lie.
+
+    Attributes:
+        last: Number of the last entry; 0 for none.
     """
 
     def __init__(self, checkpoint: Storage) -> None:
         self._storage = checkpoint
-        self._known: set[str] = set()
+        self._entries: dict[str, int] = {}
         self._open: dict[str, FoundFile] = {}
+        self._requested: set[str] = set()
         self.last = 0
-        """Number of the last entry; 0 for none."""
-        for name in sorted(int(n.removesuffix(".json")) for n in checkpoint.names(JOURNAL)):
-            self._known.update(file.name for file in self.entry(name))
-            self.last = name
+        for number in sorted(int(n.removesuffix(".json")) for n in checkpoint.names(JOURNAL)):
+            self._entries.update((file.name, number) for file in self.entry(number))
+            self.last = number
+
+    def entry(self, number: int) -> list[FoundFile]:
+        """The files of a micro-batch."""
+        return [FoundFile(*row) for row in json.loads(self._storage.read(_name(number)))]
+
+    def last_entry(self, name: str) -> int | None:
+        """The last micro-batch that a file was in."""
+        return self._entries.get(name)
 
     @property
-    def known(self) -> set[str]:
-        """Names that were handed on and are not open."""
-        return self._known
+    def done(self) -> Container[str]:
+        """Names that need not be looked at: handed on, read, and not asked for."""
+        return _Done(self._entries, self._open, self._requested)
 
     @property
     def open_files(self) -> Mapping[str, FoundFile]:
         """Files that were handed on and could not be read, as they were then."""
         return self._open
 
-    def entry(self, number: int) -> list[FoundFile]:
-        """The files of a micro-batch."""
-        return [FoundFile(*row) for row in json.loads(self._storage.read(_name(number)))]
-
     def reopen(self, files: Iterable[FoundFile]) -> None:
         """These were not done: they may be handed on again."""
-        for file in files:
-            self._open[file.name] = file
-            self._known.discard(file.name)
+        self._open.update((file.name, file) for file in files)
 
     def is_due(self, file: FoundFile) -> bool:
-        """Whether a file that is not known is to be handed on: it is new, or it has changed."""
-        return self._open.get(file.name) != file
+        """Whether a file is to be handed on: it is new, was asked for, or has changed since."""
+        if file.name in self._requested or file.name not in self._entries:
+            return True
+        return file.name in self._open and self._open[file.name] != file
 
     def retry_all(self) -> None:
         """Open files are due even if they have not changed."""
         self._open = {name: FoundFile(name, -1, -1) for name in self._open}
 
+    def request(self, names: Collection[str]) -> None:
+        """Asks for files to be taken up again, by this process or the one that is running.
+
+        A request is about the entry that a file was last in: it is fulfilled by the next one.
+        """
+        rows = {name: self._entries[name] for name in names}
+        self._storage.write(f"{REQUESTS}/{uuid.uuid4().hex}.json", json.dumps(rows).encode())
+        self._requested.update(names)
+
+    def read_requests(self) -> None:
+        """Takes notice of what was asked for, and clears away what has been fulfilled."""
+        self._requested = set()
+        for file in self._storage.names(REQUESTS):
+            path = f"{REQUESTS}/{file}"
+            try:
+                rows = json.loads(self._storage.read(path))
+            except FileNotFoundError:
+                continue
+            left = {name for name, number in rows.items() if self._entries.get(name) == number}
+            self._requested |= left
+            if not left:
+                self._storage.delete([path])
+
+    def is_requested(self, name: str) -> bool:
+        """Whether a file was asked for and has not been handed on since."""
+        return name in self._requested
+
     def append(self, files: Sequence[FoundFile]) -> int:
         """Writes an entry; its number."""
         self.last += 1
-        rows = [[file.name, file.size, file.modified_ns] for file in files]
+        rows = [astuple(file) for file in files]
         self._storage.write(_name(self.last), json.dumps(rows).encode())
         for file in files:
-            self._known.add(file.name)
+            self._entries[file.name] = self.last
             self._open.pop(file.name, None)
+            self._requested.discard(file.name)
         return self.last
+
+
+class _Done(Container[str]):
+    """Names of which nothing more is wanted."""
+
+    def __init__(
+        self, entries: Container[str], open: Container[str], requested: Container[str]
+    ) -> None:
+        self._entries = entries
+        self._open = open
+        self._requested = requested
+
+    def __contains__(self, name: object) -> bool:
+        return (
+            name in self._entries  # type: ignore[operator]
+            and name not in self._open  # type: ignore[operator]
+            and name not in self._requested  # type: ignore[operator]
+        )
 
 
 def first_of(files: Sequence[FoundFile], files_max: int, bytes_max: int) -> list[FoundFile]:

@@ -32,6 +32,7 @@ COMMITS: Final = "_commits"
 COMPACTIONS: Final = "_compactions"
 PINS: Final = "_pins"
 CHECKPOINT_ID: Final = "_checkpoint_id"
+SOURCE: Final = "_source.json"
 
 Files = Mapping[OutputName, list[WrittenFile]]
 
@@ -44,6 +45,7 @@ class Unread:
         name: Path inside the source.
         size: Bytes, as it was then.
         modified_ns: When it was last written, as it was then.
+        changed_ns: When anything of it last changed, as it was then.
         code: Code of the error.
         message: What is wrong.
     """
@@ -51,13 +53,14 @@ class Unread:
     name: str
     size: int
     modified_ns: int
+    changed_ns: int
     code: str
     message: str
 
     @property
     def file(self) -> FoundFile:
         """As the source found it."""
-        return FoundFile(self.name, self.size, self.modified_ns)
+        return FoundFile(self.name, self.size, self.modified_ns, self.changed_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,32 @@ class Commit:
         return cls(**row, files=files, unread=unread)
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointSource:
+    """The source whose files a checkpoint counts.
+
+    Attributes:
+        kind: As in the settings.
+        path: Likewise.
+    """
+
+    kind: str
+    path: str
+
+
+def source_of(checkpoint: Storage) -> CheckpointSource:
+    """The source of a checkpoint.
+
+    Raises:
+        ConfigError: The place is no checkpoint.
+    """
+    try:
+        return CheckpointSource(**json.loads(checkpoint.read(SOURCE)))
+    except FileNotFoundError as error:
+        reason = f"{checkpoint} is not the checkpoint of a pipeline"
+        raise ConfigError("config.invalid", key="mode.checkpoint", reason=reason) from error
+
+
 class Ledger:
     """Pins and commits of one output.
 
@@ -139,6 +168,11 @@ class Ledger:
         """Pin a micro-batch; to be called before anything of it is processed."""
         self._checkpoint.write(f"{PINS}/{pin.batch_id}.json", _dump(asdict(pin)))
 
+    def last_pin(self) -> Pin | None:
+        """What the last micro-batch that was begun was pinned to."""
+        numbers = _numbers(self._checkpoint, PINS)
+        return self.pin(numbers[-1]) if numbers else None
+
     def commit(self, batch_id: int) -> Commit | None:
         """What came of a micro-batch, if it is complete."""
         try:
@@ -157,12 +191,16 @@ class Ledger:
             if found is not None:
                 yield found
 
-    def claim_checkpoint(self) -> str:
+    def claim_checkpoint(self, source: CheckpointSource) -> str:
         """The id of the checkpoint, made if it is new.
+
+        Args:
+            source: What it counts the files of.
 
         Raises:
             ConfigError: The output was written with another one: its batch numbers begin anew, and
-                batches of new messages would be taken for ones that are done.
+                batches of new messages would be taken for ones that are done. Or it counts the
+                files of another kind of source.
         """
         try:
             found = self._checkpoint.read(CHECKPOINT_ID).decode()
@@ -179,6 +217,14 @@ class Ledger:
         if not found:
             found = uuid.uuid4().hex
             self._checkpoint.write(CHECKPOINT_ID, found.encode())
+        elif (kind := source_of(self._checkpoint).kind) != source.kind:
+            raise ConfigError(
+                "config.invalid",
+                key="mode.checkpoint",
+                reason=f"it is that of a source of kind {kind}, not {source.kind}; choose a new "
+                "output directory",
+            )
+        self._checkpoint.write(SOURCE, _dump(asdict(source)))
         return found
 
 

@@ -23,7 +23,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,12 +33,20 @@ from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
-from pathcast.spark.book import SubscriptionBook, TakenUp
+from pathcast.spark.book import SubscriptionBook, TakenUp, too_few
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
-from pathcast.spark.ledger import Commit, Ledger, Pin, Unread, remove_strays, sole_writer
+from pathcast.spark.ledger import (
+    CheckpointSource,
+    Commit,
+    Ledger,
+    Pin,
+    Unread,
+    remove_strays,
+    sole_writer,
+)
 from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.sources import (
@@ -52,7 +60,7 @@ from pathcast.spark.sources import (
 )
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
-from pathcast.spark.subscriptions import rejected_table
+from pathcast.spark.subscriptions import RejectedSubscription, rejected_table
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
 from pathcast.spark.workers import SparkWorkers, Workers
@@ -137,10 +145,12 @@ class Pipeline:
         out = settings.output
         self._layout = Layout(out.format, out.matches, out.inboxes)
         claim(output, self._layout)
-        self._checkpoint = self._ledger.claim_checkpoint()
+        source = settings.source
+        self._checkpoint = self._ledger.claim_checkpoint(
+            CheckpointSource(source.kind, str(source.path))
+        )
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
-        source = settings.source
         self._journal = Journal(checkpoint)
         self._listing = Listing(source.path, source.pattern or PATTERNS[source.kind])
         self._reader: tuple[Limits, FileReader] | None = None
@@ -162,10 +172,12 @@ class Pipeline:
             # A table of its own: the library keeps it for one thread.
             delta=DeltaTables(output, self._layout, out.delta_options) if self._delta else None,
         )
-        self._taken = self._take_up(self._book.current())
+        self._kept = ""
+        self._rejected: Sequence[RejectedSubscription] = ()
+        self._generation = self._first_generation()
         self._summary = Summary(output=str(output))
         self._received: Counter[str] = Counter()
-        self._faults: dict[str, str] = {}
+        self._unlisted: dict[str, str] = {}
 
     def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
@@ -191,8 +203,8 @@ class Pipeline:
         if self._compaction.error is not None:
             self._report.note(f"small files stay as they are: {self._compaction.error}")
         self._report.end()
-        refused = Counter(row.code for row in self._taken.rejected)
-        generation = self._taken.generation
+        refused = Counter(row.code for row in self._rejected)
+        generation = self._generation
         return replace(
             self._summary,
             queries=generation.queries,
@@ -200,6 +212,8 @@ class Pipeline:
             rejected_queries=dict(sorted(refused.items())),
             top_subscribers=_top(self._received),
             seconds=time.monotonic() - started,
+            unlisted=self._unlisted,
+            subscriptions_kept=self._kept,
             earlier_messages=earlier,
             was_stopped=self._stop.is_set(),
         )
@@ -229,7 +243,7 @@ class Pipeline:
 
     def _say_what_is_odd(self) -> None:
         """What somebody who set it up so would want to know."""
-        if not self._taken.generation.queries:
+        if not self._generation.queries:
             self._report.note("no query is in force: every message will be read, none delivered")
         if self._listing.passed_over:
             self._report.note(
@@ -238,13 +252,28 @@ class Pipeline:
             )
 
     def _due(self) -> list[FoundFile]:
-        """The files to be handed on, oldest first."""
-        found, faults = self._listing.look(self._journal.known)
-        for folder, error in faults.items():
-            reason = error.strerror or str(error)
-            if self._faults.get(folder) != reason:
-                self._report.note(f"folder {folder} cannot be listed, the others go on: {reason}")
-        self._faults = {folder: error.strerror or str(error) for folder, error in faults.items()}
+        """The files to be handed on, oldest first; what cannot be listed waits until it can."""
+        self._journal.read_requests()
+        found: list[FoundFile] = []
+        try:
+            found, faults = self._listing.look(self._journal.done)
+        except OSError as error:
+            faults = {"": error}
+        root = self._listing.path
+        before, self._unlisted = (
+            self._unlisted,
+            {
+                str(root / folder): error.strerror or str(error)
+                for folder, error in sorted(faults.items())
+            },
+        )
+        for folder, reason in self._unlisted.items():
+            if before.get(folder) != reason:
+                self._report.note(
+                    f"{folder} cannot be listed: {reason}; what lies there waits until it can"
+                )
+        for folder in sorted(before.keys() - self._unlisted.keys()):
+            self._report.note(f"{folder} can be listed again")
         return [file for file in found if self._journal.is_due(file)]
 
     def _drain(self, workers: Workers, files: Sequence[FoundFile]) -> None:
@@ -259,15 +288,7 @@ class Pipeline:
         """Delivers what comes, until told to stop."""
         while not self._stop.is_set():
             looked = time.monotonic()
-            try:
-                due = self._due()
-            except OSError as error:
-                reason = error.strerror or str(error)
-                if self._faults.get("") != reason:
-                    self._report.note(f"the source cannot be listed, trying again: {reason}")
-                self._faults[""] = reason
-                due = []
-            self._drain(workers, due)
+            self._drain(workers, self._due())
             wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
             self._stop.wait(max(0.0, wait))
 
@@ -285,8 +306,11 @@ class Pipeline:
             self._delta.publish(commit, self._extra)
         self._compaction.wrote(commit.files)
         self._journal.reopen(entry.file for entry in commit.unread)
-        for entry in commit.unread:
-            self._report.note(f"{entry.name} was not read and stays undone: {entry.message}")
+        if commit.unread:
+            self._report.note(
+                f"{len(commit.unread):,} files of the source could not be read, such as "
+                f"{commit.unread[0].name}: see pathcast dlq {self._output}"
+            )
         self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
         self._report.batch(commit)
@@ -378,9 +402,7 @@ class Pipeline:
             stages={name: round(seconds, 4) for name, seconds in stages.items()},
             files=written,
             unread=tuple(
-                Unread(
-                    name, by_name[name].size, by_name[name].modified_ns, error.code, error.message
-                )
+                Unread(**asdict(by_name[name]), code=error.code, message=error.message)
                 for name, error in sorted(unread.items())
             ),
         )
@@ -403,29 +425,54 @@ class Pipeline:
         pin = self._ledger.pin(batch_id)
         if pin is not None:
             return self._book.pinned(pin.snapshot_version), Limits(**pin.limits)  # type: ignore[arg-type]
-        try:
-            newest = self._book.current()
-        except ConfigError as error:
-            # Someone is at work on the file: messages go on with the last good state of it.
-            self._report.note(f"subscriptions not taken up, the earlier ones stay: {error}")
-            newest = self._taken
-        if newest is not self._taken:
-            before = self._taken.generation.subscriptions
-            self._taken = self._take_up(newest)
-            after = newest.generation.subscriptions
+        found = self._believed(self._generation.subscriptions)
+        if found is not None and found.generation != self._generation:
+            before = self._generation.subscriptions
+            self._generation = self._take_up(found)
+            after = self._generation.subscriptions
             self._report.note(f"subscriptions taken up: {before:,} -> {after:,}")
         limits = self._settings.engine.limits
-        self._ledger.write_pin(Pin(batch_id, newest.generation.version, limits))
-        return newest.generation, self._settings.engine.message_limits()
+        self._ledger.write_pin(Pin(batch_id, self._generation.version, limits))
+        return self._generation, self._settings.engine.message_limits()
 
-    def _take_up(self, taken: TakenUp) -> TakenUp:
+    def _first_generation(self) -> Generation:
+        """What the run begins with: the newest or, where that is not believed, the last run's."""
+        pin = self._ledger.last_pin()
+        if pin is None or not self._settings.subscriptions.path.exists():
+            return self._take_up(self._book.current())
+        earlier = self._book.pinned(pin.snapshot_version)
+        found = self._believed(earlier.subscriptions)
+        return earlier if found is None else self._take_up(found)
+
+    def _believed(self, earlier: int) -> TakenUp | None:
+        """The subscriptions as they are now; None, and said so, where the earlier ones stay."""
+        settings = self._settings.subscriptions
+        try:
+            found = self._book.current()
+        except ConfigError as error:
+            # Someone is at work on the file: messages go on with the last good state of it.
+            self._keep(str(error))
+            return None
+        if reason := too_few(earlier, found, settings.shrink_max):
+            self._keep(f"{settings.path}: {reason}")
+            return None
+        self._kept = ""
+        return found
+
+    def _keep(self, reason: str) -> None:
+        """Say, once, that the earlier subscriptions stay."""
+        if reason != self._kept:
+            self._report.note(f"subscriptions not taken up, the earlier ones stay: {reason}")
+        self._kept = reason
+
+    def _take_up(self, taken: TakenUp) -> Generation:
         version = taken.generation.version
-        rows = tuple(taken.rejected)
+        rows = self._rejected = tuple(taken.rejected)
         table = rejected_table(rows, version)
         path = write_rejected(self._output, self._layout, rows, version, table)
         if path is not None:
             self._report.note(f"{len(rows):,} subscriptions were rejected: see {path}")
-        return taken
+        return taken.generation
 
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
         """The reader of the source; the types of its columns are those of the first files."""
@@ -454,7 +501,7 @@ class Pipeline:
         source = self._settings.source
         return (
             f"{self._settings.mode.kind}: {source.kind} {source.path} against "
-            f"{self._taken.generation.queries:,} queries"
+            f"{self._generation.queries:,} queries"
         )
 
 

@@ -84,10 +84,10 @@ class SubscriptionSettings(BaseModel):
     model_config = _FROZEN
 
     path: Path = Field(
-        description="File with the columns subscriber, query_id and query: tab-separated with a "
-        "header line (.tsv) or Parquet (.parquet); or a .xq file, or a folder of them, whose "
-        "results are delivered. A stream looks at it before each micro-batch and takes up what "
-        "changed."
+        description="File with the columns subscriber, query_id and query: separated by tabs "
+        "(.tsv) or commas (.csv), with a header line, or Parquet (.parquet); or a .xq file, or a "
+        "folder of them, whose results are delivered. A stream looks at it before each "
+        "micro-batch and takes up what changed."
     )
     deliver: Literal["ids", "message", "fragment"] = Field(
         default="ids",
@@ -98,6 +98,14 @@ class SubscriptionSettings(BaseModel):
         default_factory=dict,
         description='Prefix -> namespace URI for all queries; the prefix "" is the default '
         "namespace of elements.",
+    )
+    shrink_max: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Share of the subscriptions that may go at once. Where more are missing, as in "
+        "a file that was cut short or emptied, the earlier ones stay, and the run says so; 1 takes "
+        "every file as it is.",
     )
 
 

@@ -14,7 +14,8 @@ It matches nothing and does not import pyspark.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -56,11 +57,13 @@ class FoundFile:
         name: Path inside the source.
         size: Bytes, when it was found.
         modified_ns: When it was last written.
+        changed_ns: When it, its name or its permissions last changed.
     """
 
     name: str
     size: int
     modified_ns: int
+    changed_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ class ParquetReader:
                     for number in range(metadata.num_row_groups)
                 ]
         except (OSError, pa.ArrowException) as error:
-            raise unreadable(file.name, error) from error
+            raise unreadable(file.name, error, FILE) from error
         # What is decoded weighs more than what lies in the file.
         return [Unit(file.name, size, (number,)) for number, size in enumerate(sizes)]
 
@@ -211,7 +214,7 @@ class ParquetReader:
             except PathcastError as error:
                 unread[unit.name] = error
             except (OSError, pa.ArrowException) as error:
-                unread[unit.name] = unreadable(unit.name, error)
+                unread[unit.name] = unreadable(unit.name, error, FILE)
 
     def _read(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(self.path / unit.name, memory_map=True) as opened:
@@ -231,14 +234,14 @@ class ParquetReader:
         ):
             if column not in there.names:
                 raise UnreadableMessageError(
-                    "message.unreadable",
+                    FILE,
                     path=shown(name),
                     reason=f"no column {column!r} ({key}) among {', '.join(there.names)}",
                 )
         kind = there.field(self.message_column).type
         if not any(is_kind(kind) for is_kind in _MESSAGE_KINDS):
             raise UnreadableMessageError(
-                "message.unreadable",
+                FILE,
                 path=shown(name),
                 reason=f"column {self.message_column!r} is {kind}, not binary or text",
             )
@@ -256,6 +259,9 @@ class ParquetReader:
                 columns.append(pa.nulls(len(batch), field.type))
         return pa.record_batch(columns, schema=pa.schema([*schemas.SOURCE, *self.extra]))
 
+
+FILE: Final = "file.unreadable"
+"""Code of the error of a file that holds many messages: none of them was processed."""
 
 _MESSAGE_KINDS: Final = (
     pa.types.is_binary,
@@ -285,11 +291,11 @@ class Listing:
         self.passed_over = 0
         """Files that do not match the pattern, at the last look."""
 
-    def look(self, known: set[str]) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """The files that are not known, oldest first, and the folders that could not be listed.
+    def look(self, done: Container[str]) -> tuple[list[FoundFile], dict[str, OSError]]:
+        """The files that are not done, oldest first, and the folders that could not be listed.
 
         Args:
-            known: Names that are not asked for.
+            done: Names that are not asked for.
 
         Raises:
             OSError: The directory itself cannot be listed.
@@ -314,7 +320,7 @@ class Listing:
             prefix = f"{folder}/" if folder else ""
             for name in names:
                 path = prefix + name
-                if path in known or name.startswith((".", "_")):
+                if path in done or name.startswith((".", "_")):
                     continue
                 if path in self._folders:
                     pending.append(path)
@@ -334,18 +340,24 @@ class Listing:
         if not fnmatchcase(name, self.pattern):
             self.passed_over += 1
             return
-        try:
-            status = full.stat()
-        except FileNotFoundError:
-            # A link that leads nowhere: reading it says so. Any other file was taken away again.
-            if full.is_symlink():
-                found.append(FoundFile(path, 0, 0))
-            return
-        except OSError:
-            found.append(FoundFile(path, 0, 0))
-            return
-        if full.is_file():  # a pipe or a device would never end
-            found.append(FoundFile(path, status.st_size, status.st_mtime_ns))
+        file = found_file(self.path, path)
+        if file is not None:
+            found.append(file)
+
+
+def found_file(root: str | os.PathLike[str], name: str) -> FoundFile | None:
+    """A file as it is now; None for what is none, as a pipe or a device, which would never end."""
+    full = Path(root) / name
+    try:
+        status = full.stat()
+    except FileNotFoundError:
+        # A link that leads nowhere: reading it says so. Any other file was taken away again.
+        return FoundFile(name, 0, 0) if full.is_symlink() else None
+    except OSError:
+        return FoundFile(name, 0, 0)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return FoundFile(name, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def reader_of(source: SourceSettings, files: Sequence[FoundFile], limits: Limits) -> FileReader:
@@ -411,10 +423,12 @@ def shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def unreadable(name: str, error: Exception) -> UnreadableMessageError:
-    """The error of a file that cannot be read."""
+def unreadable(
+    name: str, error: Exception, code: str = "message.unreadable"
+) -> UnreadableMessageError:
+    """The error of a file that cannot be read; its code is `FILE` for one of many messages."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return UnreadableMessageError("message.unreadable", path=shown(name), reason=reason)
+    return UnreadableMessageError(code, path=shown(name), reason=reason)
 
 
 def _batch(rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:

@@ -1,27 +1,31 @@
 """Subscriptions as files: a table, a `.xq` file, or a folder of them, read as rows.
 
-A table has the columns subscriber, query_id and query, and may have `deliver`. What is no
-subscription is told with its reason and costs no other.
+A table has the columns subscriber, query_id and query, and may have `deliver`; text is quoted as in
+CSV (`pathcast.customize.delimited`). What is no subscription is told with its reason, and costs no
+other.
 
 It compiles nothing: `book` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
+from pathcast.customize.delimited import read_text, records
 from pathcast.customize.subscription_files import SUFFIX, files_of
 from pathcast.customize.subscription_files import read_subscriptions as read_files
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.model import DeliverMode, Subscription
 
 COLUMNS = ("subscriber", "query_id", "query")
+DELIVER = "deliver"
+"""Column that a table may have besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +103,13 @@ def _of_files(path: Path) -> tuple[list[Subscription], list[RejectedSubscription
 def _of_table(
     path: Path, deliver: DeliverMode
 ) -> tuple[list[Subscription], list[RejectedSubscription]]:
-    refused: list[RejectedSubscription] = []
-    table = read_table(path, refused)
-    names = [*COLUMNS, *(["deliver"] if "deliver" in table.column_names else [])]
-    columns: Sequence[list[str | None]] = [
-        table.column(name).cast(pa.string()).to_pylist() for name in names
-    ]
+    table = read_table(path)
+    refused = table.malformed
+    names = [*COLUMNS, *([DELIVER] if DELIVER in table.columns else [])]
     rows: list[Subscription] = []
-    for subscriber, query_id, query, *told in zip(*columns, strict=True):
+    for subscriber, query_id, query, *told in zip(
+        *(table.columns[name] for name in names), strict=True
+    ):
         if subscriber and query_id and query:
             mode = (told[0] if told else None) or deliver
             # The broker refuses a mode that does not exist.
@@ -116,48 +119,84 @@ def _of_table(
     return rows, refused
 
 
-def read_table(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
-    """A file of subscriptions as a table that has at least `COLUMNS`.
+class SubscriptionTable(NamedTuple):
+    """A file of subscriptions as it was read.
 
-    Args:
-        path: The file.
-        malformed: Gets the lines that are none.
+    Attributes:
+        columns: `COLUMNS` and, where the file has it, `DELIVER`; all of one length.
+        malformed: The lines that are no rows.
+    """
+
+    columns: Mapping[str, Sequence[str | None]]
+    malformed: list[RejectedSubscription]
+
+
+def read_table(path: Path) -> SubscriptionTable:
+    """A file of subscriptions.
 
     Raises:
         ConfigError: The file cannot be read or lacks a column.
     """
     try:
-        table = pq.read_table(path) if path.suffix == ".parquet" else _read_tsv(path, malformed)
-    except (OSError, pa.ArrowException) as error:
-        raise unusable_subscriptions(path, str(error)) from error
-    missing = [name for name in COLUMNS if name not in table.column_names]
-    if missing:
-        raise unusable_subscriptions(
-            path,
-            f"no column {', '.join(missing)}; it needs the columns {', '.join(COLUMNS)}, and has "
-            f"{', '.join(table.column_names)}",
-        )
-    return table
+        return _read_parquet(path) if path.suffix == ".parquet" else _read_text(path)
+    except ConfigError as error:
+        raise unusable_subscriptions(path, str(error.params["reason"])) from error
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise unusable_subscriptions(path, reason) from error
 
 
-def _read_tsv(path: Path, malformed: list[RejectedSubscription]) -> pa.Table:
-    def reject(row: pyarrow.csv.InvalidRow) -> str:
-        reason = f"{row.actual_columns} columns, {row.expected_columns} expected"
-        malformed.append(_malformed("", "", row.text, reason))
-        return "skip"
+def _read_parquet(path: Path) -> SubscriptionTable:
+    # Opened here: pyarrow would take a directory for a data set of many files.
+    with path.open("rb") as handle:
+        file = pq.ParquetFile(handle)
+        names = _columns_of(path, file.schema_arrow.names)
+        table = file.read(names)
+        # Converted here, where a text that is no UTF-8 is an error of the file.
+        columns = {name: table.column(name).cast(pa.string()).to_pylist() for name in names}
+    return SubscriptionTable(columns, [])
 
-    return pyarrow.csv.read_csv(
-        path,
-        # One thread, so that rejected lines are reported in the order of the file.
-        read_options=pyarrow.csv.ReadOptions(use_threads=False),
-        parse_options=pyarrow.csv.ParseOptions(
-            delimiter="\t", quote_char=False, invalid_row_handler=reject
-        ),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types={name: pa.string() for name in (*COLUMNS, "deliver")},
-            strings_can_be_null=False,
-        ),
-    )
+
+def _read_text(path: Path) -> SubscriptionTable:
+    found = records(read_text(path), "," if path.suffix == ".csv" else "\t")
+    header = next(found, None)
+    if header is None:
+        raise unusable_subscriptions(path, "it is empty; the first line names the columns")
+    names = _columns_of(path, header.fields)
+    places = [header.fields.index(name) for name in names]
+    rows: list[list[str]] = []
+    malformed: list[RejectedSubscription] = []
+    for record in found:
+        fault = record.fault
+        if fault is None and len(record.fields) != len(header.fields):
+            fault = f"{len(record.fields)} columns, {len(header.fields)} expected"
+        if fault is None:
+            rows.append([record.fields[place] for place in places])
+        else:
+            malformed.append(_malformed("", "", record.text, f"line {record.line}: {fault}"))
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return SubscriptionTable(dict(zip(names, columns, strict=True)), malformed)
+
+
+def _columns_of(path: Path, found: Sequence[str]) -> list[str]:
+    """The columns to be read, of those that a file has.
+
+    Raises:
+        ConfigError: One is missing, or there twice.
+    """
+    wanted = [*COLUMNS, *([DELIVER] if DELIVER in found else [])]
+    problems = {
+        "no column": [name for name in wanted if name not in found],
+        "more than one column": [name for name in wanted if found.count(name) > 1],
+    }
+    for problem, names in problems.items():
+        if names:
+            raise unusable_subscriptions(
+                path,
+                f"{problem} {', '.join(names)}; it needs the columns {', '.join(COLUMNS)}, and has "
+                f"{', '.join(found)}",
+            )
+    return wanted
 
 
 def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: str) -> pa.Table:

@@ -41,10 +41,13 @@ class Summary:
         undecided: Pairs of message and query that used up `Limits.evaluation_steps_max`.
         queries: Standing queries at the end.
         subscriptions: Pairs of subscriber and query at the end.
+        subscriptions_kept: Why the earlier subscriptions stayed, where they did to the end.
         rejected_queries: Error code -> number of subscriptions that were not taken up.
         top_subscribers: Subscriber and number of deliveries, most first.
         seconds: Wall-clock time from the first micro-batch to the last.
         start_seconds: Wall-clock time before that: Spark, subscriptions.
+        unread: Files that could not be read and wait until they change or are asked for.
+        unlisted: Folder that could not be listed at the end -> why. What lies there waits.
         earlier_messages: Messages that earlier runs with this output had done already.
         was_stopped: Whether the run ended because it was told to.
         stopped_by: The signal that told it, "SIGTERM" or "SIGINT"; empty where it was no signal.
@@ -60,10 +63,13 @@ class Summary:
     undecided: int = 0
     queries: int = 0
     subscriptions: int = 0
+    subscriptions_kept: str = ""
     rejected_queries: Mapping[str, int] = field(default_factory=dict)
     top_subscribers: Sequence[tuple[str, int]] = ()
     seconds: float = 0.0
     start_seconds: float = 0.0
+    unread: int = 0
+    unlisted: Mapping[str, str] = field(default_factory=dict)
     earlier_messages: int = 0
     was_stopped: bool = False
     stopped_by: str = ""
@@ -82,6 +88,7 @@ class Summary:
             deliveries=self.deliveries + commit.deliveries,
             refused=dict(sorted(refused.items())),
             undecided=self.undecided + commit.undecided,
+            unread=self.unread + len(commit.unread),
         )
 
     @property
@@ -139,8 +146,14 @@ class Summary:
             ("rejected queries", _with_reasons(rejected, self.rejected_queries)),
             ("micro-batches", f"{self.batches:,}"),
         ]
+        if self.subscriptions_kept:
+            rows.append(("earlier queries", f"kept: {self.subscriptions_kept}"))
         if self.undecided:
             rows.append(("undecided", f"{self.undecided:,} pairs of message and query"))
+        if self.unread:
+            rows.append(("unread files", f"{self.unread:,}, not processed: pathcast dlq tells why"))
+        for folder, reason in self.unlisted.items():
+            rows.append(("unread folder", f"{folder}: {reason}"))
         if self.top_subscribers:
             top = ", ".join(f"{name} ({count:,})" for name, count in self.top_subscribers)
             rows.append(("top subscribers", top))

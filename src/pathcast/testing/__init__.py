@@ -3,8 +3,12 @@
 - `random_message`, `random_query`, `random_query_for`, `rewritten`, `random_history`,
   `random_split`: from a seed. `random_expression`: over all of XPath 1.0. `random_family`,
   `random_valued_message`: many conditions at a place.
+- `any_alphabet`, `random_name`: names of all of XML's characters. `in_some_encoding`: a message in
+  another encoding.
 - `random_flwr`, `random_flwr_message`: FLWR subscriptions and messages that they meet, over a
   `Vocabulary`, flat or recursive.
+- `hostile_query`, `hostile_subscription`, `hostile_message`, `mixed`: rows that cannot be used,
+  among rows that can.
 - `SaxonOracle`: Saxon's opinion (needs `saxonche`); `canonical`, `expanded`: results in one
   notation.
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
@@ -27,7 +31,13 @@ from pathcast.message import parse_message
 from pathcast.model import Query
 from pathcast.query import compile_query
 from pathcast.reference.oracle import holds
-from pathcast.testing.alphabet import ALPHABET, ALPHABET_WITH_NAMESPACES, Alphabet
+from pathcast.testing.alphabet import (
+    ALPHABET,
+    ALPHABET_WITH_NAMESPACES,
+    Alphabet,
+    any_alphabet,
+    random_name,
+)
 from pathcast.testing.asserts import assert_same_matches
 from pathcast.testing.batches import random_split
 from pathcast.testing.canonical import FragmentError, canonical, expanded
@@ -49,8 +59,14 @@ from pathcast.testing.histories import (
     Remove,
     random_history,
 )
+from pathcast.testing.hostile_rows import (
+    hostile_message,
+    hostile_query,
+    hostile_subscription,
+    mixed,
+)
 from pathcast.testing.lxml_oracle import LxmlQuery, lxml_matches, lxml_tree, number_differs
-from pathcast.testing.message_text import MessageShape, random_message
+from pathcast.testing.message_text import MessageShape, in_some_encoding, random_message
 from pathcast.testing.query_for_message import random_query_for
 from pathcast.testing.query_text import LINEAR, VALUES, QueryShape, random_query, rewritten
 from pathcast.testing.saxon import SaxonError, SaxonOracle, saxon_missing_reason
@@ -82,12 +98,18 @@ __all__ = [
     "SaxonError",
     "SaxonOracle",
     "Vocabulary",
+    "any_alphabet",
     "assert_same_matches",
     "canonical",
     "expanded",
+    "hostile_message",
+    "hostile_query",
+    "hostile_subscription",
+    "in_some_encoding",
     "lxml_matches",
     "lxml_tree",
     "missing_reason",
+    "mixed",
     "number_differs",
     "oracle_matches",
     "random_expression",
@@ -96,6 +118,7 @@ __all__ = [
     "random_flwr_message",
     "random_history",
     "random_message",
+    "random_name",
     "random_query",
     "random_query_for",
     "random_split",

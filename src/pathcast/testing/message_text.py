@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from pathcast.testing.alphabet import ALPHABET, Alphabet
@@ -32,6 +33,7 @@ class MessageShape:
         has_dtd: Whether an internal subset with entities may occur.
         has_markup: Whether comments and processing instructions stand between elements, too, and
             `xml:lang` and attributes `i` of the type ID (`i1`, `i2`, ...) occur.
+        has_defaults: Whether the internal subset may give elements attributes.
     """
 
     depth_max: int = 5
@@ -39,6 +41,7 @@ class MessageShape:
     has_odd_values: bool = False
     has_dtd: bool = True
     has_markup: bool = False
+    has_defaults: bool = False
 
 
 def random_message(
@@ -46,6 +49,33 @@ def random_message(
 ) -> bytes:
     """One well-formed message, UTF-8."""
     return _Writer(random, alphabet, shape or MessageShape()).message().encode()
+
+
+def in_some_encoding(random: Random, message: bytes) -> bytes:
+    """A message in UTF-8, in an encoding that has its characters: 8-bit or wide, marked or not.
+
+    Example:
+        >>> in_some_encoding(Random(5), b"<a>1</a>")
+        b'<?xml version="1.0" encoding="ISO-8859-1"?><a>1</a>'
+    """
+    text = message.decode().removeprefix('<?xml version="1.0"?>')
+    codec, mark, name = random.choice(_ENCODINGS)
+    declaration = f'<?xml version="1.0" encoding="{name}"?>' if name else ""
+    try:
+        return mark + (declaration + text).encode(codec)
+    except UnicodeEncodeError:
+        return message
+
+
+_ENCODINGS: Final = (
+    ("utf-8", b"", ""),
+    ("utf-8", b"\xef\xbb\xbf", "UTF-8"),
+    ("utf-16-le", b"\xff\xfe", ""),
+    ("utf-16-be", b"\xfe\xff", "UTF-16"),
+    ("iso-8859-1", b"", "ISO-8859-1"),
+    ("iso-8859-7", b"", "ISO-8859-7"),
+    ("shift_jis", b"", "Shift_JIS"),
+)
 
 
 class _Writer:
@@ -65,17 +95,34 @@ class _Writer:
         prolog = random.choice(("", "", '<?xml version="1.0"?>', "<!-- a -->\n", "<?p i?>"))
         if self.shape.has_markup and random.randrange(4) == 0:
             prolog += self.markup() + self.markup()
+        declared = ""
         if has_ids:
             names = random.sample(self.alphabet.elements, 2)
             declared = "".join(f"<!ATTLIST {name} i ID #IMPLIED>" for name in names)
-            prolog += f"<!DOCTYPE {root} [{declared}]>"
         elif self.has_entity:
-            prolog += f'<!DOCTYPE {root} [<!ENTITY e "{self.entity_text()}"><!ENTITY f "2">]>'
+            declared = f'<!ENTITY e "{self.entity_text()}"><!ENTITY f "2">'
+        if self.shape.has_defaults and random.randrange(3) == 0:
+            declared += self.defaults()
+        if declared:
+            prolog += f"<!DOCTYPE {root} [{declared}]>"
         tail = random.choice(("", "\n", "<!-- z -->"))
         if self.shape.has_markup and "<!--" not in prolog:
             # See "preceding-of-the-end" in `pathcast.testing.lxml_differences`.
             tail = ""
         return prolog + body + tail
+
+    def defaults(self) -> str:
+        """Attributes, namespace declarations among them, that some elements have by default."""
+        random, alphabet = self.random, self.alphabet
+        name = random.choice(alphabet.elements)
+        declared = [
+            f"{attribute} {random.choice(('CDATA', 'NMTOKENS'))} {self.quoted(self.value())}"
+            for attribute in alphabet.attributes
+        ]
+        declared += [f'xmlns:{p} CDATA #FIXED "{uri}"' for p, uri in alphabet.namespaces.items()]
+        declared.append('xml:lang CDATA "en"')
+        chosen = random.sample(declared, random.randrange(1, len(declared) + 1))
+        return f"<!ATTLIST {name} {' '.join(chosen)}><!-- {name} --><?p {name}?>"
 
     def entity_text(self) -> str:
         name = self.random.choice(self.alphabet.elements)

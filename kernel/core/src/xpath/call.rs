@@ -212,14 +212,16 @@ impl<'a> Evaluator<'a> {
 
     /// `lang()`: what the nearest `xml:lang` says is the language or a dialect of it.
     fn is_in_language(&mut self, node: Node, wanted: &[u8]) -> Within<bool> {
-        let Some(name) = self.xml_name("lang") else { return Ok(false) };
+        // Where no message has had the name yet, the walk is taken nevertheless: its steps must not
+        // depend on the messages before.
+        let name = self.xml_name("lang");
         let document = self.document;
         let mut at = Some(node.position());
         while let Some(position) = at {
             self.budget.charge(1)?;
             if let Some(element) = document.element(position) {
                 for attribute in document.attributes(element) {
-                    if document.tree.attribute_name[attribute as usize] == name {
+                    if Some(document.tree.attribute_name[attribute as usize]) == name {
                         let span = document.tree.attribute_value[attribute as usize];
                         return Ok(is_same_language(document.bytes(span), wanted));
                     }

@@ -250,16 +250,15 @@ impl<'r> Evaluator<'r, '_> {
             Some(Item::Node(node)) => node,
             Some(_) => return Ok(Item::Boolean(false)),
         };
-        let Some(name) = self.xml_name("lang") else {
-            return Ok(Item::Boolean(false));
-        };
+        // Taken to its end where no message has had the name yet, too, as in `xpath`.
+        let name = self.xml_name("lang");
         let document = self.document;
         let mut at = Some(node.position());
         while let Some(position) = at {
             self.budget.charge(1)?;
             if let Some(element) = document.element(position) {
                 for attribute in document.attributes(element) {
-                    if document.tree.attribute_name[attribute as usize] == name {
+                    if Some(document.tree.attribute_name[attribute as usize]) == name {
                         let span = document.tree.attribute_value[attribute as usize];
                         let is_same = is_same_language(document.bytes(span), self.bytes(wanted));
                         return Ok(Item::Boolean(is_same));

@@ -1,0 +1,239 @@
+r"""What a caller hands over as queries, subscriptions or ids, looked at before an engine sees it.
+
+A row that is no query, or has a field that cannot be used, is an error of that row; the others of
+the call are taken. An argument that holds no rows at all (a number, a single text) is an error of
+the call, a `TypeError`.
+
+Example:
+    >>> rows = [Query("q1", "/a"), Query(None, "/b"), Query("caf\udce9", "/c"), 7]
+    >>> usable, errors = usable_rows(rows, Query)
+    >>> [query.id for query in usable]
+    ['q1']
+    >>> for place, error in errors.items():
+    ...     print(place, error.message.partition(", which")[0])
+    1 the id has to be text, not NoneType
+    2 the id has a lone surrogate, U+DCE9, at character 3
+    3 a Query is expected, not int
+
+It does not read queries, and knows no engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
+
+from pathcast.errors import (
+    ConfigError,
+    PathcastError,
+    UnknownQueryError,
+    UnsupportedQueryError,
+    UnusableRowError,
+)
+from pathcast.model import DELIVER_MODES, Query, RegisterReport, Subscription
+from pathcast.query.names import are_texts, is_text
+from pathcast.query.parser import check_length
+
+_Row = TypeVar("_Row", Query, Subscription)
+
+_TEXT_FIELDS: Final[dict[type, tuple[str, ...]]] = {
+    Query: ("id",),
+    Subscription: ("id", "subscriber"),
+}
+_QUERY_FIELD: Final[dict[type, str]] = {Query: "text", Subscription: "query"}
+
+_ROWS_AT_ONCE: Final = 256
+"""Rows that are looked at together, so that a processor's cache holds them."""
+
+
+def many(rows: Iterable[object], kind: type) -> list[object]:
+    """The rows of a call, as a list.
+
+    Raises:
+        TypeError: It is a single row or text, or nothing that holds rows.
+    """
+    if isinstance(rows, (str, bytes, kind)):
+        name = kind.__name__
+        raise TypeError(f"rows must be many: put a single {name} into a list")
+    return list(rows)
+
+
+def usable_rows(
+    rows: Sequence[object], kind: type[_Row]
+) -> tuple[list[_Row], dict[int, PathcastError]]:
+    """The rows that an engine can take, and what is wrong with the others.
+
+    Args:
+        rows: Anything; not changed.
+        kind: What they have to be.
+
+    Returns:
+        The usable rows in order, their namespaces as plain dictionaries; and place in `rows` ->
+        error, ascending.
+
+    Cost: about 0.2 µs a row where all are usable.
+    """
+    parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
+    if all(_are_usable(part, kind) for part in parts):
+        return cast("list[_Row]", list(rows)), {}
+    usable: list[_Row] = []
+    errors: dict[int, PathcastError] = {}
+    # Rows that share the object of their namespaces share it afterwards.
+    bindings: dict[int, dict[str, str]] = {}
+    for place, row in enumerate(rows):
+        try:
+            usable.append(usable_row(row, kind, bindings))
+        except PathcastError as error:
+            errors[place] = error
+    return usable, errors
+
+
+def usable_row(
+    row: object, kind: type[_Row], bindings: dict[int, dict[str, str]] | None = None
+) -> _Row:
+    """The row, if an engine can take it.
+
+    Args:
+        row: Anything.
+        kind: What it has to be.
+        bindings: Identity of namespaces that were looked at -> plain dictionary; added to.
+
+    Raises:
+        UnusableRowError: It is none, or a field is not what it has to be.
+        QuerySyntaxError: The text of its query has a lone surrogate.
+        UnsupportedQueryError: What it shall deliver does not exist.
+    """
+    if not isinstance(row, kind):
+        raise UnusableRowError("row.type", expected=kind.__name__, found=type(row).__name__)
+    for field in _TEXT_FIELDS[kind]:
+        check_text(getattr(row, field), field)
+    text = getattr(row, _QUERY_FIELD[kind])
+    if not isinstance(text, str):
+        raise _wrong("text of the query", "text", text)
+    if not is_text(text):
+        check_length(text, text)
+    if isinstance(row, Subscription):
+        _check_deliver(row)
+    own = row.namespaces
+    if own is None:
+        return row
+    if bindings is None:
+        return row._replace(namespaces=_bindings(own))
+    if id(own) not in bindings:
+        bindings[id(own)] = _bindings(own)
+    return row._replace(namespaces=bindings[id(own)])
+
+
+def report_on(
+    rows: Sequence[object], errors: Mapping[int, PathcastError], taken: RegisterReport
+) -> RegisterReport:
+    """The report on all rows of a call.
+
+    Args:
+        rows: The rows.
+        errors: Place -> error, for those that no engine saw.
+        taken: What an engine reports on the others, in their order.
+    """
+    if not errors:
+        return taken
+    places = [place for place in range(len(rows)) if place not in errors]
+    refused = {places[place]: error for place, error in taken.errors.items()}
+    return RegisterReport.of(rows, {**errors, **refused})
+
+
+def usable_ids(ids: Sequence[object]) -> list[str]:
+    """Ids that can be looked up.
+
+    Raises:
+        UnknownQueryError: One of them is no text, so that nothing has it.
+    """
+    if not are_texts(ids):
+        wrong = next(each for each in ids if not is_text(each))
+        name = wrong if isinstance(wrong, str) else repr(wrong)
+        raise UnknownQueryError("query.unknown", id=name)
+    return cast("list[str]", list(ids))
+
+
+def usable_namespaces(namespaces: object) -> dict[str, str]:
+    """Bindings of prefixes for a whole index or broker; a copy.
+
+    Raises:
+        ConfigError: They are no bindings of prefixes.
+    """
+    if namespaces is None:
+        return {}
+    try:
+        return _bindings(namespaces)
+    except UnusableRowError as error:
+        raise ConfigError("config.invalid", key="namespaces", reason=error.message) from None
+
+
+def check_text(value: object, field: str) -> None:
+    """Refuses what is no text.
+
+    Args:
+        value: Anything.
+        field: What the error calls it.
+
+    Raises:
+        UnusableRowError: It is no string, or has a lone surrogate.
+    """
+    if not isinstance(value, str):
+        raise _wrong(field, "text", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        character = f"U+{ord(value[error.start]):04X}"
+        raise UnusableRowError(
+            "row.surrogate", field=field, character=character, offset=error.start
+        ) from None
+
+
+def _are_usable(rows: Sequence[object], kind: type) -> bool:
+    """Whether all rows are usable as they stand: the quick way to a yes."""
+    if set(map(type, rows)) != {kind}:
+        return False
+    columns = dict(
+        zip(cast("Any", kind)._fields, zip(*cast("Any", rows), strict=True), strict=True)
+    )
+    if not all(are_texts(columns[name]) for name in (*_TEXT_FIELDS[kind], _QUERY_FIELD[kind])):
+        return False
+    deliver = columns.get("deliver", ())
+    if not are_texts(deliver) or not set(deliver) <= set(DELIVER_MODES):
+        return False
+    namespaces = columns["namespaces"]
+    if namespaces.count(None) == len(namespaces):
+        return True
+    distinct = dict(zip(map(id, namespaces), namespaces, strict=True))
+    return all(
+        bindings is None
+        or (type(bindings) is dict and are_texts(bindings) and are_texts(bindings.values()))
+        for bindings in distinct.values()
+    )
+
+
+def _check_deliver(row: Subscription) -> None:
+    found: object = row.deliver
+    if not isinstance(found, str):
+        raise _wrong("deliver", "text", found)
+    if found not in DELIVER_MODES:
+        raise UnsupportedQueryError("subscription.deliver", found=str(found))
+
+
+def _bindings(value: object) -> dict[str, str]:
+    """Bindings of prefixes as a plain dictionary.
+
+    Raises:
+        UnusableRowError: They are none.
+    """
+    if not isinstance(value, Mapping):
+        raise _wrong("namespaces", "a mapping of prefixes to URIs", value)
+    found = dict(value)
+    for prefix, uri in found.items():
+        check_text(prefix, "prefix of a namespace")
+        check_text(uri, f"namespace of the prefix {prefix!r}")
+    return found
+
+
+def _wrong(field: str, expected: str, value: object) -> UnusableRowError:
+    return UnusableRowError("row.field", field=field, expected=expected, found=type(value).__name__)

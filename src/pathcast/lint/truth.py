@@ -1,0 +1,197 @@
+"""What one condition says of itself: that it always holds, that it never does, or neither.
+
+A constant has one value whatever the message is; a position is at least 1; no string is less than a
+text that is no number.
+
+Example:
+    >>> from pathcast.query import parse
+    >>> own_truth(parse("count(a) >= 0"), Notation())
+    ('always', '`count(a)>=0`: `count(a)` is a whole number from 0 on')
+    >>> known_truth(parse("not(a or 'b')"), Notation())
+    ('never', 'a string is true unless it is empty')
+
+It looks at no other condition; see `pathcast.lint.conditions`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+from pathcast.query.atoms import COMPARISONS, Atom, atom_of
+from pathcast.query.constants import constant_of
+from pathcast.query.implication import (
+    always_holds,
+    always_holds_for_count,
+    can_hold,
+    can_hold_for_count,
+)
+from pathcast.query.normal import Comparison, Constant, Operator
+from pathcast.query.notation import Notation
+from pathcast.query.static import Kind, kind_of
+from pathcast.query.syntax import (
+    Axis,
+    BinaryExpr,
+    BinaryOperator,
+    Expr,
+    FunctionCall,
+    LocationPath,
+    NameTest,
+    Step,
+)
+from pathcast.query.syntax import Literal as StringLiteral
+from pathcast.query.syntax import Number as NumberLiteral
+from pathcast.query.values import boolean_of, number_of
+
+Truth: TypeAlias = Literal["never", "always", "implied"]
+"""never: no node passes; always: every node does; implied: another condition says it already."""
+
+OPPOSITE: Final[Mapping[Truth, Truth]] = {"never": "always", "always": "never"}
+"""What `not` makes of it."""
+
+_JOINING: Final = (BinaryOperator.AND, BinaryOperator.OR)
+
+_COUNTS: Final = {"position": 1, "last": 1, "count": 0, "string-length": 0}
+"""Functions that give whole numbers, and the least of them."""
+
+
+def known_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
+    """The truth of a condition that does not depend on anything, or on its parts only."""
+    own = own_truth(expr, notation)
+    if own is not None:
+        return own
+    match expr:
+        case FunctionCall(name="boolean", arguments=(inner,)):
+            return known_truth(inner, notation)
+        case FunctionCall(name="not", arguments=(inner,)):
+            known = known_truth(inner, notation)
+            return None if known is None else (OPPOSITE[known[0]], known[1])
+        case BinaryExpr(operators=(operator, *_)) if operator in _JOINING:
+            # What decides an `and` is one part that never holds; an `or`, one that always does.
+            deciding = "never" if operator is BinaryOperator.AND else "always"
+            known_parts = [known_truth(operand, notation) for operand in expr.operands]
+            for part in known_parts:
+                if part is not None and part[0] == deciding:
+                    return part
+            return None if None in known_parts else known_parts[0]
+    return None
+
+
+def meant(expr: Expr, beside: Sequence[Expr], notation: Notation) -> str | None:
+    """What a constant may stand for, among the operands of an `and` or `or`."""
+    if isinstance(expr, FunctionCall) and expr.name in ("not", "boolean"):
+        return meant(expr.arguments[0], (), notation)
+    if not isinstance(expr, StringLiteral | NumberLiteral):
+        return None
+    for other in beside:
+        atom = atom_of(other)
+        if atom is None or atom.is_call or type(atom.compare.constant) is not type(expr.value):
+            continue
+        operator = next(each for each, of in COMPARISONS.items() if of is atom.compare.operator)
+        operands = (atom.operand, expr)
+        written = BinaryExpr((operator,), operands, expr.offset, expr.offset)
+        return f"write `{notation.expr(written)}`"
+    if isinstance(expr, NumberLiteral):
+        return f"for a position write `position()={notation.expr(expr)}`"
+    return f"`{expr.value}` without quotes may be meant" if expr.value else None
+
+
+def own_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
+    """The truth of a condition that does not depend on anything; with the reason."""
+    shown = notation.expr(expr)
+    match expr:
+        case StringLiteral(value=value):
+            return _always_if(value != ""), "a string is true unless it is empty"
+        case NumberLiteral(value=value):
+            return _always_if(value != 0.0), "a number is true here unless it is 0"
+        case FunctionCall(name=("position" | "last")):
+            return "always", f"`{shown}` is a number from 1 on, which is true"
+        case FunctionCall(name="true"):
+            return "always", "`true()` always holds"
+        case FunctionCall(name="false"):
+            return "never", "`false()` never holds"
+    constant = constant_of(expr)
+    is_joined = isinstance(expr, BinaryExpr) and expr.operators[0] in _JOINING
+    if constant is not None and not is_joined:
+        is_true = boolean_of(constant)
+        word = "true" if is_true else "false"
+        return _always_if(is_true), f"`{shown}` is {word} whatever the message is"
+    atom = atom_of(expr)
+    if atom is not None:
+        return _truth_of_atom(atom, notation)
+    if isinstance(expr, BinaryExpr) and expr.operators[0] in COMPARISONS:
+        return _truth_of_comparison(expr, notation)
+    return None
+
+
+def _truth_of_atom(atom: Atom, notation: Notation) -> tuple[Truth, str] | None:
+    shown, compare = notation.expr(atom.expr), atom.compare
+    operator, constant = compare.operator, compare.constant
+    is_order = operator not in (Operator.EQ, Operator.NE) and not atom.is_call
+    if is_order and isinstance(constant, str) and math.isnan(number_of(constant)):
+        return "never", f"`{shown}`: `{operator.value}` compares numbers, and this is none"
+    least = least_of(atom.operand)
+    if least is not None:
+        name = notation.expr(atom.operand)
+        [(_, number)] = for_counts([compare])
+        if not can_hold_for_count([(operator, number)], least=least):
+            return "never", f"`{shown}`: `{name}` is a whole number from {least} on"
+        if always_holds_for_count(operator, number, least=least):
+            return "always", f"`{shown}`: `{name}` is a whole number from {least} on"
+    if kind_of(atom.operand) is Kind.STRING and not can_hold([compare]):
+        return "never", f"`{shown}` holds for no string"
+    if atom.is_call and always_holds(compare):
+        return "always", f"`{shown}`: every string has the empty one in it"
+    return None
+
+
+def _truth_of_comparison(expr: BinaryExpr, notation: Notation) -> tuple[Truth, str] | None:
+    """Comparisons of a value with itself."""
+    if len(expr.operators) > 1:
+        return None
+    left, right = expr.operands
+    operator = COMPARISONS[expr.operators[0]]
+    shown = notation.expr(expr)
+    is_same = notation.expr(left) == notation.expr(right)
+    if is_same and is_single(left) and operator in (Operator.NE, Operator.LT, Operator.GT):
+        # Only NaN differs from itself, and a string does not.
+        if operator is Operator.NE and kind_of(left) is Kind.NUMBER:
+            return None
+        return "never", f"`{shown}` compares a value with itself"
+    return None
+
+
+def _always_if(condition: bool) -> Truth:
+    return "always" if condition else "never"
+
+
+def _number(constant: Constant) -> float:
+    return constant if isinstance(constant, float) else number_of(constant)
+
+
+def for_counts(compares: Sequence[Comparison]) -> list[tuple[Operator, float]]:
+    """Comparisons of a whole number: with text, too, it compares as a number."""
+    return [(compare.operator, _number(compare.constant)) for compare in compares]
+
+
+def least_of(operand: Expr) -> int | None:
+    """The least that a whole number can be; None if it is no whole number."""
+    return _COUNTS.get(operand.name) if isinstance(operand, FunctionCall) else None
+
+
+def is_single(expr: Expr) -> bool:
+    """Whether an expression has one value for a node, not one for each of several nodes."""
+    if kind_of(expr) is not Kind.NODE_SET:
+        return kind_of(expr) is not Kind.BOOLEAN
+    if not isinstance(expr, LocationPath) or expr.is_absolute:
+        return False
+    return all(_gives_one(step) for step in expr.steps)
+
+
+def _gives_one(step: Step) -> bool:
+    test = step.test
+    if step.axis in (Axis.SELF, Axis.PARENT):
+        return True
+    is_named = isinstance(test, NameTest) and test.local != "*" and test.prefix != "*"
+    return step.axis is Axis.ATTRIBUTE and is_named
