@@ -17,7 +17,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
@@ -25,6 +24,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 from pathcast.errors import JavaMissingError
 from pathcast.spark.java import find_java
 from pathcast.spark.ledger import committed_batches
+from pathcast.spark.outputs import read_output
+from pathcast.spark.storage import Storage
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +54,7 @@ def prepare(root: Path, messages: int, files_per_batch: int) -> Path:
     path.write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "subscriptions.tsv"\n'
         f'[mode]\nfiles_per_batch_max = {files_per_batch}\n[engine]\nengine = "reference"\n'
-        '[output]\npath = "out"\ninbox_buckets = 2\n[spark]\nmaster = "local[2]"\n'
+        '[output]\npath = "out"\nmatches = "ids"\n[spark]\nmaster = "local[2]"\n'
     )
     return path
 
@@ -73,10 +74,10 @@ def start(pipeline: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def steps_done(root: Path) -> int:
-    """Steps of micro-batches that can be seen from outside: journal, pin, staging, commit."""
+    """Steps of micro-batches that can be seen from outside: journal, pin, files, commit."""
     out = root / "out"
-    places = ("_checkpoint/journal", "_checkpoint/_pins", "_staging", "_commits", "matches")
-    return sum(len(list((out / place).glob("[0-9b]*"))) for place in places)
+    places = ("_checkpoint/journal", "_checkpoint/_pins", "inboxes", "_commits")
+    return sum(len(list((out / place).glob("[0-9]*"))) for place in places)
 
 
 def descendants(pid: int) -> set[int]:
@@ -128,8 +129,8 @@ def kill_after(process: subprocess.Popen[bytes], root: Path, steps: int, seconds
 
 
 def rows(root: Path, name: str, columns: list[str]) -> Counter[Any]:
-    """Rows in all directories of an output, committed or not: at the end there is no other."""
-    table = ds.dataset(root / "out" / name, format="parquet").to_table(columns=columns)
+    """Rows of an output, as its readers see them."""
+    table = read_output(root / "out", name).select(columns)  # type: ignore[arg-type]
     return Counter(
         tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
         for row in table.to_pylist()
@@ -148,7 +149,7 @@ def check(root: Path, messages: int) -> None:
     assert rows(root, "dead_letters", ["message_id"]) == Counter(
         (f"{number}.xml",) for number in range(messages) if number % 7 == 0
     )
-    assert rows(root, "inboxes", ["subscriber", "query_id", "message_id"]) == Counter(
+    assert rows(root, "inboxes", ["subscriber", "subscription_id", "message_id"]) == Counter(
         (f"s{s}", f"q{s}", f"{n}.xml") for n in fine for s in wants[KINDS[n % 4]]
     )
     assert len(rows(root, "inboxes", ["delivery_id"])) == sum(
@@ -172,7 +173,7 @@ def kill_and_check(root: Path, *, messages: int, per_batch: int, kills: int, see
     assert hits, "no kill found the pipeline at work: nothing was tested"
     process = start(pipeline)
     assert process.wait(RUN_SECONDS_MAX) == 0, (root / "log").read_text()
-    assert len(committed_batches(root / "out")) == -(-messages // per_batch)
+    assert len(committed_batches(Storage(root / "out"))) == -(-messages // per_batch)
     check(root, messages)
 
 
@@ -215,7 +216,7 @@ def test_a_stream_whose_process_group_is_signalled_ends_cleanly_and_goes_on_late
     # Spark's daemon may report workers that it closed; nothing of ours or of the stream may show.
     for sign in ("StopRequested", "StreamingQueryException", "Py4J", "pathcast/spark"):
         assert sign not in log
-    assert 0 < len(committed_batches(tmp_path / "out")) < 10
+    assert 0 < len(committed_batches(Storage(tmp_path / "out"))) < 10
     assert start(pipeline).wait(RUN_SECONDS_MAX) == 0
     check(tmp_path, 200)
 

@@ -260,7 +260,7 @@ def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
     go(root)
     assert found(root) == expected(range(20), WANTS)
     named = {Path(path) for name in ("inboxes", "matches", "dead_letters")
-             for path in files_of(root / "out", name)}  # type: ignore[arg-type]  # fmt: skip
+             for path in files_of(root / "out", name)}  # fmt: skip
     there = {path for name in ("inboxes", "matches", "dead_letters")
              for path in (root / "out" / name).iterdir()}  # fmt: skip
     assert there == named, "a killed run left its scraps"
@@ -640,7 +640,7 @@ def test_an_empty_output_has_columns(root: Path) -> None:
         path.unlink()
     go(root)
     for name in ("inboxes", "matches", "dead_letters"):
-        table = read_output(root / "out", name)  # type: ignore[arg-type]
+        table = read_output(root / "out", name)
         assert len(table) == 0
         assert "snapshot_version" in table.column_names
 

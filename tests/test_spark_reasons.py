@@ -36,7 +36,8 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "in/bad.xml").write_text("<m>")
     (tmp_path / "pipeline.toml").write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\nshrink_max = 1\n'
-        '[output]\npath = "out"\n[engine]\nengine = "reference"\n[engine.limits]\nevaluation_steps_max = 9\n'
+        '[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+        "[engine.limits]\nevaluation_steps_max = 9\n"
     )
     subscribe(
         tmp_path,

@@ -49,12 +49,12 @@ def test_paths_are_relative_to_the_file_not_to_the_caller(
 def test_overrides_go_over_environment_over_file_over_defaults(
     pipeline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert load_settings(pipeline).output.inbox_buckets == 16
-    pipeline.write_text(MINIMAL + "inbox_buckets = 4\n")
-    assert load_settings(pipeline).output.inbox_buckets == 4
-    monkeypatch.setenv("PATHCAST__OUTPUT__INBOX_BUCKETS", "5")
-    assert load_settings(pipeline).output.inbox_buckets == 5
-    assert load_settings(pipeline, ["output.inbox_buckets=6"]).output.inbox_buckets == 6
+    assert load_settings(pipeline).output.compact_files == 64
+    pipeline.write_text(MINIMAL + "compact_files = 4\n")
+    assert load_settings(pipeline).output.compact_files == 4
+    monkeypatch.setenv("PATHCAST__OUTPUT__COMPACT_FILES", "5")
+    assert load_settings(pipeline).output.compact_files == 5
+    assert load_settings(pipeline, ["output.compact_files=6"]).output.compact_files == 6
 
 
 def test_values_of_overrides_are_toml_or_plain_text(pipeline: Path) -> None:
@@ -83,7 +83,7 @@ def test_values_of_overrides_are_toml_or_plain_text(pipeline: Path) -> None:
         ("mode.kin=batch", ("mode.kin", "did you mean kind?")),
         ("outputs.path=x", ("outputs", "did you mean output?")),
         ("mode.kind=both", ("mode.kind", "'batch' or 'stream'", "both")),
-        ("output.inbox_buckets=0", ("output.inbox_buckets", "greater than or equal to 1")),
+        ("output.compact_files=-1", ("output.compact_files", "greater than or equal to 0")),
         ("engine.limits.depth=3", ("engine.limits", "did you mean depth_max?")),
         ("engine.limits.depth_max=0", ("engine.limits", "not a whole number from 1 on")),
         ("engine.engine=turbo", ("engine.engine", "reference")),

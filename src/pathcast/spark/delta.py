@@ -13,6 +13,7 @@ Example:
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -115,7 +116,7 @@ class DeltaTables:
             if self._layout.writes(name):
                 table = self._table(name, pa.schema([]))
                 table.optimize.compact()
-                table.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False)
+                table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
 
     def _add(self, table: DeltaTable, commit: Commit, files: Iterable[WrittenFile]) -> None:
         transaction = self._library.transaction

@@ -128,11 +128,7 @@ class _Done(Container[str]):
         self._requested = requested
 
     def __contains__(self, name: object) -> bool:
-        return (
-            name in self._entries  # type: ignore[operator]
-            and name not in self._open  # type: ignore[operator]
-            and name not in self._requested  # type: ignore[operator]
-        )
+        return name in self._entries and name not in self._open and name not in self._requested
 
 
 def first_of(files: Sequence[FoundFile], files_max: int, bytes_max: int) -> list[FoundFile]:

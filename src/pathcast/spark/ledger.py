@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pathcast.errors import ConfigError
 from pathcast.spark.schemas import OUTPUTS, OutputName
@@ -35,6 +35,10 @@ CHECKPOINT_ID: Final = "_checkpoint_id"
 SOURCE: Final = "_source.json"
 
 Files = Mapping[OutputName, list[WrittenFile]]
+
+
+Content: TypeAlias = bytes
+"""What a file holds. (`Commit.bytes` is a number.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class Commit:
     unread: tuple[Unread, ...] = ()
 
     @classmethod
-    def from_json(cls, content: bytes) -> Commit:
+    def from_json(cls, content: Content) -> Commit:
         """A commit as it was written."""
         row = json.loads(content)
         files = _files(row.pop("files"))

@@ -84,8 +84,9 @@ class Unit:
 class FileReader(Protocol):
     """How files of one kind become messages. It is pickled with the task."""
 
-    is_whole: bool
-    """Whether a file is one message: it is read as a whole or not at all."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether a file is one message: it is read as a whole or not at all."""
 
     @property
     def extra(self) -> pa.Schema:

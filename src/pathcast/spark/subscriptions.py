@@ -113,7 +113,7 @@ def _of_table(
         if subscriber and query_id and query:
             mode = (told[0] if told else None) or deliver
             # The broker refuses a mode that does not exist.
-            rows.append(Subscription(query_id, subscriber, query, mode))  # type: ignore[arg-type]
+            rows.append(Subscription(query_id, subscriber, query, mode))
         else:
             refused.append(malformed_subscription(subscriber, query_id, query))
     return rows, refused

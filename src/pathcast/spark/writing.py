@@ -429,11 +429,10 @@ class MatchWriter(_Output):
 
     def _ids(self, numbers: np.ndarray, counts: np.ndarray) -> pa.Array:
         """Ids, sorted within each message: integers are sorted, text is not."""
-        kind = np.uint32 if len(counts) * len(self._sorted) < 2**32 else np.uint64
-        keys = np.repeat(np.arange(len(counts), dtype=kind), counts) * kind(len(self._sorted))
-        keys += self._place[numbers]
+        messages = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
+        keys = messages * np.uint64(len(self._sorted)) + self._place[numbers]
         keys.sort()
-        return self._sorted.take(pa.array(keys % kind(max(1, len(self._sorted)))))
+        return self._sorted.take(pa.array(keys % np.uint64(max(1, len(self._sorted)))))
 
     def _flush(self) -> None:
         if self._held:
