@@ -296,7 +296,7 @@ class TestRun:
     def test_every_key_is_described(self, call: Call) -> None:
         result = call("run", "--describe")
         assert result.exit_code == ExitCode.OK
-        for words in ("[source]", "[output]", "inbox_buckets"):
+        for words in ("[source]", "[output]", "compact_files"):
             assert words in result.stdout
 
     def test_a_wrong_key_is_named(self, call: Call, tmp_path: Path) -> None:

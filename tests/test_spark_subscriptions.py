@@ -9,14 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from pathcast.cli.app import build_app
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
 from pathcast.model import EngineName, Subscription
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation
+from pathcast.spark.pipeline import run
+from pathcast.spark.settings import load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscriptions import read_rows
+from pathcast.spark.workers import InProcess
 
 HEADER = "subscriber\tquery_id\tquery\n"
 
@@ -95,7 +100,8 @@ def test_bad_rows_are_rejected_with_their_reason_and_cost_no_other(tmp_path: Pat
 def test_rows_say_what_is_delivered_or_the_pipeline_does(tmp_path: Path) -> None:
     path = tmp_path / "s.tsv"
     path.write_text("subscriber\tquery_id\tquery\tdeliver\nann\ta\t//a\t\nann\tb\t//b\tmessage\n")
-    rows, malformed = read_rows(path, "fragment")
+    rows, places, malformed = read_rows(path, "fragment")
+    assert places == [f"{path}:2", f"{path}:3"]
     assert rows == [
         Subscription("a", "ann", "//a", "fragment"),
         Subscription("b", "ann", "//b", "message"),
@@ -238,3 +244,24 @@ def test_a_file_and_a_folder_of_subscriptions_give_results(tmp_path: Path) -> No
     taken = SubscriptionBook(path, Storage(tmp_path / "store"), engine="reference").current()
     assert (taken.generation.has_notices, taken.generation.has_results) == (False, True)
     assert [row.query_id for row in taken.rejected] == ["ann/bad"]
+
+
+def test_pathcast_check_lists_what_a_run_would_reject(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.tsv", "ann\tq1\t//n:a", "bob\tq2\t//[", "eve\t\t//b")
+    pipeline = tmp_path / "p.toml"
+    settings = '[source]\npath = "in"\n[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+    wanted = '[subscriptions]\npath = "s.tsv"\nnamespaces = { n = "urn:n" }\n'
+    pipeline.write_text(settings + wanted)
+    call = CliRunner().invoke
+    result = call(build_app(), ["check", str(pipeline)])
+    assert result.exit_code == 0
+    places = [line.split(": ")[0] for line in result.stdout.splitlines() if str(path) in line]
+    assert sorted(places) == [f"{path}:3", f"{path}:4"]
+    assert "subscriptions: 3, rejected: 2" in result.stderr
+    assert call(build_app(), ["check", str(pipeline), "--strict"]).exit_code == 1
+    pipeline.write_text(settings + wanted + "rejected_max = 0.5\n")
+    assert call(build_app(), ["check", str(pipeline)]).exit_code == 1
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ConfigError, match=r"rejected_max.*2 rows are rejected.*s\.tsv:4"):
+        run(load_settings(pipeline), workers=InProcess())
+    assert not (tmp_path / "out/_commits").exists()

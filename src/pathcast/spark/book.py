@@ -109,27 +109,46 @@ class SubscriptionBook:
             return current.generation
         return Generation.read(self._output, version)
 
+    def check(self) -> tuple[int, list[RejectedSubscription]]:
+        """What would be taken up of the files as they are: how many, and what not; writes nothing.
+
+        Raises:
+            ConfigError: They cannot be read, or are no subscriptions.
+        """
+        takers, refused, _ = self._compile()
+        return len(takers), refused
+
     def _build(self) -> TakenUp:
-        rows, refused = read_rows(self._path, self._deliver)
+        takers, refused, compiled = self._compile()
+        return TakenUp(self._write(compiled, takers), tuple(refused))
+
+    def _compile(
+        self,
+    ) -> tuple[dict[tuple[str, str], Subscription], list[RejectedSubscription], _Compiled]:
+        """Subscriber and query id -> subscription, what is none, and the engines filled."""
+        rows, places, refused = read_rows(self._path, self._deliver)
         wanted: dict[str, Subscription] = {}
         takers: dict[tuple[str, str], Subscription] = {}
-        for row in rows:
+        place_of: dict[tuple[str, str], str] = {}
+        for row, place in zip(rows, places, strict=True):
             first = wanted.setdefault(row.id, row)
             if (first.query, first.deliver) != (row.query, row.deliver) or (
                 (row.subscriber, row.id) in takers
             ):
-                refused.append(rejected(row, DuplicateQueryError("query.duplicate", id=row.id)))
+                error = DuplicateQueryError("query.duplicate", id=row.id)
+                refused.append(rejected(row, error, place))
             else:
                 takers[row.subscriber, row.id] = row
+                place_of[row.subscriber, row.id] = place
         # Whoever is interrupted from here on leaves engines that nobody knows the state of.
         compiled, self._compiled = self._compiled or _Compiled(self._engine, self._namespaces), None
         faults = compiled.become(wanted)
         self._compiled = compiled
         for key, row in list(takers.items()):
             if row.id in faults:
-                refused.append(rejected(row, faults[row.id]))
+                refused.append(rejected(row, faults[row.id], place_of[key]))
                 del takers[key]
-        return TakenUp(self._write(compiled, takers), tuple(refused))
+        return takers, refused, compiled
 
     def _write(
         self, compiled: _Compiled, takers: Mapping[tuple[str, str], Subscription]

@@ -437,12 +437,33 @@ class Pipeline:
 
     def _first_generation(self) -> Generation:
         """What the run begins with: the newest or, where that is not believed, the last run's."""
+        self._check_rejected()
         pin = self._ledger.last_pin()
         if pin is None or not self._settings.subscriptions.path.exists():
             return self._take_up(self._book.current())
         earlier = self._book.pinned(pin.snapshot_version)
         found = self._believed(earlier.subscriptions)
         return earlier if found is None else self._take_up(found)
+
+    def _check_rejected(self) -> None:
+        """Refuse to start where more rows are rejected than may be.
+
+        Raises:
+            ConfigError: There are; the message names the first.
+        """
+        allowed = self._settings.subscriptions.rejected_max
+        if allowed == 1:
+            return
+        taken = self._book.current()
+        bad = len(taken.rejected)
+        if bad > allowed * (bad + taken.generation.subscriptions):
+            first = taken.rejected[0]
+            raise ConfigError(
+                "config.invalid",
+                key="subscriptions.rejected_max",
+                reason=f"{bad:,} rows are rejected, more than {allowed:.0%}; the first is "
+                f"{first.place}: {first.reason}; pathcast check lists all",
+            )
 
     def _believed(self, earlier: int) -> TakenUp | None:
         """The subscriptions as they are now; None, and said so, where the earlier ones stay."""

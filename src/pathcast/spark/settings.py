@@ -107,6 +107,12 @@ class SubscriptionSettings(BaseModel):
         "a file that was cut short or emptied, the earlier ones stay, and the run says so; 1 takes "
         "every file as it is.",
     )
+    rejected_max: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="Share of the rows that may be rejected for a run to start; 0 for none.",
+    )
 
 
 class ModeSettings(BaseModel):

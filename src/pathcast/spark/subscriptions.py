@@ -38,6 +38,7 @@ class RejectedSubscription:
         query: As in the file.
         code: Code of the error.
         reason: What is wrong, and where.
+        place: File and, in a text, line.
     """
 
     subscriber: str
@@ -45,6 +46,7 @@ class RejectedSubscription:
     query: str
     code: str
     reason: str
+    place: str = ""
 
 
 Signature = tuple[tuple[str, int, int, int], ...]
@@ -68,9 +70,21 @@ def signature_of(path: Path) -> Signature:
     return tuple(found)
 
 
-def read_rows(
-    path: Path, deliver: DeliverMode
-) -> tuple[list[Subscription], list[RejectedSubscription]]:
+class SubscriptionRows(NamedTuple):
+    """The subscriptions of a table, a file or a folder.
+
+    Attributes:
+        rows: In their order.
+        places: File and, in a text, line of each.
+        rejected: What is none, and why.
+    """
+
+    rows: list[Subscription]
+    places: list[str]
+    rejected: list[RejectedSubscription]
+
+
+def read_rows(path: Path, deliver: DeliverMode) -> SubscriptionRows:
     """The subscriptions at a path, and what is none.
 
     Args:
@@ -85,38 +99,39 @@ def read_rows(
     return _of_table(path, deliver)
 
 
-def _of_files(path: Path) -> tuple[list[Subscription], list[RejectedSubscription]]:
+def _of_files(path: Path) -> SubscriptionRows:
     try:
         files = read_files(path)
     except OSError as error:
         raise unusable_subscriptions(path, error.strerror or str(error)) from error
-    rows: list[Subscription] = []
-    refused: list[RejectedSubscription] = []
+    found = SubscriptionRows([], [], [])
     for file in files:
+        place = str(file.path)
         if file.subscription is not None:
-            rows.append(file.subscription)
+            found.rows.append(file.subscription)
+            found.places.append(place)
         elif (fault := file.error) is not None:
-            refused.append(RejectedSubscription("", str(file.path), "", fault.code, str(fault)))
-    return rows, refused
+            told = RejectedSubscription("", place, "", fault.code, str(fault), place)
+            found.rejected.append(told)
+    return found
 
 
-def _of_table(
-    path: Path, deliver: DeliverMode
-) -> tuple[list[Subscription], list[RejectedSubscription]]:
+def _of_table(path: Path, deliver: DeliverMode) -> SubscriptionRows:
     table = read_table(path)
-    refused = table.malformed
+    found = SubscriptionRows([], [], table.malformed)
     names = [*COLUMNS, *([DELIVER] if DELIVER in table.columns else [])]
-    rows: list[Subscription] = []
-    for subscriber, query_id, query, *told in zip(
-        *(table.columns[name] for name in names), strict=True
+    for line, subscriber, query_id, query, *told in zip(
+        table.lines, *(table.columns[name] for name in names), strict=True
     ):
+        place = f"{path}:{line}"
         if subscriber and query_id and query:
             mode = (told[0] if told else None) or deliver
             # The broker refuses a mode that does not exist.
-            rows.append(Subscription(query_id, subscriber, query, mode))
+            found.rows.append(Subscription(query_id, subscriber, query, mode))
+            found.places.append(place)
         else:
-            refused.append(malformed_subscription(subscriber, query_id, query))
-    return rows, refused
+            found.rejected.append(malformed_subscription(subscriber, query_id, query, place))
+    return found
 
 
 class SubscriptionTable(NamedTuple):
@@ -124,10 +139,12 @@ class SubscriptionTable(NamedTuple):
 
     Attributes:
         columns: `COLUMNS` and, where the file has it, `DELIVER`; all of one length.
+        lines: Line of each row, or its number in Parquet, from 1.
         malformed: The lines that are no rows.
     """
 
     columns: Mapping[str, Sequence[str | None]]
+    lines: Sequence[int]
     malformed: list[RejectedSubscription]
 
 
@@ -154,7 +171,7 @@ def _read_parquet(path: Path) -> SubscriptionTable:
         table = file.read(names)
         # Converted here, where a text that is no UTF-8 is an error of the file.
         columns = {name: table.column(name).cast(pa.string()).to_pylist() for name in names}
-    return SubscriptionTable(columns, [])
+    return SubscriptionTable(columns, range(1, len(table) + 1), [])
 
 
 def _read_text(path: Path) -> SubscriptionTable:
@@ -165,6 +182,7 @@ def _read_text(path: Path) -> SubscriptionTable:
     names = _columns_of(path, header.fields)
     places = [header.fields.index(name) for name in names]
     rows: list[list[str]] = []
+    lines: list[int] = []
     malformed: list[RejectedSubscription] = []
     for record in found:
         fault = record.fault
@@ -172,10 +190,13 @@ def _read_text(path: Path) -> SubscriptionTable:
             fault = f"{len(record.fields)} columns, {len(header.fields)} expected"
         if fault is None:
             rows.append([record.fields[place] for place in places])
+            lines.append(record.line)
         else:
-            malformed.append(_malformed("", "", record.text, f"line {record.line}: {fault}"))
+            place = f"{path}:{record.line}"
+            reason = f"line {record.line}: {fault}"
+            malformed.append(_malformed("", "", record.text, reason, place))
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return SubscriptionTable(dict(zip(names, columns, strict=True)), malformed)
+    return SubscriptionTable(dict(zip(names, columns, strict=True)), lines, malformed)
 
 
 def _columns_of(path: Path, found: Sequence[str]) -> list[str]:
@@ -207,23 +228,24 @@ def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: s
     return pa.table(columns)
 
 
-def rejected(row: Subscription, error: PathcastError) -> RejectedSubscription:
+def rejected(row: Subscription, error: PathcastError, place: str = "") -> RejectedSubscription:
     """A row that was not taken up, and why."""
-    return RejectedSubscription(row.subscriber, row.id, row.query, error.code, str(error))
+    return RejectedSubscription(row.subscriber, row.id, row.query, error.code, str(error), place)
 
 
 def malformed_subscription(
-    subscriber: str | None, query_id: str | None, text: str | None
+    subscriber: str | None, query_id: str | None, text: str | None, place: str
 ) -> RejectedSubscription:
     """A row that lacks something."""
-    return _malformed(subscriber, query_id, text, "subscriber, query_id or query is empty")
+    reason = "subscriber, query_id or query is empty"
+    return _malformed(subscriber, query_id, text, reason, place)
 
 
 def _malformed(
-    subscriber: str | None, query_id: str | None, text: str | None, reason: str
+    subscriber: str | None, query_id: str | None, text: str | None, reason: str, place: str
 ) -> RejectedSubscription:
     error = ConfigError("config.invalid", key="subscription", reason=reason)
-    return rejected(Subscription(query_id or "", subscriber or "", text or ""), error)
+    return rejected(Subscription(query_id or "", subscriber or "", text or ""), error, place)
 
 
 def unusable_subscriptions(path: Path, reason: str) -> ConfigError:
