@@ -1,7 +1,7 @@
 r"""Strings in queries, whatever they hold: they are values, never text that is read again.
 
-If one of these fails, a constant with quotes of both kinds, brackets or braces becomes a part of the
-query: it is answered wrongly, refused, or asks what somebody has slipped into it.
+If one of these fails, a constant with quotes of both kinds, brackets or braces becomes a part of
+the query: it is answered wrongly, refused, or asks what somebody has slipped into it.
 """
 
 from __future__ import annotations
@@ -177,22 +177,15 @@ def test_strings_of_xquery_read_back(value: str) -> None:
     doubled = value.replace("&", "&amp;").replace("'", "''")
     program = parse_xquery(f"'{doubled}', //a")
     assert program.body.items[0] == body  # type: ignore[union-attr]
-    for text in (
-        text_of(program),
-        f"<a b='{attribute_text(doubled)}'>{attribute_text(value)}{{//a}}</a>",
-        f"declare namespace p = '{doubled}'; <p:a>{{//a}}</p:a>",
-    ):
-        try:
-            again = text_of(parse_xquery(text))
-        except QuerySyntaxError as error:
-            # An empty namespace, or one that no canonical text can hold, is refused by name.
-            assert text.startswith("declare"), text
-            assert error.code in ("XQST0085", "query.unsupported", "XPST0081"), text
-            continue
+    texts = [text_of(program), f"<a b='{in_markup(doubled)}'>{in_markup(value)}{{//a}}</a>"]
+    if value.strip() and not {"{", "}"} & set(value):
+        texts.append(f"declare namespace p = '{doubled}'; <p:a>{{//p:a}}</p:a>")
+    for text in texts:
+        again = text_of(parse_xquery(text))
         assert text_of(parse_xquery(again)) == again
 
 
-def attribute_text(value: str) -> str:
+def in_markup(value: str) -> str:
     """Characters of a constructor."""
     return escape(value.replace("&amp;", "&"), {"{": "{{", "}": "}}"})
 
@@ -216,11 +209,8 @@ def test_compilers_agree_at_the_greatest_depth(kernel: ModuleType) -> None:
                 text = "/a" + "[c" * (depth - 1) + inner + "]" * (depth - 1)
                 # A branch that no other can stand in for.
                 text = text.replace("[c", "[@x][c/d][position()=1][c", 1)
-                by_kernel = kernel.canonical_form(text, {})
-                try:
-                    by_python = canonical_form(text)
-                except QuerySyntaxError as error:
-                    assert error.code == "query.too_deep"
+                by_kernel, by_python = kernel.canonical_form(text, {}), form_or_code(text)
+                if by_python == "query.too_deep":
                     assert by_kernel is None, text
                     continue
                 accepted.add(depth)
@@ -228,6 +218,14 @@ def test_compilers_agree_at_the_greatest_depth(kernel: ModuleType) -> None:
                 assert canonical_form(by_python) == by_python, text
                 assert kernel.canonical_form(by_python, {}) == by_python, text
     assert max(accepted) >= DEPTH_MAX - 1
+
+
+def form_or_code(text: str) -> str:
+    """The canonical form, or the code of the error."""
+    try:
+        return canonical_form(text)
+    except QuerySyntaxError as error:
+        return error.code
 
 
 @engines

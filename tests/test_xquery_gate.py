@@ -64,7 +64,7 @@ GATES = (
     ("<r>{let $h := //a[b] return $h[position() <= 3]}</r>", ["//a/b"]),
     # Strings that XPath has no literal for.
     (
-        "for $a in //a where $a/@k = \"'\"\"\" and contains($a/t, '\"]') return $a",
+        'for $a in //a where $a/@k = "\'""" and contains($a/t, \'"]\') return $a',
         ["//a[@k=concat(\"'\",'\"')]/t[contains(.,'\"]')]"],
     ),
     (

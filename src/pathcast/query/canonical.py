@@ -94,13 +94,13 @@ def number_text(number: float) -> str:
 
 
 def literal_text(value: str) -> str:
-    """A string as XPath 1.0 writes it, which has no escapes.
+    r"""A string as XPath 1.0 writes it, which has no escapes.
 
     It stands in single quotes, or in double ones if it holds a single one. What holds both kinds
     has no literal: it is cut where the kind of its quotes changes, and joined by `concat`.
 
     Example:
-        >>> print(literal_text("a"), literal_text("it's"), literal_text("it's \\"b\\""))
+        >>> print(literal_text("a"), literal_text("it's"), literal_text("it's \"b\""))
         'a' "it's" concat("it's ",'"b"')
     """
     if has_literal(value):

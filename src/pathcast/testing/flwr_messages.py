@@ -1,4 +1,4 @@
-"""Random messages of a vocabulary: flat or recursive, as publishers write them and as nobody would.
+r"""Random messages of a vocabulary: flat or recursive, as publishers write them and as nobody does.
 
 Example:
     >>> import random
