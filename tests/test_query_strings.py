@@ -6,6 +6,7 @@ the query: it is answered wrongly, refused, or asks what somebody has slipped in
 
 from __future__ import annotations
 
+import importlib
 import random
 from functools import cache
 from pathlib import Path
@@ -194,7 +195,7 @@ def in_markup(value: str) -> str:
 def kernel() -> ModuleType:
     if (reason := missing_reason("kernel")) is not None:
         pytest.skip(reason)
-    return pytest.importorskip("pathcast_kernel")
+    return importlib.import_module("pathcast_kernel")
 
 
 def test_compilers_agree_at_the_greatest_depth(kernel: ModuleType) -> None:
