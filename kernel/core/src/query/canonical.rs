@@ -204,7 +204,7 @@ fn push_literal(quote: char, text: &str, out: &mut String) {
 
 /// The text up to a quote of another kind than the first in it, and the quote to put it in.
 fn first_piece(text: &str) -> (char, &str) {
-    let first = text.find(['\'', '"']).map(|at| text.as_bytes()[at]);
+    let first = memchr::memchr2(b'\'', b'"', text.as_bytes()).map(|at| text.as_bytes()[at]);
     let quote = if first == Some(b'\'') { '"' } else { '\'' };
     (quote, &text[..text.find(quote).unwrap_or(text.len())])
 }

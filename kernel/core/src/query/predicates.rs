@@ -277,7 +277,9 @@ fn nested<'q>(
     if steps.is_empty() && !is_pending {
         return Ok(condition);
     }
-    if condition.as_ref().is_some_and(|end| depth + 1 + condition_depth(end) > DEPTH_MAX) {
+    let too_deep = |end: &Condition<'_>| depth + 1 + condition_depth(end) > DEPTH_MAX;
+    // Most nest far less deep: brackets, calls and `concat` of the condition are three at most.
+    if depth + 3 > DEPTH_MAX && condition.as_ref().is_some_and(too_deep) {
         return Err(Declined);
     }
     finish(&mut steps, condition, is_pending && !is_element, false);
