@@ -62,6 +62,15 @@ GATES = (
     ("for $a in //a where contains($a/@t, 'x') return $a", ["//a[contains(@t,'x')]"]),
     ("for $a in //a where $a/b + 1 = 2 return $a", ["//a/b"]),
     ("<r>{let $h := //a[b] return $h[position() <= 3]}</r>", ["//a/b"]),
+    # Strings that XPath has no literal for.
+    (
+        'for $a in //a where $a/@k = "\'""" and contains($a/t, \'"]\') return $a',
+        ["//a[@k=concat(\"'\",'\"')]/t[contains(.,'\"]')]"],
+    ),
+    (
+        "for $a in //a[starts-with(@t, '''\"')] where $a = '''\"' return $a",
+        ["//a[.=concat(\"'\",'\"')][starts-with(@t,concat(\"'\",'\"'))]"],
+    ),
     # The context item and names.
     ("for $a in //p:a/@q:b return $a", ["//Q{urn:p}a[@Q{urn:q&x}b]"]),
     ("<r xmlns='urn:d'>{//a}</r>", ["//Q{urn:d}a"]),

@@ -230,10 +230,10 @@ class FrameWriter:
         for name in self.random.sample(("n", "id", "xml:lang", "k"), self.random.choice((1, 1, 2))):
             quote = self.random.choice('""\'')
             value = self.random.choice(_VALUE_TEXTS) if self.write.one_in(2) else ""
-            for _ in range(self.random.choice((0, 1, 1, 2))):
-                value += f"{{{self.template_value(depth)}}}"
             # Inside braces quotes are the expression's own; outside they are doubled.
             value = value.replace("''", "x") if quote == "'" else value
+            for _ in range(self.random.choice((0, 1, 1, 2))):
+                value += f"{{{self.template_value(depth)}}}"
             text += f" {name}={quote}{value}{quote}"
         return text
 
