@@ -25,6 +25,11 @@ XPATH = (
     "//p:a",
     "$msg//a",
     "//a[namespace::p]",
+    # A comment says nothing about the language.
+    "//a[b < '9'] (: c :)",
+    "(: urgent (: very :) :) //story",
+    "//a[. = '(: c :)']",
+    "count(: c :)(//a)",
     # Of neither language, and near to a path.
     "//a[",
     "//a]",
@@ -38,6 +43,7 @@ XQUERY = (
     "for $a in //a return $a",
     "for\n$a in //a return $a",
     "(: comment :) for $a in //a return $a",
+    "for (: comment :) $a in //a return $a",
     "let $a := //a return $a",
     "some $a in //a satisfies $a/b",
     "every $a in //a satisfies $a/b",
@@ -105,7 +111,9 @@ def test_only_nodes_have_fragments(text: str) -> None:
 
 def test_a_program_is_a_filter_for_whoever_wants_no_result() -> None:
     text = "<a>{count(//b)}</a>"
-    assert compile_subscription(text, deliver="ids") == compile_subscription(text)
+    notice, fragment = compile_subscription(text, deliver="ids"), compile_subscription(text)
+    assert (notice.program, notice.alternatives) == (fragment.program, fragment.alternatives)
+    assert str(notice.reasons[0]) == "the program decides"
 
 
 def test_namespaces_reach_either_language() -> None:

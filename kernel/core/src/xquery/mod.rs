@@ -23,6 +23,7 @@ mod run;
 mod session;
 mod sink;
 mod syntax;
+mod truth;
 mod value;
 mod write;
 
@@ -126,15 +127,15 @@ impl Program {
         Session::new(message, names, scratch).run(self, bounds, out)
     }
 
-    /// As [`Session::is_delivered`], for one program alone.
-    pub fn is_delivered(
+    /// As [`Session::holds`], for one program alone.
+    pub fn holds(
         &self,
         message: Message<'_>,
         names: &NameTable,
         scratch: &mut Scratch,
         bounds: Bounds,
     ) -> Result<bool, RunError> {
-        Session::new(message, names, scratch).is_delivered(self, bounds)
+        Session::new(message, names, scratch).holds(self, bounds)
     }
 }
 

@@ -49,10 +49,12 @@ pub(super) fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Progr
     if parser.facts(body).depth > TREE_DEPTH_MAX {
         return Err(parser.scanner.declined("nests too deep"));
     }
-    if !parser.asks(body) {
+    let contents = parser.contents(body);
+    if contents.is_empty() {
         return Err(parser.scanner.declined("every message would give the same result"));
     }
     let mut program = parser.program;
+    program.contents = contents;
     program.body = body;
     program.needs_full_tree = needs_full_tree(&program);
     Ok(program)
@@ -181,9 +183,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Whether the frame has an expression that depends on the message: what decides on delivery.
-    fn asks(&self, body: ExprId) -> bool {
+    /// The expressions of the frame that depend on the message, ascending: what decides on delivery.
+    fn contents(&self, body: ExprId) -> Vec<ExprId> {
         use super::syntax::Part;
+        let mut contents = Vec::new();
         let mut waiting = vec![Part::Enclosed(body)];
         while let Some(part) = waiting.pop() {
             match part {
@@ -193,17 +196,18 @@ impl<'t> Parser<'t> {
                     waiting.extend_from_slice(self.program.parts(content));
                 }
                 Part::Enclosed(id) => match self.program.expr(id) {
-                    Expr::String(_) | Expr::Number(_) => {}
                     Expr::Element(element) => waiting.push(Part::Element(element)),
                     Expr::Sequence(list) => {
                         waiting
                             .extend(self.program.list(list).iter().map(|&id| Part::Enclosed(id)));
                     }
-                    _ => return true,
+                    _ if self.facts(id).is_of_message => contents.push(id),
+                    _ => {}
                 },
             }
         }
-        false
+        contents.sort_unstable();
+        contents
     }
 }
 
@@ -277,8 +281,11 @@ impl Parser<'_> {
             }
             loop {
                 let clause = if is_for { self.for_clause(true)? } else { self.let_clause()? };
-                let (Clause::For { source: id, .. } | Clause::Let { value: id, .. }) = clause;
-                facts = facts.around(self.facts(id));
+                let inner = match clause {
+                    Clause::For { source, .. } => self.facts(source),
+                    Clause::Let { value, .. } => self.facts(value).as_let(),
+                };
+                facts = facts.around(inner);
                 facts.is_costly |= is_for;
                 clauses.push(clause);
                 if !self.scanner.take(b',') {
