@@ -211,7 +211,7 @@ impl State {
                 return Err(NotTaken::Declined);
             }
             let program =
-                Program::parse(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
+                Program::parse_path(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
             if !matches!(program.expr(program.body()), Expr::Path { .. }) {
                 return Err(NotTaken::Declined);
             }

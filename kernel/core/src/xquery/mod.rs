@@ -112,7 +112,13 @@ impl Program {
     ///
     /// Cost: linear in the text; a few microseconds for what subscribers write.
     pub fn parse(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
-        parse::parse(text, namespaces)
+        parse::parse(text, namespaces, parse::Language::XQuery)
+    }
+
+    /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. Declines it
+    /// where a literal has a reference or a line end, which XPath takes as they stand.
+    pub fn parse_path(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
+        parse::parse(text, namespaces, parse::Language::XPath)
     }
 
     /// As [`Session::run`], for one program alone.

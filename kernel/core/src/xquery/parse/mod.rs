@@ -32,9 +32,21 @@ const DEPTH_MAX: u32 = 64;
 /// Depth of the syntax tree, operators counted too.
 const TREE_DEPTH_MAX: u16 = 128;
 
+/// What a text is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    XQuery,
+    /// A path that means the same in XPath 1.0.
+    XPath,
+}
+
 /// Parses a text.
-pub(super) fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Program> {
-    let mut parser = Parser::new(text, namespaces);
+pub(super) fn parse(
+    text: &str,
+    namespaces: &[(String, String)],
+    language: Language,
+) -> Parsed<Program> {
+    let mut parser = Parser::new(text, namespaces, language);
     if text.len() > TEXT_BYTES_MAX {
         return Err(parser.scanner.declined("the text is too long"));
     }
@@ -86,6 +98,7 @@ struct Parser<'t> {
     /// One entry per expression.
     facts: Vec<Facts>,
     namespaces: &'t [(String, String)],
+    language: Language,
     /// Prefixes bound by the prolog and by the constructors around this place.
     bindings: Vec<Binding<'t>>,
     /// The constructor around this place.
@@ -102,7 +115,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str, namespaces: &'t [(String, String)]) -> Self {
+    fn new(text: &'t str, namespaces: &'t [(String, String)], language: Language) -> Self {
         let guess = text.len() / 16 + 4;
         let program = Program {
             exprs: Vec::with_capacity(guess),
@@ -115,6 +128,7 @@ impl<'t> Parser<'t> {
             program,
             facts: Vec::with_capacity(guess),
             namespaces,
+            language,
             bindings: Vec::new(),
             constructor: None,
             variables: Vec::new(),

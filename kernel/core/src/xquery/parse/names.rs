@@ -3,7 +3,7 @@
 use super::super::syntax::Start;
 use super::facts::items;
 use super::scan::Parsed;
-use super::{Expr, ExprId, Facts, Parser, reads};
+use super::{Expr, ExprId, Facts, Language, Parser, reads};
 use crate::xpath::{List, TextRange};
 use std::borrow::Cow;
 
@@ -115,12 +115,16 @@ impl<'t> Parser<'t> {
         let mut given = self.namespaces.iter().rev();
         let uri = match given.find(|(known, _)| known == prefix) {
             Some((_, uri)) => uri.as_str(),
-            None => match PREDECLARED.iter().find(|(known, _)| *known == prefix) {
+            None => match self.predeclared().iter().find(|(known, _)| *known == prefix) {
                 Some(&(_, uri)) => uri,
                 None => return Err(self.scanner.declined("this prefix is not bound")),
             },
         };
         self.keep_uri(uri)
+    }
+
+    fn predeclared(&self) -> &'static [(&'static str, &'static str)] {
+        if self.language == Language::XQuery { &PREDECLARED } else { &[] }
     }
 
     /// A namespace URI that a prefix other than `xml`, or the default, may be bound to.
@@ -256,6 +260,9 @@ impl<'t> Parser<'t> {
             start = self.scanner.at;
         }
         match whole.contains(['&', '\r']) {
+            true if self.language == Language::XPath => {
+                Err(self.scanner.declined("XPath has no references"))
+            }
             true => {
                 let mut plain = String::with_capacity(whole.len());
                 self.add_plain(&whole, &mut plain)?;
