@@ -102,8 +102,11 @@ class FrameWriter:
         write, depth = self.write, self.depth
         write.is_result = False
         writers = (write.any_number, write.any_string, write.values, write.anything, self.flwor)
-        writer = write.boolean if self.random.randrange(3) else self.random.choice(writers)
-        return writer(depth)
+        if self.random.randrange(3):
+            return write.boolean(depth)
+        text = self.random.choice(writers)(depth)
+        # Constants of a sequence in the frame would say nothing.
+        return f"data({text})" if text.startswith("(") else text
 
     def prolog(self) -> tuple[str, dict[str, str]]:
         """Declarations in the query, and the namespaces that are given beside it."""
@@ -239,11 +242,17 @@ class FrameWriter:
                 return self.element(levels, None, declared, inner)
 
     def frame_value(self) -> str:
-        """A value: of the message most of the time, or constant, which decides nothing."""
+        """A value: of the message most of the time, or constant, which decides nothing.
+
+        It is no sequence, of which a part might be constant.
+        """
         write = self.write
         if self.width is FlwrWidth.SIMPLE:
             return write.binding_path(1).text
-        return write.anything(self.depth)
+        before = write.message_uses
+        while (text := write.anything(self.depth)).startswith("("):
+            write.message_uses = before
+        return text
 
     def declaration(self) -> str:
         """A namespace declaration on a constructor."""
