@@ -87,7 +87,7 @@ class PathWriter:
         self.vocabulary = vocabulary
         self.width = width
         self.is_binding = False
-        self.starts = _STARTS
+        self.starts: tuple[str, ...] = _STARTS
         self.message_uses = 0
 
     def one_in(self, number: int) -> bool:
