@@ -69,6 +69,22 @@ class Writer:
             case _:
                 return f"{self.items(2)}, ()"
 
+    def notice(self) -> str:
+        """A subscription that is asked whether it is true."""
+        match self.random.randrange(5):
+            case 0:
+                return self.subscription()
+            case 1:
+                return f"({self.condition(1)}, {self.items(1)})"
+            case 2:
+                return self.items(2)
+            case _:
+                while True:
+                    condition = self.condition(2)
+                    # Two constants say nothing of a message.
+                    if "/" in condition:
+                        return condition
+
     def items(self, depth: int) -> str:
         if depth == 0:
             return self.nodes(0)

@@ -293,6 +293,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "XPST0008": CatalogueEntry("QuerySyntaxError", "XPST0008: variable ${name} is not declared"),
     "XPST0017": CatalogueEntry("QuerySyntaxError", "XPST0017: {reason}"),
     "XPTY0004": CatalogueEntry("QuerySyntaxError", "XPTY0004: {reason}"),
+    "FORG0006": CatalogueEntry("QuerySyntaxError", "FORG0006: {reason}"),
     "XPST0081": CatalogueEntry("QuerySyntaxError", "XPST0081: prefix {prefix} is not bound"),
     "XPTY0019": CatalogueEntry("QuerySyntaxError", "XPTY0019: {reason}"),
     "XPTY0020": CatalogueEntry("QuerySyntaxError", "XPTY0020: {reason}"),
@@ -303,6 +304,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "XQST0070": CatalogueEntry("QuerySyntaxError", "XQST0070: {reason}"),
     "XQST0071": CatalogueEntry("QuerySyntaxError", "XQST0071: {reason}"),
     "XQST0085": CatalogueEntry("QuerySyntaxError", "XQST0085: {reason}"),
+    "XQST0087": CatalogueEntry("QuerySyntaxError", "XQST0087: {reason}"),
     "XQST0089": CatalogueEntry("QuerySyntaxError", "XQST0089: {reason}"),
     "XQST0090": CatalogueEntry("QuerySyntaxError", "XQST0090: {reason}"),
     "query.unsupported": CatalogueEntry(

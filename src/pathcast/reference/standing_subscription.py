@@ -26,13 +26,12 @@ from pathcast.query import (
     Expr,
     compile_query,
     compile_subscription,
-    parse,
     read_expression,
 )
-from pathcast.query.static import resolve
+from pathcast.query.xquery import selection_of, without_comments
 from pathcast.reference.oracle import Oracle
 from pathcast.reference.xpath import Evaluator, OverBudgetError
-from pathcast.reference.xquery.evaluation import evaluate, is_delivered, serialised
+from pathcast.reference.xquery.evaluation import evaluate, holds, serialised
 
 __all__ = ["DELIVER_MODES", "MessageView", "StandingSubscription", "compile_subscription"]
 
@@ -70,9 +69,9 @@ class StandingSubscription:
         if compiled.program is None:
             text, namespaces = subscription.query, subscription.namespaces
             if subscription.deliver == "fragment":
-                self._path = resolve(parse(text), text, namespaces or {})
+                self._path = selection_of(text, namespaces)
             else:
-                self._query = compile_query(text, namespaces)
+                self._query = compile_query(without_comments(text), namespaces)
 
     def fragments(self, view: MessageView) -> Sequence[bytes | None]:
         """What the subscriber gets of a message: a payload for every delivery.
@@ -109,7 +108,7 @@ class StandingSubscription:
 
     def _is_delivered(self, view: MessageView) -> bool:
         if self.compiled.program is not None:
-            return is_delivered(
+            return holds(
                 self.compiled.program,
                 view.evaluator.document,
                 view.limits,

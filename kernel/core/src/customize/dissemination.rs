@@ -206,12 +206,8 @@ impl State {
             return Ok(());
         }
         if deliver == Deliver::Fragment {
-            // In strings of XPath, & begins no reference, and line ends are as they are.
-            if memchr::memchr2(b'&', b'\r', subscription.text.as_bytes()).is_some() {
-                return Err(NotTaken::Declined);
-            }
             let program =
-                Program::parse(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
+                Program::parse_path(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
             if !matches!(program.expr(program.body()), Expr::Path { .. }) {
                 return Err(NotTaken::Declined);
             }

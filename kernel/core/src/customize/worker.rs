@@ -445,7 +445,7 @@ fn serve_one(
             session.run(program, bounds, &mut out.fragments)
         }
         Way::Program(program, deliver) => {
-            let delivered = session.is_delivered(program, bounds);
+            let delivered = session.holds(program, bounds);
             if delivered == Ok(true) {
                 out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
                 return;
