@@ -27,11 +27,10 @@ def parse(
     message: bytes, limits: object, encoding: str | None = None
 ) -> dict[str, Any] | tuple[str, dict[str, Any]]: ...
 def delivery_ids(
-    version: str,
+    versions: bytes,
+    version_places: Any,
     messages: list[str],
     message_places: Any,
-    subscriptions: list[str],
-    subscription_places: Any,
     results: Any,
 ) -> Any: ...
 def door_error_codes() -> list[str]: ...
