@@ -11,10 +11,11 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, SnapshotFormatError
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -83,3 +84,35 @@ class Limits:
                 raise ConfigError(
                     "config.invalid", key=field.name, reason=f"{value} is above 2147483647"
                 )
+
+    def to_json(self) -> str:
+        """All limits as a JSON object, the form in which they travel with a snapshot file."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, path: str) -> Limits:
+        """The limits that `to_json` has written into a snapshot file.
+
+        One that is not named was not known where the file was written, and has its default.
+
+        Args:
+            text: What the file holds.
+            path: The file, for the error.
+
+        Raises:
+            SnapshotFormatError: It is no such object, or names a limit that is not known here: the
+                answers would be others than were agreed.
+
+        Example:
+            >>> Limits.from_json(Limits(depth_max=64).to_json(), "s.snapshot").depth_max
+            64
+        """
+        try:
+            named = json.loads(text)
+            if isinstance(named, dict):
+                return cls(**named)
+            reason = "they are no object"
+        except (ValueError, TypeError, RecursionError) as error:
+            reason = str(error)
+        reason = f"its limits cannot be used ({reason})"
+        raise SnapshotFormatError("snapshot.damaged", path=path, reason=reason)
