@@ -47,6 +47,12 @@ class Limits:
             message. A subscription that would get more gets a verdict of its own and no result.
         result_ratio_max: The same, as a multiple of the bytes of the message; results of up to
             4 KiB always pass it.
+        message_result_bytes_max: Bytes of all results together that all subscriptions may get from
+            one message, equal results counted once, and 64 for the delivery of each; messages that
+            are delivered as they arrived are not counted. Subscriptions are served in the order of
+            their ids: the first one whose results do not fit, and all after it that would get a
+            result, get a verdict and no result. 64 MiB is 80 times what the largest workload
+            measured takes for a message, and bounds what a message can take of memory.
         dtd: "internal" reads the internal subset (never an external one), "refuse" refuses a
             message with a document type declaration.
     """
@@ -62,6 +68,7 @@ class Limits:
     evaluation_steps_max: int = 1_000_000
     result_bytes_max: int = MIB
     result_ratio_max: int = 20
+    message_result_bytes_max: int = 64 * MIB
     dtd: Literal["internal", "refuse"] = "internal"
 
     def __post_init__(self) -> None:

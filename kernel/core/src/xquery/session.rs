@@ -120,6 +120,16 @@ impl<'s> Session<'s> {
         answer
     }
 
+    /// Whether a bare XPath expression selects a node.
+    pub fn selects(
+        &mut self,
+        expression: &xpath::Expression,
+        bounds: Bounds,
+    ) -> Result<bool, RunError> {
+        let value = self.xpath.evaluate_at(None, expression, bounds.steps_max)?;
+        Ok(matches!(value, Value::Nodes(nodes) if !nodes.is_empty()))
+    }
+
     /// The nodes that a bare XPath expression selects, each a result, in document order; says
     /// whether there are any. An expression that is no node-set selects nothing.
     pub fn select(
