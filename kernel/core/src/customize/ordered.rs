@@ -111,11 +111,14 @@ impl Ordered {
         template: TemplateId,
         out: &mut Output,
     ) -> Result<Outcome, RunError> {
-        let deliver = with.state.plans.templates.kind(template).deliver;
+        let kind = with.state.plans.templates.kind(template);
         let plan = with.state.plans.templates.get(template);
-        if deliver != Deliver::Fragment || self.is_full {
+        if kind.deliver != Deliver::Fragment || kind.may_be_empty || self.is_full {
             let bound = with.source.shared.found().list(list);
-            return Ok(told(deliver, is_delivered(&with.source, plan, bound)));
+            let is_delivered = is_delivered(&with.source, plan, bound);
+            if !is_delivered || kind.deliver != Deliver::Fragment || self.is_full {
+                return Ok(told(kind.deliver, is_delivered));
+            }
         }
         let key = (template, with.factory.first_like(list));
         if let Some(written) = self.written.get(&key) {
