@@ -13,7 +13,7 @@ import pytest
 
 from broker_engines import broker_engines
 from pathcast import Broker, Delivery, Subscription
-from pathcast.customize import delivery_id, message_id
+from pathcast.customize import delivery_id, message_id, subscription_version
 from pathcast.customize.turns import Turns
 from pathcast.errors import (
     ConfigError,
@@ -47,13 +47,16 @@ def canonical_fragments(found: Any) -> list[bytes]:
 class TestPublish:
     def test_a_flwr_delivers_what_its_return_clause_says(self, engine: EngineName) -> None:
         broker = Broker(engine)
-        assert not broker.subscribe(Subscription("s1", "ann", CHEAP)).rejected
+        subscription = Subscription("s1", "ann", CHEAP)
+        assert not broker.subscribe(subscription).rejected
+        version = subscription_version(subscription)
         (found,) = broker.publish(MESSAGE, "m1")
         assert found == Delivery(
-            delivery_id=delivery_id(broker.version, "m1", "s1", 0),
+            delivery_id=delivery_id(version, "m1", 0),
             message_id="m1",
             subscription_id="s1",
             subscriber="ann",
+            subscription_version=version,
             snapshot_version=broker.version,
             result_number=0,
             fragment=b"<hit><title>Sand</title></hit>",

@@ -155,6 +155,24 @@ def test_limits_reach_the_workers(spark: SparkSession, snapshot: Path) -> None:
     assert letters == {"books": "limit.result_bytes", "again": "limit.result_bytes"}
 
 
+def test_limits_of_the_snapshot_reach_the_workers(spark: SparkSession, tmp_path: Path) -> None:
+    # A broker here and the workers there must answer alike.
+    broker = Broker("reference", Limits(result_bytes_max=100))
+    broker.subscribe(SUBSCRIPTIONS)
+    broker.freeze().save(tmp_path / "s")
+    message = b"<bib>" + b"<book>0123456789</book>" * 20 + b"</bib>"
+    found = disseminate(
+        frame(spark, {"m": message}), tmp_path / "s", "body", "id", engine="reference"
+    )
+    expected = broker.publish(message, "m")
+    assert {row.delivery_id for row in found.deliveries.collect()} == {
+        delivery.delivery_id for delivery in expected
+    }
+    letters = {row.subscription_id: row.code for row in found.dead_letters.collect()}
+    assert letters == {name: error.code for name, error in expected.verdicts.items()}
+    assert letters
+
+
 def test_a_shipped_snapshot_and_one_of_another_version(
     spark: SparkSession, snapshot: Path, tmp_path: Path
 ) -> None:
@@ -166,7 +184,7 @@ def test_a_shipped_snapshot_and_one_of_another_version(
     ]
     assert ids[0] == ids[1]
     # Rows would otherwise carry the name of one snapshot and the results of another.
-    task = DeliveryTask(str(snapshot), "0" * 32, False, "reference", None, 1, None)
+    task = DeliveryTask(str(snapshot), "0" * 32, False, "reference", Limits(), 1, None)
     with pytest.raises(SnapshotFormatError, match="was planned with"):
         list(task([]))
 
@@ -184,7 +202,7 @@ def test_long_results_go_in_several_batches(
     # A batch of Arrow text above 2 GB fails the job, so it is cut long before.
     monkeypatch.setattr(delivering, "FRAGMENT_BYTES_MAX", 100)
     version = SubscriptionSnapshot.open(snapshot, engine="reference").version
-    task = DeliveryTask(str(snapshot), version, False, "reference", None, 1, None)
+    task = DeliveryTask(str(snapshot), version, False, "reference", Limits(), 1, None)
     messages = [b"<bib>" + b"<book>0123456789</book>" * n + b"</bib>" for n in range(6)]
     ids = [f"m{n}" for n in range(6)]
     batch = pa.record_batch({"message_id": ids, "message": pa.array(messages, pa.binary())})

@@ -264,7 +264,7 @@ def task(snapshot: Path) -> MatchTask:
         shipped=False,
         ids="ids",
         engine="reference",
-        limits=None,
+        limits=Limits(),
         threads=1,
         cache_bytes_max=None,
     )

@@ -1,46 +1,40 @@
 //! The ids of deliveries, column by column.
 
 use crate::matcher::to_pyarrow;
-use arrow_array::{Array, StringArray, UInt32Array, make_array};
-use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_array::{Array, FixedSizeBinaryArray, UInt32Array, make_array};
+use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
 use pathcast_core::delivery_ids::{self as core, Deliveries, ID_BYTES};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The ids of many deliveries as a `string` array; the places and result numbers are `uint32`.
+/// The ids of many deliveries as a `fixed_size_binary` array; the places and result numbers are
+/// `uint32`, the versions of distinct subscriptions lie one after another.
 ///
 /// `pathcast.customize.identity` says what they are made of.
 #[pyfunction]
 pub fn delivery_ids<'py>(
     py: Python<'py>,
-    version: &str,
+    versions: &[u8],
+    version_places: &Bound<'py, PyAny>,
     messages: Vec<String>,
     message_places: &Bound<'py, PyAny>,
-    subscriptions: Vec<String>,
-    subscription_places: &Bound<'py, PyAny>,
     results: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let version_places = numbers(version_places)?;
     let message_places = numbers(message_places)?;
-    let subscription_places = numbers(subscription_places)?;
     let results = numbers(results)?;
     let deliveries = Deliveries {
-        version,
+        versions,
+        version_places: version_places.values(),
         messages: &messages,
         message_places: message_places.values(),
-        subscriptions: &subscriptions,
-        subscription_places: subscription_places.values(),
         results: results.values(),
     };
     let made = py.detach(|| core::delivery_ids(&deliveries));
     let made = made.ok_or_else(|| PyValueError::new_err("the columns do not fit together"))?;
-    if i32::try_from(made.len()).is_err() {
-        return Err(PyValueError::new_err("these are too many deliveries for one array"));
-    }
-    let offsets = OffsetBuffer::from_repeated_length(ID_BYTES, results.len());
-    // Hexadecimal digits are UTF-8.
-    let ids = StringArray::try_new(offsets, Buffer::from_vec(made), None)
+    let ids = FixedSizeBinaryArray::try_new(ID_BYTES as i32, Buffer::from_vec(made), None)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     to_pyarrow(py, &ids as &dyn Array)
 }

@@ -378,6 +378,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{limit}: the results of the subscription are longer than {maximum} times the message; "
         "raise it with Limits({limit}=...)",
     ),
+    "limit.message_result_bytes": CatalogueEntry(
+        "ResultLimitError",
+        "{limit}: the results for the message are longer than {maximum} bytes together, and this "
+        "subscription comes after those that are served; raise it with Limits({limit}=...)",
+    ),
     # Limits of a message. Each says limit, value, maximum and how to raise it.
     **{
         f"limit.{name}": CatalogueEntry(

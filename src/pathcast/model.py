@@ -86,12 +86,14 @@ class Delivery(NamedTuple):
     """One result of one subscription for one message.
 
     Attributes:
-        delivery_id: Digest of the four things that identify it: subscription, version, message and
-            result number. Whoever gets a delivery twice knows it by this.
+        delivery_id: Digest of what identifies it: the subscription as it is, message and result
+            number. Whoever gets a delivery twice knows it by this, whoever else has subscribed or
+            left in between.
         message_id: The publisher's, or a digest of the message.
         subscription_id: Which subscription.
         subscriber: Whom it goes to.
-        snapshot_version: Version of the subscriptions that answered.
+        subscription_version: Digest of the subscription: the same as long as it is the same.
+        snapshot_version: Version of all subscriptions that answered.
         result_number: Place among the results of this subscription for this message, from 0.
         fragment: UTF-8 bytes of the result; the bytes of the message for deliver="message"; None
             for deliver="ids".
@@ -101,6 +103,7 @@ class Delivery(NamedTuple):
     message_id: str
     subscription_id: str
     subscriber: str
+    subscription_version: str
     snapshot_version: str
     result_number: int
     fragment: bytes | None

@@ -3,14 +3,14 @@
 //! `pathcast.customize.identity` says what is digested, and is the other implementation:
 //!
 //! ```text
-//! piece(text) = length of its UTF-8 as u32, then the UTF-8
-//! id          = hex BLAKE2b-128 ( piece(version) piece(message) piece(subscription) result as u32 )
+//! id = BLAKE2b-128 ( version of the subscription, result number as u32, message id as UTF-8 )
 //! ```
 //!
-//! Numbers are little endian. BLAKE2b is RFC 7693, without a key.
+//! The version of a subscription is [`ID_BYTES`] long, and made where it subscribes; numbers are little
+//! endian. BLAKE2b is RFC 7693, without a key.
 
-/// Characters of an id.
-pub const ID_BYTES: usize = 32;
+/// Bytes of an id, and of the version of a subscription.
+pub const ID_BYTES: usize = DIGEST;
 
 const BLOCK: usize = 128;
 const DIGEST: usize = 16;
@@ -40,63 +40,55 @@ const SIGMA: [[usize; 16]; 10] = [
     [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
 ];
 
-/// What is digested, column by column: for every delivery the place of its message and of its
-/// subscription among the distinct ids, and its result number.
+/// What is digested, column by column: for every delivery the place of its subscription and of its
+/// message among the distinct ones, and its result number.
 pub struct Deliveries<'a> {
-    /// Version of the subscriptions that answered.
-    pub version: &'a str,
+    /// Versions of distinct subscriptions, one after another.
+    pub versions: &'a [u8],
+    /// A place in `versions` for every delivery.
+    pub version_places: &'a [u32],
     /// Distinct ids of messages.
     pub messages: &'a [String],
     /// A place in `messages` for every delivery.
     pub message_places: &'a [u32],
-    /// Distinct ids of subscriptions.
-    pub subscriptions: &'a [String],
-    /// A place in `subscriptions` for every delivery.
-    pub subscription_places: &'a [u32],
     /// For every delivery.
     pub results: &'a [u32],
 }
 
 /// The ids one after another, [`ID_BYTES`] each; `None` if the columns differ in length or a place is
-/// beyond the ids.
+/// beyond what there is.
+///
+/// Cost: a digest a delivery, of one block where the message id has up to 108 bytes.
 pub fn delivery_ids(deliveries: &Deliveries<'_>) -> Option<Vec<u8>> {
     let count = deliveries.results.len();
-    if deliveries.message_places.len() != count || deliveries.subscription_places.len() != count {
+    if deliveries.message_places.len() != count || deliveries.version_places.len() != count {
         return None;
     }
-    let mut head = Vec::new();
-    piece(&mut head, deliveries.version);
+    let (versions, rest) = deliveries.versions.as_chunks::<ID_BYTES>();
+    if !rest.is_empty() {
+        return None;
+    }
     let mut written = Vec::with_capacity(count * ID_BYTES);
-    let mut content = head.clone();
-    // Deliveries come message by message: what they begin with is written once for each.
+    let mut content = vec![0; HEAD];
+    // Deliveries come message by message: its id is written once for all of them.
     let mut last = None;
-    let mut begun = head.len();
     for at in 0..count {
         let message = deliveries.message_places[at];
         if last != Some(message) {
-            content.truncate(head.len());
-            piece(&mut content, deliveries.messages.get(message as usize)?);
-            begun = content.len();
+            content.truncate(HEAD);
+            content.extend_from_slice(deliveries.messages.get(message as usize)?.as_bytes());
             last = Some(message);
         }
-        content.truncate(begun);
-        let subscription = deliveries.subscription_places[at] as usize;
-        piece(&mut content, deliveries.subscriptions.get(subscription)?);
-        content.extend_from_slice(&deliveries.results[at].to_le_bytes());
-        for byte in digest(&content) {
-            written.push(HEX[usize::from(byte >> 4)]);
-            written.push(HEX[usize::from(byte & 15)]);
-        }
+        let version = versions.get(deliveries.version_places[at] as usize)?;
+        content[..ID_BYTES].copy_from_slice(version);
+        content[ID_BYTES..HEAD].copy_from_slice(&deliveries.results[at].to_le_bytes());
+        written.extend_from_slice(&digest(&content));
     }
     Some(written)
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
-fn piece(content: &mut Vec<u8>, text: &str) {
-    content.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    content.extend_from_slice(text.as_bytes());
-}
+/// What stands before the id of the message.
+const HEAD: usize = ID_BYTES + size_of::<u32>();
 
 /// BLAKE2b of 16 bytes.
 fn digest(content: &[u8]) -> [u8; DIGEST] {
@@ -194,40 +186,43 @@ mod tests {
 
     #[test]
     fn ids_are_those_of_the_other_implementation() {
-        let messages = ["".to_owned(), "mé".to_owned()];
-        let subscriptions = ["s".to_owned(), "".to_owned()];
-        let made = |version, places: (u32, u32), result| {
+        let messages = ["m".repeat(109), "mé".to_owned()];
+        let versions: Vec<u8> = (0..32).collect();
+        let made = |places: (u32, u32), result| {
             let ids = delivery_ids(&Deliveries {
-                version,
+                versions: &versions,
+                version_places: &[0, places.0, 1],
                 messages: &messages,
-                message_places: &[0, places.0, 1],
-                subscriptions: &subscriptions,
-                subscription_places: &[0, places.1, 1],
+                message_places: &[0, places.1, 1],
                 results: &[5, result, 6],
             });
-            String::from_utf8(ids.unwrap()[ID_BYTES..2 * ID_BYTES].to_vec()).unwrap()
+            ids.unwrap()[ID_BYTES..2 * ID_BYTES]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
         };
-        assert_eq!(made("v1", (1, 0), 7), "fa8c49f67ad58133060b413a875bd76a");
-        assert_eq!(made("", (0, 1), 0), "463be1d58a72e9618ea59884367c4358");
+        assert_eq!(made((1, 1), 7), "dd65716abd50038e0f747010cc186f4a");
+        assert_eq!(made((0, 0), 70_000), "17d86d111dc9adcea8b1b00f79f1ebb5");
     }
 
     #[test]
     fn columns_that_do_not_fit_are_refused() {
         let ids = ["a".to_owned()];
-        let of = |message_places, subscription_places, results| {
+        let of = |versions, message_places, version_places, results| {
             delivery_ids(&Deliveries {
-                version: "v",
+                versions,
+                version_places,
                 messages: &ids,
                 message_places,
-                subscriptions: &ids,
-                subscription_places,
                 results,
             })
         };
-        assert_eq!(of(&[], &[], &[]), Some(vec![]));
-        assert!(of(&[0], &[0], &[0]).is_some());
-        assert!(of(&[1], &[0], &[0]).is_none());
-        assert!(of(&[0], &[1], &[0]).is_none());
-        assert!(of(&[0], &[0], &[]).is_none());
+        let version: &[u8] = &[0; ID_BYTES];
+        assert_eq!(of(version, &[], &[], &[]), Some(vec![]));
+        assert!(of(version, &[0], &[0], &[0]).is_some());
+        assert!(of(version, &[1], &[0], &[0]).is_none());
+        assert!(of(version, &[0], &[1], &[0]).is_none());
+        assert!(of(version, &[0], &[0], &[]).is_none());
+        assert!(of(&version[1..], &[0], &[0], &[0]).is_none());
     }
 }

@@ -25,7 +25,7 @@ from pathcast.customize.deliveries import (
     Deliveries,
     DeliveryBatch,
 )
-from pathcast.customize.identity import delivery_id, delivery_ids, message_id
+from pathcast.customize.identity import delivery_id, message_id, subscription_version
 from pathcast.customize.plan import SubscriptionPlan
 from pathcast.customize.snapshot import SubscriptionSnapshot
 
@@ -42,6 +42,6 @@ __all__ = [
     "SubscriptionPlan",
     "SubscriptionSnapshot",
     "delivery_id",
-    "delivery_ids",
     "message_id",
+    "subscription_version",
 ]

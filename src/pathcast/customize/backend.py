@@ -98,15 +98,14 @@ class DeliveryIdMaker(Protocol):
 
     def __call__(
         self,
-        version: str,
+        versions: Sequence[bytes],
+        version_places: pa.Array,
         messages: Sequence[str],
         message_places: pa.Array,
-        subscriptions: Sequence[str],
-        subscription_places: pa.Array,
         result_numbers: pa.Array,
         /,
-    ) -> pa.Array:
-        """The ids as a `string` array; places and result numbers are `uint32` columns."""
+    ) -> pa.FixedSizeBinaryArray:
+        """The ids, 16 bytes each; places and result numbers are `uint32` columns."""
 
 
 class DisseminationFactory(Protocol):

@@ -24,7 +24,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pathcast.customize.backend import DisseminationBackend
-from pathcast.customize.deliveries import Deliveries, DeliveryBatch
+from pathcast.customize.deliveries import Deliveries, DeliveryBatch, Recipient
 from pathcast.customize.engines import id_maker, new_backend
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
@@ -93,8 +93,8 @@ class Broker:
         )
         self._backend: DisseminationBackend = new_backend(self._options)
         self._make_ids = id_maker(self._options.engine)
-        self._subscribers: dict[str, str] = {}
-        self._version = SetVersion()
+        self._recipients: dict[str, Recipient] = {}
+        self._version = SetVersion(self._options.limits)
         self._turns = Turns()
 
     @property
@@ -104,10 +104,10 @@ class Broker:
 
     @property
     def version(self) -> str:
-        """Version of the subscriptions as they are now: a digest of their content.
+        """Version of the subscriptions as they are now: a digest of them and of the limits.
 
-        It changes with every change, and is the same for the same subscriptions, in whatever order
-        they came.
+        It changes with every change, and is the same for the same subscriptions under the same
+        limits, in whatever order they came.
         """
         with self._turns.shared():
             return self._version.text
@@ -158,7 +158,7 @@ class Broker:
                 for subscription in leaving:
                     if subscription.id not in self._backend:
                         self._version.remove(subscription)
-                        del self._subscribers[subscription.id]
+                        del self._recipients[subscription.id]
 
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription of an id, with all namespaces it may use.
@@ -213,7 +213,7 @@ class Broker:
             answer = self._backend.process(array, encoding=column.encoding)
             if refusals:
                 answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
-            return DeliveryBatch(answer, ids, self._subscribers, self._version.text, self._make_ids)
+            return DeliveryBatch(answer, ids, self._recipients, self._version.text, self._make_ids)
 
     def matcher(self) -> DeliveryMatcher:
         """What takes batches of messages; it sees every change from its next batch on."""
@@ -236,7 +236,7 @@ class Broker:
         Cost: about 3 µs a subscription.
         """
         with self._turns.shared():
-            ids = sorted(self._subscribers)
+            ids = sorted(self._recipients)
             return SubscriptionSnapshot.of(
                 [self._backend.subscription(name) for name in ids],
                 self._backend.gates(ids),
@@ -298,25 +298,25 @@ class Broker:
             taken = self._backend.subscribe(usable, namespaces, gates)
             for place, subscription in enumerate(usable):
                 if place not in taken.errors:
-                    self._version.add(_with_bindings(subscription, namespaces))
-                    self._subscribers[subscription.id] = subscription.subscriber
+                    version = self._version.add(_with_bindings(subscription, namespaces))
+                    self._recipients[subscription.id] = Recipient(subscription.subscriber, version)
         except BaseException:
             # Interrupted (Ctrl-C): deliveries of what is in no book would be nobody's.
-            names = {row.id for row in usable} - self._subscribers.keys()
+            names = {row.id for row in usable} - self._recipients.keys()
             self._backend.unsubscribe([name for name in names if name in self._backend])
             raise
         return report_on(rows, errors, taken)
 
     def _check_known(self, subscription_id: str) -> None:
         usable_ids([subscription_id])
-        if subscription_id not in self._subscribers:
+        if subscription_id not in self._recipients:
             raise UnknownQueryError("query.unknown", id=subscription_id)
 
     def __len__(self) -> int:
-        return len(self._subscribers)
+        return len(self._recipients)
 
     def __contains__(self, subscription_id: object) -> bool:
-        return isinstance(subscription_id, str) and subscription_id in self._subscribers
+        return isinstance(subscription_id, str) and subscription_id in self._recipients
 
     def __repr__(self) -> str:
         return f"Broker({len(self)} subscriptions, engine={self.engine!r})"

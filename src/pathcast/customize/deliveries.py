@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.identity import delivery_id, delivery_id_array
+from pathcast.customize.identity import delivery_id, delivery_id_array, hexadecimal
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ DELIVERIES_SCHEMA = pa.schema(
         pa.field("message_id", _NAMES, nullable=False),
         pa.field("subscription_id", _NAMES, nullable=False),
         pa.field("subscriber", _NAMES, nullable=False),
+        pa.field("subscription_version", _NAMES, nullable=False),
         pa.field("snapshot_version", _NAMES, nullable=False),
         pa.field("result_number", pa.int32(), nullable=False),
         pa.field("fragment", pa.dictionary(pa.int32(), pa.large_binary())),
@@ -75,6 +76,18 @@ VERDICTS_SCHEMA = pa.schema(
 """One row a pair of message and subscription that could not be answered, and why."""
 
 
+class Recipient(NamedTuple):
+    """Whom the results of a subscription go to, as long as it is this one.
+
+    Attributes:
+        subscriber: As in the subscription.
+        version: Of the subscription, 16 bytes.
+    """
+
+    subscriber: str
+    version: bytes
+
+
 class DeliveryBatch:
     """What became of a batch of messages.
 
@@ -92,7 +105,7 @@ class DeliveryBatch:
         self,
         answer: DeliveryAnswer,
         messages: MessageIds,
-        subscribers: Mapping[str, str],
+        recipients: Mapping[str, Recipient],
         version: str,
         make_ids: DeliveryIdMaker = delivery_id_array,
     ) -> None:
@@ -108,11 +121,12 @@ class DeliveryBatch:
             self._rows["subscription"], len(answer.subscription_ids)
         )
         self._names = _take(answer.subscription_ids, self._numbers.tolist())
-        self._subscribers = [subscribers[name] for name in self._names]
+        self._recipients = [recipients[name] for name in self._names]
         numbers = sorted({number for _, number, _ in answer.verdicts})
         names = _take(answer.subscription_ids, numbers)
         self._with_verdicts = {
-            number: (name, subscribers[name]) for number, name in zip(numbers, names, strict=True)
+            number: (name, recipients[name].subscriber)
+            for number, name in zip(numbers, names, strict=True)
         }
         self.snapshot_version = version
         self.stats: BatchStats = answer.stats
@@ -139,22 +153,23 @@ class DeliveryBatch:
         message_ids = self._messages.take(rows.tolist())
         results = self._rows["result"]
         ids = self._make_ids(
-            self.snapshot_version,
+            [recipient.version for recipient in self._recipients],
+            pa.array(self._places.astype(np.uint32)),
             message_ids,
             pa.array(message_places.astype(np.uint32)),
-            self._names,
-            pa.array(self._places.astype(np.uint32)),
             pa.array(results.astype(np.uint32)),
         )
         distinct_messages, message_numbers = _numbered(message_ids)
-        subscribers, subscriber_places = _numbered(self._subscribers)
+        subscribers, subscriber_places = _numbered([each.subscriber for each in self._recipients])
+        versions = [recipient.version.hex() for recipient in self._recipients]
         zeros = np.zeros(len(self), dtype=np.int32)
         return pa.record_batch(
             [
-                ids,
+                hexadecimal(ids),
                 _dictionary(message_numbers[message_places], distinct_messages),
                 _dictionary(self._places, self._names),
                 _dictionary(subscriber_places[self._places], subscribers),
+                _dictionary(self._places, versions),
                 _dictionary(zeros, [self.snapshot_version]),
                 pa.array(results.astype(np.int32)),
                 self._fragments,
@@ -216,12 +231,14 @@ class DeliveryBatch:
         """One delivery as an object."""
         message = self._messages[int(self._rows["message"][place])]
         number = int(self._places[place])
-        name, result = self._names[number], int(self._rows["result"][place])
+        recipient, result = self._recipients[number], int(self._rows["result"][place])
+        version = recipient.version.hex()
         return Delivery(
-            delivery_id=delivery_id(self.snapshot_version, message, name, result),
+            delivery_id=delivery_id(version, message, result),
             message_id=message,
-            subscription_id=name,
-            subscriber=self._subscribers[number],
+            subscription_id=self._names[number],
+            subscriber=recipient.subscriber,
+            subscription_version=version,
             snapshot_version=self.snapshot_version,
             result_number=result,
             fragment=self._fragments[place].as_py(),

@@ -62,7 +62,7 @@ class QueryIndex:
         self._engine, self._module = select_engine(engine)
         self._limits = limits or Limits()
         self._namespaces = usable_namespaces(namespaces)
-        self._backend = self._module.new_index(self._namespaces)
+        self._backend = self._module.new_index(self._namespaces, self._limits)
 
     @property
     def engine(self) -> EngineName:
@@ -167,7 +167,7 @@ class QueryIndex:
 
     def freeze(self) -> Snapshot:
         """The queries as they are now, as an immutable snapshot."""
-        return Snapshot(self._backend.freeze(), self._engine, self._module, self._limits)
+        return Snapshot(self._backend.freeze(), self._engine, self._module)
 
     def matcher(
         self, *, threads: int | None = None, cache_bytes_max: int = CACHE_BYTES_MAX

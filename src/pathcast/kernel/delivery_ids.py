@@ -2,8 +2,8 @@
 
 Example:
     >>> one = pa.array([0], pa.uint32())
-    >>> delivery_ids("v1", ["m1"], one, ["s1"], one, one).to_pylist()
-    ['7cef1148b0b4d1348fd218f1437c9b56']
+    >>> delivery_ids([bytes(16)], one, ["m1"], one, one).type
+    FixedSizeBinaryType(fixed_size_binary[16])
 """
 
 from __future__ import annotations
@@ -16,23 +16,17 @@ from pathcast.kernel.boundary import native, native_errors
 
 
 def delivery_ids(
-    version: str,
+    versions: Sequence[bytes],
+    version_places: pa.Array,
     messages: Sequence[str],
     message_places: pa.Array,
-    subscriptions: Sequence[str],
-    subscription_places: pa.Array,
     result_numbers: pa.Array,
-) -> pa.Array:
+) -> pa.FixedSizeBinaryArray:
     """As `pathcast.customize.identity.delivery_id_array`.
 
-    Cost: 0.2 µs a delivery, and 0.3 µs a distinct id.
+    Cost: 0.2 µs a delivery, and 0.2 µs a distinct message.
     """
     with native_errors():
         return native.delivery_ids(
-            version,
-            list(messages),
-            message_places,
-            list(subscriptions),
-            subscription_places,
-            result_numbers,
+            b"".join(versions), version_places, list(messages), message_places, result_numbers
         )

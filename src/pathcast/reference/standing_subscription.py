@@ -31,7 +31,8 @@ from pathcast.query import (
 from pathcast.query.xquery import selection_of, without_comments
 from pathcast.reference.oracle import Oracle
 from pathcast.reference.xpath import Evaluator, OverBudgetError
-from pathcast.reference.xquery.evaluation import evaluate, holds, serialised
+from pathcast.reference.xpath.document import Node
+from pathcast.reference.xquery.evaluation import evaluate, gives_item, holds, serialised
 
 __all__ = ["DELIVER_MODES", "MessageView", "StandingSubscription", "compile_subscription"]
 
@@ -81,12 +82,34 @@ class StandingSubscription:
             ConstructionError: A constructor would make what is no element.
         """
         if self.subscription.deliver == "fragment":
-            return self._results(view)
+            return self.results(view)
         if not self._is_delivered(view):
             return []
         return [None if self.subscription.deliver == "ids" else view.message]
 
-    def _results(self, view: MessageView) -> Sequence[bytes]:
+    def has_result(self, view: MessageView) -> bool:
+        """Whether there is a result, for deliver="fragment"; none is made.
+
+        Raises:
+            LimitExceededError: It takes too many steps.
+            ConstructionError: A constructor would make what is no element.
+        """
+        if self.compiled.program is not None:
+            return gives_item(
+                self.compiled.program,
+                view.evaluator.document,
+                view.limits,
+                subscription_id=self.subscription.id,
+            )
+        return bool(self._nodes(view))
+
+    def results(self, view: MessageView) -> Sequence[bytes]:
+        """The results, for deliver="fragment".
+
+        Raises:
+            LimitExceededError: It takes too many steps, or the results are too long.
+            ConstructionError: A constructor would make what is no element.
+        """
         limits, size = view.limits, len(view.message)
         subscription_id = self.subscription.id
         if self.compiled.program is not None:
@@ -97,14 +120,15 @@ class StandingSubscription:
                 message_bytes=size,
                 subscription_id=subscription_id,
             ).results
+        nodes = self._nodes(view)
+        return list(serialised(view.evaluator.document, nodes, limits, size, subscription_id))
+
+    def _nodes(self, view: MessageView) -> tuple[Node, ...]:
         assert self._path is not None
         try:
-            nodes = view.evaluator.select(self._path)
+            return tuple(view.evaluator.select(self._path))
         except OverBudgetError:
-            raise self._over_budget(limits) from None
-        return list(
-            serialised(view.evaluator.document, tuple(nodes), limits, size, subscription_id)
-        )
+            raise self._over_budget(view.limits) from None
 
     def _is_delivered(self, view: MessageView) -> bool:
         if self.compiled.program is not None:

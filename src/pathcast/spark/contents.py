@@ -69,6 +69,7 @@ class MatchContent:
             self._settings.output.path / SNAPSHOTS,
             engine=self._settings.engine.engine,
             namespaces=self._settings.subscriptions.namespaces,
+            limits=self._settings.engine.message_limits(),
         )
 
     def write(self, frame: DataFrame, generation: Generation, staged: StagedBatch) -> Commit:
@@ -78,7 +79,7 @@ class MatchContent:
             frame,
             generation.snapshot,
             ids=self._layout.ids,
-            limits=engine.message_limits(),
+            limits=generation.limits,
             engine=engine.engine,
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,
@@ -127,6 +128,7 @@ class ResultContent:
             self._settings.output.path / SNAPSHOTS,
             engine=self._settings.engine.engine,
             namespaces=self._settings.subscriptions.namespaces,
+            limits=self._settings.engine.message_limits(),
         )
 
     def write(self, frame: DataFrame, generation: Generation, staged: StagedBatch) -> Commit:
@@ -135,7 +137,7 @@ class ResultContent:
         found = disseminate(
             frame,
             generation.snapshot,
-            limits=engine.message_limits(),
+            limits=generation.limits,
             engine=engine.engine,
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,

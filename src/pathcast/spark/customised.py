@@ -15,10 +15,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pathcast.customize import Broker
+from pathcast.customize import Broker, SubscriptionSnapshot
 from pathcast.customize.subscription_files import SUFFIX, files_of
 from pathcast.customize.subscription_files import read_subscriptions as read_files
 from pathcast.errors import DuplicateQueryError, PathcastError
+from pathcast.limits import Limits
 from pathcast.model import EngineName, Subscription
 from pathcast.spark.ledger import sync_directory
 from pathcast.spark.subscriptions import (
@@ -54,6 +55,7 @@ class CustomisedBook:
         store: Directory of snapshots.
         engine: Which engine compiles the queries.
         namespaces: Prefixes for all queries.
+        limits: What a message and its results may cost.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class CustomisedBook:
         *,
         engine: EngineName | None = None,
         namespaces: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._path = path
         self._store = store
         self._engine = engine
         self._namespaces = dict(namespaces or {})
+        self._limits = limits or Limits()
         self._signature: Signature | None = None
         self._current: Generation | None = None
         self._broker: Broker | None = None
@@ -97,7 +101,8 @@ class CustomisedBook:
         if current and current.snapshot_version == snapshot_version:
             return current
         file = self._file(snapshot_version)
-        return Generation(snapshot_version, digest, file, file)
+        limits = SubscriptionSnapshot.open(file, engine=self._engine).limits
+        return Generation(snapshot_version, digest, file, file, limits)
 
     def _stat(self) -> Signature:
         try:
@@ -130,6 +135,7 @@ class CustomisedBook:
             digest=broker.version,
             snapshot=file,
             table=file,
+            limits=self._limits,
             queries=len({row.query for row in wanted.values() if row.id not in refused}),
             subscriptions=len(broker),
             rejected=tuple(rejected),
@@ -144,7 +150,8 @@ class CustomisedBook:
         """
         broker, held = self._broker, self._held
         if broker is None:
-            broker, held = Broker(self._engine, namespaces=self._namespaces, threads=1), {}
+            broker = Broker(self._engine, self._limits, self._namespaces, threads=1)
+            held = {}
         # Whoever is interrupted from here on leaves a broker that nobody knows the state of.
         self._broker = None
         broker.unsubscribe([name for name, row in held.items() if wanted.get(name) != row])

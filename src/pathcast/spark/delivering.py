@@ -68,7 +68,7 @@ class DeliveryTask:
     version: str
     shipped: bool
     engine: EngineName
-    limits: Limits | None
+    limits: Limits
     threads: int
     cache_bytes_max: int | None
 

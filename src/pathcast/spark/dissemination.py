@@ -91,14 +91,15 @@ def disseminate(
             too.
         message_col: The messages as they arrived (binary), or as text (string).
         id_col: Their ids, of any type that Spark casts to string; null for a digest of the bytes.
-        limits: Bounds on a message and its results; the defaults of `Limits` when not given.
+        limits: Bounds on a message and its results; those that the snapshot was frozen with when
+            not given.
         engine: Which engine answers; `PATHCAST_ENGINE` of this process, or the kernel, when not
             given. Workers use what was decided here, whatever their environment says.
         threads: Threads of one task.
         cache_bytes_max: Memory of one worker for compiled label paths.
         ship: Send the file to the workers with `addFile` rather than expect it at the path.
-        snapshot_version: Version of the file, where it is known; it is read here otherwise. Workers
-            check it.
+        snapshot_version: Version of the file, where it is known. Workers check it. Where it or
+            `limits` is not given, the file is read here.
 
     Returns:
         Deliveries and dead letters, not computed yet. Ids of deliveries are the same however often
@@ -114,7 +115,10 @@ def disseminate(
     path = Path(snapshot_path).absolute()
     check_columns(df, message_col, id_col)
     engine = engine_name(engine)
-    version = snapshot_version or SubscriptionSnapshot.open(path, engine=engine).version
+    version = snapshot_version
+    if version is None or limits is None:
+        snapshot = SubscriptionSnapshot.open(path, engine=engine)
+        version, limits = version or snapshot.version, limits or snapshot.limits
     task = DeliveryTask(
         snapshot=ship_snapshot(df.sparkSession, path, version) if ship else str(path),
         version=version,

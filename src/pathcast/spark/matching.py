@@ -60,7 +60,7 @@ class MatchTask:
     shipped: bool
     ids: Ids
     engine: EngineName
-    limits: Limits | None
+    limits: Limits
     threads: int
     cache_bytes_max: int | None
 

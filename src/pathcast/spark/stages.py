@@ -102,14 +102,15 @@ def match_messages(
         id_col: Their ids, of any type that Spark casts to string.
         ids: Whether matches name queries by "ids", or by "numbers" in the snapshot (`int`, a
             quarter of the bytes; `Snapshot.query_ids` translates).
-        limits: Bounds on a message; the defaults of `Limits` when not given.
+        limits: Bounds on a message; those that the snapshot was frozen with when not given.
         engine: Which engine matches; `PATHCAST_ENGINE` of this process, or the kernel, when not
             given. Workers use what was decided here, whatever their environment says.
         threads: Threads of one task.
         cache_bytes_max: Memory of one worker for compiled label paths.
         ship: Send the file to the workers with `addFile` rather than expect it at the path.
-        snapshot_version: Version of the file, where it is known. It is opened here to ask for it
-            otherwise, which the reference engine takes seconds for. Workers check it.
+        snapshot_version: Version of the file, where it is known. Workers check it. Where it or
+            `limits` is not given, the file is opened here to ask for it, which the reference engine
+            takes seconds for.
 
     Returns:
         Matches and dead letters, not computed yet.
@@ -124,7 +125,10 @@ def match_messages(
     """
     path = Path(snapshot_path).absolute()
     check_columns(df, message_col, id_col)
-    version = snapshot_version or Snapshot.open(path, engine=engine).version
+    version = snapshot_version
+    if version is None or limits is None:
+        snapshot = Snapshot.open(path, engine=engine)
+        version, limits = version or snapshot.version, limits or snapshot.limits
     task = MatchTask(
         snapshot=ship_snapshot(df.sparkSession, path, version) if ship else str(path),
         version=version,
@@ -143,7 +147,7 @@ def match_messages(
     return MatchedMessages(
         verdicts=verdicts,
         matches=verdicts.where(fine).select("message_id", queries, "snapshot_version"),
-        dead_letters=_dead_letters(verdicts, limits or Limits()),
+        dead_letters=_dead_letters(verdicts, limits),
         snapshot_version=version,
     )
 

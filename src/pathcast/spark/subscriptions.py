@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pathcast.customize.delimited import read_text, records
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import ConfigError, DuplicateQueryError, PathcastError
+from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.spark.ledger import sync_directory, write_atomically
 
@@ -71,6 +72,7 @@ class Generation:
         digest: Digest of the table of subscriptions.
         snapshot: File of the snapshot.
         table: Parquet file of the subscriptions, schema `TABLE_SCHEMA`.
+        limits: What a message and its results may cost; a replay has those of the first run.
         queries: Number of queries.
         subscriptions: Number of pairs of subscriber and query.
         rejected: What was not taken up.
@@ -80,6 +82,7 @@ class Generation:
     digest: str
     snapshot: Path
     table: Path
+    limits: Limits
     queries: int = 0
     subscriptions: int = 0
     rejected: Sequence[RejectedSubscription] = field(default=(), repr=False)
@@ -93,6 +96,7 @@ class SubscriptionBook:
         store: Directory of snapshots.
         engine: Which engine compiles the queries.
         namespaces: Prefixes for all queries.
+        limits: What a message may cost.
     """
 
     def __init__(
@@ -102,11 +106,13 @@ class SubscriptionBook:
         *,
         engine: EngineName | None = None,
         namespaces: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._path = path
         self._store = store
         self._engine = engine
         self._namespaces = dict(namespaces or {})
+        self._limits = limits or Limits()
         self._signature: tuple[int, int, int] | None = None
         self._current: Generation | None = None
         self._index: QueryIndex | None = None
@@ -137,8 +143,8 @@ class SubscriptionBook:
             return current
         snapshot, table = self._files(snapshot_version, digest)
         # The engine may be another one now, and engines count versions each in its own way.
-        version = Snapshot.open(snapshot, engine=self._engine).version
-        return Generation(version, digest, snapshot, table)
+        opened = Snapshot.open(snapshot, engine=self._engine)
+        return Generation(opened.version, digest, snapshot, table, opened.limits)
 
     def _stat(self) -> tuple[int, int, int]:
         try:
@@ -175,7 +181,10 @@ class SubscriptionBook:
         """
         index, registered = self._index, self._registered
         if index is None:
-            index, registered = QueryIndex(engine=self._engine, namespaces=self._namespaces), {}
+            index = QueryIndex(
+                engine=self._engine, limits=self._limits, namespaces=self._namespaces
+            )
+            registered = {}
         # Whoever is interrupted from here on leaves an index that nobody knows the state of.
         self._index = None
         gone = [query_id for query_id, text in registered.items() if texts.get(query_id) != text]
@@ -227,6 +236,7 @@ class SubscriptionBook:
             digest=digest,
             snapshot=snapshot_file,
             table=table_file,
+            limits=snapshot.limits,
             queries=len(snapshot),
             subscriptions=len(accepted),
             rejected=tuple(rejected),

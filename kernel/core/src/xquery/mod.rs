@@ -77,6 +77,13 @@ pub struct Results {
 }
 
 impl Results {
+    /// A result.
+    pub fn get(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.bytes[start..self.ends[number]]
+    }
+
     /// Empties it, keeping its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

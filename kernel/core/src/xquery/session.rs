@@ -106,6 +106,17 @@ impl<'s> Session<'s> {
         answer
     }
 
+    /// Whether a message is delivered to a program that wants results; none is made.
+    pub fn is_delivered(&mut self, program: &Program, bounds: Bounds) -> Result<bool, RunError> {
+        let mut discarded = std::mem::take(self.discarded);
+        let answer = self.evaluate(program, bounds, &mut discarded, |evaluator| {
+            evaluator.frame_gives_item(program.body())
+        });
+        *self.discarded = discarded;
+        self.discarded.clear();
+        answer
+    }
+
     fn evaluate(
         &mut self,
         program: &Program,
@@ -119,6 +130,16 @@ impl<'s> Session<'s> {
         let answer = ask(&mut evaluator);
         self.steps_taken = evaluator.budget.taken();
         answer
+    }
+
+    /// Whether a bare XPath expression selects a node.
+    pub fn selects(
+        &mut self,
+        expression: &xpath::Expression,
+        bounds: Bounds,
+    ) -> Result<bool, RunError> {
+        let value = self.xpath.evaluate_at(None, expression, bounds.steps_max)?;
+        Ok(matches!(value, Value::Nodes(nodes) if !nodes.is_empty()))
     }
 
     /// The nodes that a bare XPath expression selects, each a result, in document order; says

@@ -38,6 +38,12 @@ impl Evaluator<'_, '_> {
         Ok(seen == Seen::One(true))
     }
 
+    /// Whether a content expression of the frame of a program gives an item:
+    /// [`super::Session::is_delivered`].
+    pub fn frame_gives_item(&mut self, body: ExprId) -> Run<bool> {
+        self.is_content_there(body)
+    }
+
     /// Whether a content expression of a constructor of the frame gives an item.
     fn is_asked_for(&mut self, number: u32) -> Run<bool> {
         let program = self.program;

@@ -105,6 +105,35 @@ def holds(
         raise verdict(error, limits, subscription_id) from None
 
 
+def gives_item(
+    program: Program,
+    message: MessageTree | Document,
+    limits: Limits | None = None,
+    *,
+    subscription_id: str = "",
+) -> bool:
+    """Whether a message is delivered to a subscription that wants results; none is made.
+
+    Example:
+        >>> from pathcast.message import parse_message
+        >>> from pathcast.query.xquery import parse
+        >>> message = parse_message(b"<a>1</a>")
+        >>> [gives_item(parse(text), message) for text in ("<r>{/a}</r>", "<r>{//b}</r>")]
+        [True, False]
+
+    Raises:
+        EvaluationBudgetError: It takes too many steps.
+        ConstructionError: A constructor would make what is no element.
+    """
+    limits = limits or Limits()
+    document = message if isinstance(message, Document) else Document(message)
+    evaluator = Evaluator(document, limits.evaluation_steps_max)
+    try:
+        return evaluator.gives_item(program)
+    except (ConstructionFault, OverBudgetError, RecursionError) as error:
+        raise verdict(error, limits, subscription_id) from None
+
+
 def serialised(
     document: Document,
     items: Items,

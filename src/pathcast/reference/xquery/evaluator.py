@@ -101,6 +101,14 @@ class Evaluator:
                 return True
         return effective_boolean(found)
 
+    def gives_item(self, program: syntax.Program) -> bool:
+        """Whether some content expression of the frame gives an item."""
+        for part in parts(program, self._dependences):
+            wanted = contents_of(part, self._dependences) if isinstance(part, Element) else [part]
+            if any(self.value(expr, DynamicContext()) for expr in wanted):
+                return True
+        return False
+
     def value(self, expr: Expr, context: DynamicContext) -> Items:
         """The value of an expression."""
         match expr:
