@@ -1,5 +1,7 @@
 """Every figure of the README's tables is its record's: the median of the measure named here.
 
+So is what docs/pipeline.md says of customised delivery on Spark.
+
 If these fail, the README quotes a time that nobody measured, or that another call took.
 """
 
@@ -149,6 +151,19 @@ def test_conditions() -> None:
     for label, figures in expected.items():
         assert all(f"Q={sizes[label]}" in one.case for one in figures[0])
     assert not wrong(rows, expected, medians("conditions", "mixed"))
+
+
+def test_customised_delivery_on_spark() -> None:
+    page = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    said = re.search(
+        r"takes ([\d.]+) MB/s of messages, the stage on two cores ([\d.]+) MB/s:\s(\d+) %", page
+    )
+    assert said
+    known = medians("disseminate")
+    for printed, measure in zip(
+        said.groups(), ("one thread", "stage", "share of one thread"), strict=True
+    ):
+        assert is_rounded(printed, known["disseminate", "domains Q=10,000", measure]), measure
 
 
 def test_customised_delivery() -> None:
