@@ -38,8 +38,8 @@ STALE: Final = 400 << 20
 """Bytes of resident memory at which a process is replaced, so that it can be seen to grow."""
 
 
-BEGINS: Final = "begins\n"
-LATE: Final = "late\n"
+BEGINS: Final = b"begins\n"
+LATE: Final = b"late\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def measure(
         queries=taken,
         seconds=seconds,
         lxml_seconds=lxml_seconds,
-        memory_bytes=peak - before[0] if peak > before[1] else 0,
+        memory_bytes=max(0, peak - before[0]) if peak > before[1] else 0,
     )
 
 
@@ -161,7 +161,7 @@ class Gauge:
     def __init__(self, engine: str = "kernel", seconds_max: float = 20.0) -> None:
         self._engine = engine
         self._seconds_max = seconds_max
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -194,13 +194,12 @@ class Gauge:
             "rounds": rounds,
             "most": most,
         }
-        process.stdin.write(json.dumps(ask) + "\n")
-        process.stdin.flush()
+        process.stdin.write(json.dumps(ask).encode() + b"\n")
         # Registering is not what a message costs: it says when it begins to answer.
         line = process.stdout.readline()
         if line == BEGINS:
             line = process.stdout.readline() if self._is_ready(process) else LATE
-        if line in ("", LATE):
+        if line in (b"", LATE):
             self.close()
             failure = "ended" if not line else f"more than {self._seconds_max:g} s"
             return self._lost(candidate, size, failure)
@@ -211,7 +210,7 @@ class Gauge:
             self.close()
         return Cost(**answer)
 
-    def _is_ready(self, process: subprocess.Popen[str]) -> bool:
+    def _is_ready(self, process: subprocess.Popen[bytes]) -> bool:
         """Waits for an answer, no longer than its processor time allows."""
         start = _processor_seconds(process.pid)
         assert process.stdout is not None
@@ -235,13 +234,14 @@ class Gauge:
             failure=failure,
         )
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from {__name__} import serve; serve({self._engine!r})"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                text=True,
+                # Nothing is read ahead, so that `select` sees what there is.
+                bufsize=0,
             )
         return self._process
 
@@ -255,7 +255,7 @@ def serve(engine: str) -> None:
 
 
 def _begins() -> None:
-    sys.stdout.write(BEGINS)
+    sys.stdout.write(BEGINS.decode())
     sys.stdout.flush()
 
 
@@ -266,4 +266,3 @@ def _answer(ask: dict[str, Any], engine: str) -> dict[str, Any]:
     except Exception:
         return {"error": traceback.format_exc()}
     return {**asdict(cost), "resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
-
