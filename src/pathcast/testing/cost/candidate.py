@@ -23,6 +23,7 @@ from pathcast.model import Query, Subscription
 from pathcast.testing.cost.messages import Block, Gene, Shape, mutated_shape, random_shape
 from pathcast.testing.cost.queries import (
     ABSENT,
+    ANY,
     QUERIES_MAX,
     Family,
     Predicate,
@@ -122,6 +123,7 @@ def _deep(name: int, *predicates: Predicate) -> Step:
 
 _A, _B = 0, 1
 _NESTS: Final = Shape(blocks=(Block(name=_A, depth=120, attributes=2, values=3),))
+_NESTS_WITH_TEXT: Final = Shape(blocks=(Block(name=_A, depth=120, text=6, values=50),))
 _NESTS_IN_A_NEST: Final = Shape(around=100, blocks=(Block(name=_A, depth=150),))
 _FLAT: Final = Shape(blocks=(Block(name=_A, attributes=1, text=20, values=500),))
 _PROSE: Final = Shape(blocks=(Block(name=_A, text=4000, values=1000),))
@@ -166,6 +168,15 @@ STARTS: Final[Mapping[str, Candidate]] = MappingProxyType(
                 ),
             ),
         ),
+        "positions of anything": Candidate(
+            shape=_NESTS_WITH_TEXT,
+            families=(
+                Family(
+                    steps=(*([_deep(ANY, _predicate("position", 1))] * 3), _deep(ABSENT)),
+                    count=100,
+                ),
+            ),
+        ),
         "values that nothing has": Candidate(
             shape=_NESTS_IN_A_NEST,
             families=(
@@ -203,7 +214,7 @@ STARTS: Final[Mapping[str, Candidate]] = MappingProxyType(
             families=(
                 Family(form="count", steps=(_deep(_A),)),
                 Family(steps=(_deep(_A, _predicate("position", 2)),)),
-                Family(steps=(_deep(8, _predicate("is", 1)),)),
+                Family(steps=(_deep(ANY, _predicate("is", 1)),)),
             ),
         ),
         "strings": Candidate(
@@ -211,6 +222,26 @@ STARTS: Final[Mapping[str, Candidate]] = MappingProxyType(
             families=(
                 Family(steps=(_deep(_A, _predicate("contains its number")),), count=QUERIES_MAX),
             ),
+        ),
+        "string values": Candidate(
+            shape=_NESTS_WITH_TEXT,
+            families=(Family(steps=(_deep(_A, _predicate("normalized")),), count=100),),
+            way="live",
+        ),
+        "joins of string values": Candidate(
+            shape=_NESTS,
+            families=(
+                Family(
+                    form="quantified",
+                    steps=(
+                        _deep(_A, _predicate("contains", 1)),
+                        _deep(_A, _predicate("contains its number")),
+                    ),
+                    other=(_deep(_A),),
+                    count=100,
+                ),
+            ),
+            way="broker",
         ),
         "nested paths": Candidate(
             shape=_NESTS,
