@@ -110,6 +110,13 @@ def test_filtering() -> None:
     assert not wrong(rows_below(heading), expected, medians("filter", "door"))
 
 
+def test_a_label_path_that_was_never_seen() -> None:
+    found = re.search(r"never seen costs about ([\d.]+) ms at half a million", TEXT)
+    assert found
+    cost_us = medians("filter", "door")["filter", "nitf Q=500,000", "cost of a miss"]
+    assert is_rounded(found[1], cost_us / 1e3)
+
+
 def test_the_door() -> None:
     found = re.search(r"takes ([\d.]+)x to ([\d.]+)x of lxml's parse", TEXT)
     assert found

@@ -3,7 +3,7 @@
 The ordinary tests prove that the search works: genomes are replayed, changes stay within bounds,
 and on candidates all engines agree. The nightly test searches, and fails with the genome of a
 candidate that runs away. If that fails, one message can hold up everybody else's;
-PATHCAST_NIGHTLY=<seconds> makes it search for longer, and PATHCAST_COST_SEED elsewhere.
+PATHCAST_COST_SECONDS makes it search for longer, and PATHCAST_COST_SEED elsewhere.
 """
 
 from __future__ import annotations
@@ -157,9 +157,9 @@ def test_what_runs_away() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("engine", ["kernel", "nfa"])
 def test_nothing_runs_away(engine: str) -> None:
-    seconds = float(os.environ.get("PATHCAST_NIGHTLY", "900"))
+    seconds = float(os.environ.get("PATHCAST_COST_SECONDS", "600"))
     seed = int(os.environ.get("PATHCAST_COST_SEED", str(int(time.time()) // 86_400)))
     found = list(suspects(seed, seconds, engine=engine))
-    assert found
+    assert len(found) > len(STARTS)
     faults = [str(one) for one in found if is_runaway(one.cost)]
     assert not faults, f"seed {seed}\n" + "\n".join(faults)

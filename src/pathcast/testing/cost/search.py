@@ -139,15 +139,17 @@ def starts(seed: int) -> Iterator[tuple[str, Candidate, Random]]:
 def suspects(
     seed: int, seconds: float, steps: int = 80, engine: str = "kernel"
 ) -> Iterator[Suspect]:
-    """The ends of climbs, at full size, for so many seconds.
+    """What has been costly, as it is, and then the ends of climbs: all of them at full size.
 
     Args:
         seed: Of all choices.
-        seconds: After which no climb begins.
+        seconds: After which no climb begins; what has been costly is measured in any case.
         steps: Of a climb.
         engine: Which one is measured.
     """
     end = time.monotonic() + seconds
+    for name, start in STARTS.items():
+        yield Suspect(name, start, judged(start, engine))
     with Gauge(engine) as gauge:
 
         def height(candidate: Candidate) -> float:
