@@ -243,6 +243,40 @@ STARTS: Final[Mapping[str, Candidate]] = MappingProxyType(
             ),
             way="broker",
         ),
+        "negations in programs": Candidate(
+            shape=_NESTS,
+            families=(
+                Family(
+                    form="nested",
+                    steps=(
+                        _deep(
+                            _A,
+                            _predicate(
+                                "no path", 1, _deep(_A, _predicate("attribute is its number", 0))
+                            ),
+                        ),
+                    ),
+                    other=(_deep(_A),),
+                    count=100,
+                ),
+            ),
+            way="broker",
+        ),
+        "equal programs": Candidate(
+            shape=_NESTS_WITH_TEXT,
+            families=(
+                Family(
+                    form="nested",
+                    steps=(
+                        _deep(_A, _predicate("length", 50)),
+                        _deep(_A, _predicate("length", 60)),
+                    ),
+                    other=(_deep(_A),),
+                    count=100,
+                ),
+            ),
+            way="broker",
+        ),
         "nested paths": Candidate(
             shape=_NESTS,
             families=(
