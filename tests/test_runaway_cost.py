@@ -141,15 +141,21 @@ def test_a_gauge_measures_and_gives_up() -> None:
 
 
 def test_what_runs_away() -> None:
-    def cost(seconds: float, lxml: float, memory: int = 0) -> Cost:
+    def cost(seconds: float, lxml: float, queries: int = 1_000, memory: int = 0) -> Cost:
         return Cost(
-            message_bytes=1, queries=1, seconds=seconds, lxml_seconds=lxml, memory_bytes=memory
+            message_bytes=1,
+            queries=queries,
+            seconds=seconds,
+            lxml_seconds=lxml,
+            memory_bytes=memory,
         )
 
     assert not is_runaway(cost(0.9, 0.0001))
     assert is_runaway(cost(1.1, 0.0001))
     assert not is_runaway(cost(1.9, 0.04))
     assert is_runaway(cost(2.1, 0.04))
+    assert is_runaway(cost(2.1, 0.2, queries=1))
+    assert not is_runaway(cost(1.9, 0.2, queries=1))
     assert is_runaway(cost(0.1, 0.04, memory=201 << 20))
 
 

@@ -37,8 +37,11 @@ MESSAGE_BYTES: Final = 1_000_000
 PATIENCE: Final = 30
 """Changes in a row that make nothing worse, after which a climb is over."""
 
-RATIO_MAX: Final = 50.0
-"""Times lxml's parse that a message may cost with up to 1,000 queries, all of them hostile."""
+RATIO_MAX: Final = 10.0
+"""Times lxml's parse that a message may cost with one query, however hostile."""
+
+QUERY_RATIO_MAX: Final = 0.04
+"""What each query may add to that: fifty times lxml's parse with 1,000 hostile queries."""
 
 SECONDS_MAX: Final = 1.0
 """Seconds of processor that a message may cost however fast lxml is: what its budgets allow."""
@@ -58,7 +61,8 @@ def is_runaway(cost: Cost) -> bool:
         >>> is_runaway(fine)
         False
     """
-    seconds_max = max(SECONDS_MAX, RATIO_MAX * cost.lxml_seconds)
+    ratio_max = RATIO_MAX + QUERY_RATIO_MAX * cost.queries
+    seconds_max = max(SECONDS_MAX, ratio_max * cost.lxml_seconds)
     return bool(cost.failure) or cost.seconds > seconds_max or cost.memory_bytes > MEMORY_MAX
 
 
