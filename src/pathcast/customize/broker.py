@@ -145,6 +145,11 @@ class Broker:
 
         Raises:
             UnknownQueryError: No subscription has one of the ids.
+
+        Cost: a few µs each, after the batches that run. Shared paths that nobody uses any more stay
+        until they outnumber those in use; the call that finds that builds everything again, which
+        takes as long as subscribing all that stay: a tenth of a second for 10,000, a second for
+        100,000. Many ids in one call are rebuilt for once.
         """
         wanted = list(dict.fromkeys(usable_ids([ids] if isinstance(ids, str) else list(ids))))
         with self._turns.alone():

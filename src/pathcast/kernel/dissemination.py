@@ -149,7 +149,12 @@ class KernelDissemination:
         self._gates[subscription.id] = gate
 
     def unsubscribe(self, ids: Sequence[str]) -> None:
-        """Takes subscriptions out, all or none. Cost: about 1 µs each."""
+        """Takes subscriptions out, all or none.
+
+        Cost: about 4 µs each; and once what they leave behind is more than what is in use (and than
+        16,384 paths or numbers), a rebuild within the call, which takes about as long as all that
+        stay took to enter, gates that have to be compiled aside: 10 µs each in the shared class.
+        """
         wanted = list(ids)
         try:
             with native_errors():

@@ -1,9 +1,10 @@
 """Customised delivery by the reference: every subscription is evaluated on every message.
 
 Nothing is shared and nothing is left out by a gate, so that a difference between it and another
-engine is the other engine's fault. A bare XPath is evaluated with the semantics of XPath 1.0, a
-FLWR by `pathcast.reference.xquery`. A subscription that is stopped on a message gets a verdict; the
-others get their results.
+engine is the other engine's fault. What is delivered is made by `standing_subscription`: the nodes
+of a bare XPath by the evaluator of XPath 1.0, a FLWR by `pathcast.reference.xquery`, a message or a
+notice if the oracle says that the query holds. A subscription that is stopped on a message gets a
+verdict; the others get their results.
 
 Example:
     >>> import pyarrow as pa
@@ -15,7 +16,7 @@ Example:
     >>> answer.rows.to_pylist(), answer.fragments.to_pylist()
     ([{'message': 0, 'subscription': 0, 'result': 0, 'fragment': 0}], [b'<r><b>2</b></r>'])
 
-It runs on the caller's thread and compiles nothing.
+It runs on the caller's thread, reads each subscription once, and keeps nothing between messages.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class ReferenceDissemination:
         namespaces: Mapping[str, str],
         gates: Sequence[Gate | None] | None = None,
     ) -> RegisterReport:
-        """Adds subscriptions. What they were compiled to before is not asked."""
+        """Adds subscriptions; each is compiled here, whatever `gates` says."""
         errors: dict[int, PathcastError] = {}
         with self._lock:
             for place, subscription in enumerate(subscriptions):
@@ -308,6 +309,6 @@ def new_dissemination(
     Args:
         limits: What one message may cost, and what its results may.
         threads: Without effect: the caller's thread does all.
-        cache_bytes_max: Without effect: nothing is compiled.
+        cache_bytes_max: Without effect: there is no cache.
     """
     return ReferenceDissemination(limits)

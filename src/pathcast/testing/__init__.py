@@ -14,6 +14,8 @@
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
 - `lxml_matches`: lxml's opinion (needs `lxml`). `oracle_matches`: the oracle's.
 - `assert_same_matches`: fails with what differs.
+- `pathcast.testing.cost`: a search for messages and queries that cost more than they may (needs
+  `lxml`).
 - `ENGINES`, `missing_reason`: which engines can be tested here.
 
 Example:
