@@ -70,7 +70,7 @@ check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import ru
 bench: $(STAMPS)/python kernel-required ## measure the engine, the short set; ratios to lxml's bare parse
 	@$(PYTHON_VENV) -m pathcast bench $(BENCH)
 
-nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz and fault runs (PATHCAST_NIGHTLY=examples for longer)
+nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz, fault and cost runs (PATHCAST_NIGHTLY=examples for longer)
 	@echo "==> cargo test, ignored (long) tests included"
 	@$(CARGO) test --quiet --release --locked -p pathcast-core -- --include-ignored
 	@echo "==> fuzz entries on mutated seeds"

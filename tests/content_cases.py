@@ -118,4 +118,4 @@ def cases(engine: EngineName) -> range:
 
 def families(engine: EngineName) -> int:
     """Families in a case."""
-    return 2 if engine == "reference" else 8
+    return 4 if engine == "reference" else 8

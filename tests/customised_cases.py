@@ -160,17 +160,24 @@ def _read(results: tuple[bytes, ...]) -> tuple[bytes, ...]:
 
 
 def by_broker(broker: Broker, messages: Sequence[bytes]) -> list[dict[str, Opinion]]:
-    """What a broker says of each message: subscription id -> opinion, without the undelivered."""
+    """What a broker says of each message: subscription id -> opinion, without the undelivered.
+
+    A delivery without payload is one without results.
+    """
     batch = broker.process_batch(messages, [str(number) for number in range(len(messages))])
     assert batch.errors.num_rows == 0, batch.errors.to_pylist()
-    found: list[dict[str, list[bytes]]] = [{} for _ in messages]
+    found: list[dict[str, list[bytes | None]]] = [{} for _ in messages]
     columns = ("message_id", "subscription_id", "result_number", "fragment")
     for row in batch.table.select(list(columns)).to_pylist():
         results = found[int(row["message_id"])].setdefault(row["subscription_id"], [])
         assert row["result_number"] == len(results), "results are numbered in order"
         results.append(row["fragment"])
     said: list[dict[str, Opinion]] = [
-        {name: tuple(map(canonical, results)) for name, results in each.items()} for each in found
+        {
+            name: tuple(canonical(result) for result in results if result is not None)
+            for name, results in each.items()
+        }
+        for each in found
     ]
     for verdict in batch.verdicts.to_pylist():
         assert verdict["code"] in CONSTRUCTION_ERRORS, verdict

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from pathcast.testing.string_text import joined_string, written_string
+
 NAMES = ("a", "b", "*")
 ATTRIBUTES = ("x", "y", "*")
-STRINGS = ("", "u", "it's", 'say "u"', "1", " 2 ")
+STRINGS = ("", "u", "it's", 'say "u"', "1", " 2 ", "'\"", "'\"][@y='u")
 NUMBERS = (0.0, 1.0, 2.0, -1.0, 2.5)
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -298,12 +300,9 @@ class Writer:
     def constant(self, compare: Compare) -> None:
         if isinstance(compare.constant, float):
             self.number(compare.constant)
-        elif "'" in compare.constant:
-            self.put(f'"{compare.constant}"')
-        elif '"' in compare.constant or self.chance(0.5):
-            self.put(f"'{compare.constant}'")
         else:
-            self.put(f'"{compare.constant}"')
+            write = joined_string if self.is_usual else written_string
+            self.put(write(self.random, compare.constant))
 
     def number(self, number: float) -> None:
         if number < 0:

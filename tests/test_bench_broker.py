@@ -31,6 +31,7 @@ from pathcast.bench.customise import CustomiseDefinition
 from pathcast.bench.customising import check_results, mixed_sample, new_engine, subscriptions_of
 from pathcast.bench.definitions import default_directory, read_definition
 from pathcast.bench.figures.point import Place, Value
+from pathcast.bench.figures.verdicts import Answer
 from pathcast.bench.rounds import binary_array
 from pathcast.errors import WrongCountError
 from pathcast.limits import Limits
@@ -224,8 +225,8 @@ def mqpt(figure: str, variant: str, **costs: float) -> list[Value]:
     ]
 
 
-def verdicts(name: str, values: list[Value]) -> dict[str, bool | None]:
-    return {one.statement: one.holds for one in judge(name, values)}
+def verdicts(name: str, values: list[Value]) -> dict[str, Answer]:
+    return {one.statement: one.answer for one in judge(name, values)}
 
 
 def test_statements_are_judged_by_the_values() -> None:
@@ -234,29 +235,39 @@ def test_statements_are_judged_by_the_values() -> None:
         *mqpt("7", "Opt(q)", F=7.0, FW=4.0, FWR=3.0),
         *mqpt("7", "Opt(q+dtd)", F=6.0, FW=3.5, FWR=1.0),
     ]
-    assert set(verdicts("7", good).values()) == {True}
+    assert set(verdicts("7", good).values()) == {Answer.HOLDS}
     slow = [value for value in good if value.spread.median != 1.0]
     slow += mqpt("7", "Opt(q+dtd)", FWR=3.4)
     found = verdicts("7", slow)
-    assert not found["with Opt(q+dtd) FWR outperforms the others by a wide margin"]
-    assert not found["Opt(q+dtd) improves all three further"]
-    assert found["without optimisation FW has the lowest cost and FWR the highest"]
+    wide = "with Opt(q+dtd) FWR outperforms the others by a wide margin"
+    assert found[wide] is Answer.FAILS
+    assert found["Opt(q+dtd) improves all three further"] is Answer.FAILS
+    lowest = "without optimisation FW has the lowest cost and FWR the highest"
+    assert found[lowest] is Answer.HOLDS
+
+
+def test_a_gain_that_the_clock_may_have_made_is_none() -> None:
+    values = [*mqpt("7", "NoOpt", F=8.0, FW=8.0, FWR=8.0)]
+    values += mqpt("7", "Opt(q)", F=4.0, FW=7.5, FWR=4.0)
+    found = verdicts("7", values)
+    assert found["Opt(q) improves all three alternatives"] is Answer.CLOSE
 
 
 def test_costs_of_operators_are_compared() -> None:
     alone = profile("PathSharing-FWR", selection=9.0, semijoin=8.0, executor=4.0)
     shared = profile("plan sharing", selection=1.0, semijoin=9.0, executor=1.0)
     found = verdicts("T5", [*alone, *shared])
-    assert found["grouped selections reduce the cost of selection and DupElim"]
-    assert found["shared joins reduce the cost of semijoins"] is False
-    assert found["the executor costs less"]
+    grouped = "grouped selections reduce the cost of selection and DupElim"
+    assert found[grouped] is Answer.HOLDS
+    assert found["shared joins reduce the cost of semijoins"] is Answer.FAILS
+    assert found["the executor costs less"] is Answer.HOLDS
 
 
 @pytest.mark.parametrize("name", PAPER)
 def test_without_values_nothing_is_claimed(name: str) -> None:
-    assert {one.holds for one in judge(name, [])} == {None}
+    assert {one.answer for one in judge(name, [])} == {Answer.UNMEASURED}
     few = mqpt(name, "Opt(q)", F=1.0)
-    assert not any(one.holds for one in judge(name, few))
+    assert Answer.HOLDS not in verdicts(name, few).values()
 
 
 def test_sample_has_subscriptions_with_results_and_others() -> None:

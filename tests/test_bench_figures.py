@@ -30,7 +30,10 @@ from pathcast.bench.figures import sweep
 from pathcast.bench.figures.definition import FiguresDefinition, Parameters
 from pathcast.bench.figures.inputs import Inputs, derived
 from pathcast.bench.figures.page import refreshed
+from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.figures.reference_subject import ReferenceSubject, plans_of
+from pathcast.bench.figures.statements import STATEMENTS, judge
+from pathcast.bench.figures.verdicts import Answer
 from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
@@ -276,6 +279,50 @@ def test_subject_marks_the_number_of_every_equal_query() -> None:
         assert subject.answers(trees) == [[0, 1, 2], [3]]
         assert subject.transitions > 0
         assert subject.run(trees).navigation_ns > 0
+
+
+def curve(figure: str, series: str, values: dict[float, float], variant: str = "") -> list[Value]:
+    return [
+        Place(figure, variant, series, x, 100).value("mqpt", "us", value)
+        for x, value in values.items()
+    ]
+
+
+def answers(name: str, values: list[Value]) -> dict[str, Answer]:
+    return {one.statement: one.answer for one in judge(name, values)}
+
+
+def test_statements_are_judged_by_the_values() -> None:
+    more = "a predicate costs very little more"
+    plain = curve("27", "yfilter", {100: 4.0, 200: 10.0}, "P=0")
+    dear = curve("27", "yfilter", {100: 4.1, 200: 17.8}, "P=1")
+    [verdict] = judge("27", plain + dear)
+    assert (verdict.statement, verdict.answer) == (more, Answer.FAILS)
+    assert verdict.detail == "1.78 times; 1.02 to 1.78 over all Q"
+    cheap = curve("27", "yfilter", {100: 9.0, 200: 12.0}, "P=1")
+    assert answers("27", plain + cheap) == {more: Answer.HOLDS}
+
+
+def test_order_within_a_tenth_is_no_order() -> None:
+    values = curve("14", "yfilter", {1: 10.0}) + curve("14", "hybrid", {1: 9.5})
+    values += curve("14", "xfilter", {1: 40.0})
+    order = "YFilter is cheapest, then Hybrid, then XFilter"
+    assert answers("14", values)[order] is Answer.CLOSE
+    values += curve("14", "hybrid", {1: 5.0})
+    assert answers("14", values)[order] is Answer.FAILS
+
+
+def test_a_top_at_an_end_is_no_bell() -> None:
+    found = answers("17", curve("17", "hybrid", {0: 1.0, 0.4: 3.0, 0.8: 4.0}))
+    assert found["Hybrid slows down, then gets faster"] is Answer.FAILS
+    found = answers("17", curve("17", "hybrid", {0: 1.0, 0.4: 3.0, 0.8: 2.0}))
+    assert found["Hybrid slows down, then gets faster"] is Answer.HOLDS
+
+
+def test_without_values_nothing_is_claimed() -> None:
+    assert STATEMENTS.keys() == set(PAPER)
+    for name in PAPER:
+        assert {one.answer for one in judge(name, [])} == {Answer.UNMEASURED}, name
 
 
 def test_the_page_of_the_project_has_a_block_for_every_figure() -> None:

@@ -14,6 +14,7 @@ from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize.snapshot_file import SnapshotContent, table_of, write_snapshot
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
+from pathcast.limits import Limits
 from pathcast.model import Gate, Query
 
 
@@ -78,9 +79,11 @@ def test_every_changed_bit_is_noticed(path: Path) -> None:
         assert code_of(path).startswith("snapshot.")
 
 
-def test_a_file_of_another_format(path: Path) -> None:
+@pytest.mark.parametrize("format_", [1, 99])
+def test_a_file_of_another_format(path: Path, format_: int) -> None:
+    # One of the first format does not say which limits were agreed: it must not be guessed at.
     data = bytearray(path.read_bytes())
-    struct.pack_into("<I", data, 8, 99)
+    struct.pack_into("<I", data, 8, format_)
     struct.pack_into("<I", data, 44, zlib.crc32(data[:44]))
     path.write_bytes(data)
     assert code_of(path) == "snapshot.version"
@@ -119,13 +122,13 @@ def test_rows_that_no_broker_can_have_made(tmp_path: Path, column: str, value: l
     if pa.types.is_dictionary(field.type):
         array = array.cast(field.type.value_type).dictionary_encode()
     table = table.set_column(place, field, array.cast(field.type))
-    write_snapshot(tmp_path / "s", SnapshotContent(table, "0" * 32))
+    write_snapshot(tmp_path / "s", SnapshotContent(table, "0" * 32, Limits()))
     assert code_of(tmp_path / "s") == "snapshot.damaged"
 
 
 def test_a_subscription_that_is_refused_today(tmp_path: Path) -> None:
     table = table_of([Subscription("a", "x", "//a[")], [None])
-    write_snapshot(tmp_path / "s", SnapshotContent(table, "0" * 32))
+    write_snapshot(tmp_path / "s", SnapshotContent(table, "0" * 32, Limits()))
     opened = open_(tmp_path / "s")
     with pytest.raises(SnapshotFormatError, match="subscription a is refused"):
         opened.matcher()

@@ -179,12 +179,17 @@ def test_neighbours_batches_threads_and_snapshots_change_nothing(engine: EngineN
 
 @engines
 def test_what_is_delivered_does_not_depend_on_how(engine: EngineName) -> None:
-    """As fragments, as the message or as ids alone: the same messages reach a subscriber."""
+    """As fragments, as the message or as ids alone: the same messages reach a subscriber.
+
+    Only where nothing is built a value may be false, and then nothing but the fragment comes.
+    """
     cases = cases_of("orders", 5)
+    built = [it for it in cases.subscriptions() if it.query.rstrip().endswith(">")]
+    assert len(built) > 20
     ways = {
-        deliver: broker_of(
-            engine, [it._replace(deliver=deliver) for it in cases.subscriptions()]
-        ).process_batch(cases.messages, [str(number) for number in range(len(cases.messages))])
+        deliver: broker_of(engine, [it._replace(deliver=deliver) for it in built]).process_batch(
+            cases.messages, [str(number) for number in range(len(cases.messages))]
+        )
         for deliver in ("fragment", "message", "ids")
     }
     reached = {

@@ -15,7 +15,7 @@ import pytest
 from customised_cases import GENEROUS, Opinion, by_broker
 from every_engine import engines
 from pathcast.customize import Broker
-from pathcast.model import EngineName, Subscription
+from pathcast.model import DeliverMode, EngineName, Subscription
 from pathcast.testing import (
     ALPHABET,
     ALPHABET_WITH_NAMESPACES,
@@ -38,6 +38,9 @@ ENDS: tuple[str, ...] = (
     *("", "", "", "/@x", "//@y", "/text()", "//text()", "/..", "/*", "/ancestor::*", "/node()"),
     *("/following::a", "/preceding-sibling::*", "//comment()", "/descendant-or-self::node()"),
 )
+
+
+ESCAPED = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;", "'": "&apos;"}
 
 
 def absolute_query(generator: random.Random, alphabet: Alphabet) -> str:
@@ -109,6 +112,38 @@ def check(engine: EngineName, alphabet: str, seed: int, queries: int, messages: 
 @alphabets
 def test_paths_deliver_the_nodes_they_select(engine: EngineName, alphabet: str) -> None:
     assert check(engine, alphabet, 1, queries=60, messages=12) > 80
+
+
+LITERALS = (
+    *("&", "&amp;", "&amp;amp;", "&lt;", "&#10;", "x&#x58;", "&", "a&b", "&nothing;"),
+    *("\r", "\n", "\r\n", "x\ry", "x\r\ny", "\t", "(: c :)", "(:", "{x}", "<b/>", ""),
+)
+
+
+@engines
+@pytest.mark.parametrize("shape", ["//a[. = '{}']", "/r/a[@k != '{}']", "//a['{}' = @k]/b"])
+def test_literals_are_those_of_xpath(engine: EngineName, shape: str) -> None:
+    """What would be a reference or a line end in XQuery is characters in XPath."""
+    values = [escape(it, ESCAPED) for it in LITERALS]
+    parts = (f"<a k='{value}'>{value}</a><a k='{value}'><b/></a>" for value in values)
+    message = f"<r>{''.join(parts)}</r>".encode()
+    texts = {str(number): shape.format(it) for number, it in enumerate(LITERALS)}
+    broker = Broker(engine=engine, limits=GENEROUS)
+    assert not broker.subscribe(Subscription(name, "", it) for name, it in texts.items()).rejected
+    (found,) = by_broker(broker, [message])
+    for name, text in texts.items():
+        assert found.get(name) == by_lxml(text, lxml_tree(message), {}), text
+
+
+@engines
+def test_no_prefix_is_predeclared_in_xpath(engine: EngineName) -> None:
+    """The same path as a notice is refused, and an answer must not depend on what is delivered."""
+    for prefix in ("xs", "xsi", "fn", "local"):
+        ways: tuple[DeliverMode, ...] = ("fragment", "ids")
+        for deliver in ways:
+            broker = Broker(engine=engine)
+            report = broker.subscribe(Subscription("q", "", f"//{prefix}:a", deliver))
+            assert report.rejected["q"].code == "XPST0081"
 
 
 @pytest.mark.nightly

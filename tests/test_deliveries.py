@@ -251,10 +251,11 @@ def rows_of(broker: Broker, parts: Sequence[Sequence[tuple[str, bytes]]]) -> set
     rows: set[Row] = set()
     for part in parts:
         batch = broker.process_batch([text for _, text in part], [name for name, _ in part])
-        whole = dict(part)
         for row in batch.table.to_pylist():
             fragment = row["fragment"]
-            if fragment is not None and fragment != whole[row["message_id"]]:
+            # A result may be the same text as the message, and is written anew by some engines.
+            deliver = broker.subscription(row["subscription_id"]).deliver
+            if fragment is not None and deliver == "fragment":
                 fragment = canonical(fragment)
             key = (row["delivery_id"], row["message_id"], row["subscription_id"])
             rows.add((*key, row["subscriber"], row["result_number"], fragment))

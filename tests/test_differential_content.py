@@ -22,6 +22,7 @@ from content_cases import CASES, NIGHTLY_CASES, Content, cases, families, paths,
 from every_engine import engines
 from pathcast.engine import Snapshot
 from pathcast.model import EngineName
+from pathcast.query.canonical import literal_text
 from pathcast.testing import assert_same_matches, random_split
 from pathcast.testing.content import NUMBERS, STRINGS, VALUES
 
@@ -80,21 +81,17 @@ SUBJECTS = {
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
 
-def literal(value: str) -> str:
-    return f'"{value}"' if "'" in value else f"'{value}'"
-
-
 @cache
 def cross_product(subject: str) -> Content:
     frame, asked = SUBJECTS[subject]
-    constants = [*NUMBERS, *map(literal, dict.fromkeys((*STRINGS, *VALUES)))]
+    constants = [*NUMBERS, *map(literal_text, dict.fromkeys((*STRINGS, *VALUES)))]
     texts = [
         frame.format(f"{asked} {operator} {constant}")
         for operator, constant in product(OPERATORS, constants)
     ]
     if subject in ("attribute", "value"):
         texts += [
-            frame.format(f"{function}({asked}, {literal(constant)})")
+            frame.format(f"{function}({asked}, {literal_text(constant)})")
             for function in ("starts-with", "contains")
             for constant in dict.fromkeys((*STRINGS, *VALUES))
         ]

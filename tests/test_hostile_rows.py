@@ -33,6 +33,7 @@ from pathcast.errors import (
     UnsupportedQueryError,
     UnusableRowError,
 )
+from pathcast.limits import Limits
 from pathcast.lint import lint
 from pathcast.model import EngineName
 from pathcast.reference.snapshot_file import SnapshotContent, write_snapshot
@@ -497,7 +498,7 @@ class TestSnapshotFiles:
     @engines
     def test_namespaces_of_queries(self, engine: EngineName, tmp_path: Path) -> None:
         path = tmp_path / "queries.snapshot"
-        write_snapshot(path, SnapshotContent((Query("q", "//a", {"p": "urn:abc"}),)))
+        write_snapshot(path, SnapshotContent((Query("q", "//a", {"p": "urn:abc"}),), Limits()))
         data = path.read_bytes()
 
         def opened(uri: bytes) -> Query:
@@ -520,7 +521,7 @@ class TestSnapshotFiles:
         field = snapshot.table.schema.field(place)
         wrong = pa.array(['{"p":"\\ud800"}']).dictionary_encode().cast(field.type)
         changed = snapshot.table.set_column(place, field, wrong)
-        write_subscriptions(path, SubscriptionContent(changed, snapshot.version))
+        write_subscriptions(path, SubscriptionContent(changed, snapshot.version, snapshot.limits))
         with pytest.raises(SnapshotFormatError, match="namespaces"):
             SubscriptionSnapshot.open(path, engine="reference")
 

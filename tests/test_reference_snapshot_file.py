@@ -16,6 +16,7 @@ import pytest
 
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
+from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.reference.snapshot_file import (
     Section,
@@ -26,6 +27,7 @@ from pathcast.reference.snapshot_file import (
 )
 from pathcast.testing import ENGINES, missing_reason
 
+LIMITS = Limits(depth_max=77)
 QUERIES = (
     Query("q1", "/a//b[@c='ü']"),
     Query("zwei", "/p:a[ . > 5 ]", {"p": "urn:p"}),
@@ -50,30 +52,34 @@ engines = pytest.mark.parametrize(
 
 def written(folder: Path) -> Path:
     path = folder / "queries.snapshot"
-    write_snapshot(path, SnapshotContent(QUERIES))
+    write_snapshot(path, SnapshotContent(QUERIES, LIMITS))
     return path
 
 
 def test_round_trip(tmp_path: Path) -> None:
     content = read_snapshot(written(tmp_path))
     assert content.queries == QUERIES
-    assert content.version == version_of(QUERIES)
+    assert content.limits == LIMITS
+    assert content.version == version_of(QUERIES, LIMITS)
     assert len(content.version) == 32
 
 
 def test_no_queries(tmp_path: Path) -> None:
     path = tmp_path / "empty.snapshot"
-    write_snapshot(path, SnapshotContent(()))
+    write_snapshot(path, SnapshotContent((), LIMITS))
     assert read_snapshot(path).queries == ()
     assert list(Snapshot.open(path, engine="reference").query_ids) == []
 
 
 def test_the_version_is_that_of_the_content() -> None:
-    assert version_of(QUERIES) == version_of(list(QUERIES))
-    assert version_of(QUERIES) != version_of(QUERIES[:3])
-    assert version_of(QUERIES) != version_of((QUERIES[1], QUERIES[0], *QUERIES[2:]))
+    assert version_of(QUERIES, LIMITS) == version_of(list(QUERIES), LIMITS)
+    assert version_of(QUERIES, LIMITS) != version_of(QUERIES[:3], LIMITS)
+    assert version_of(QUERIES, LIMITS) != version_of((QUERIES[1], QUERIES[0], *QUERIES[2:]), LIMITS)
+    assert version_of(QUERIES, LIMITS) != version_of(QUERIES, Limits())
     other_namespace = Query("zwei", "/p:a[ . > 5 ]", {"p": "urn:x"})
-    assert version_of(QUERIES) != version_of((QUERIES[0], other_namespace, *QUERIES[2:]))
+    assert version_of(QUERIES, LIMITS) != version_of(
+        (QUERIES[0], other_namespace, *QUERIES[2:]), LIMITS
+    )
 
 
 def test_layout(tmp_path: Path) -> None:
@@ -82,18 +88,19 @@ def test_layout(tmp_path: Path) -> None:
     magic, format_, kind, count, zero, length, body_sum, head_sum = struct.unpack_from(
         "<8sIIIIQII", data
     )
-    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 2, 1, 7, 0)
+    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 3, 1, 8, 0)
     assert length == len(data)
     assert body_sum == zlib.crc32(data[64:])
     assert head_sum == zlib.crc32(data[:36])
     assert not any(data[40:64])
     entries = [struct.unpack_from("<IIQQ", data, 64 + 24 * number) for number in range(count)]
-    assert [tag for tag, *_ in entries] == [1, 2, 3, 4, 5, 6, 7]
+    assert [tag for tag, *_ in entries] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert all(offset % 64 == 0 for _, _, offset, _ in entries)
     sections = {tag: data[offset : offset + size] for tag, _, offset, size in entries}
     assert sections[2] == b"q1zweiq3vier"
     assert struct.unpack("<5Q", sections[1]) == (0, 2, 6, 8, 12)
     assert struct.unpack("<4I", sections[5]) == (0, 1, 0, 2)
+    assert json.loads(sections[8])["depth_max"] == 77
     assert json.loads(sections[6]) == [{}, {"p": "urn:p"}, {"p": "urn:p", "q": "urn:q"}]
 
 
@@ -141,7 +148,7 @@ def test_foreign_files(engine: EngineName, data: bytes, tmp_path: Path) -> None:
 
 
 @engines
-@pytest.mark.parametrize("found", [1, 3], ids=["earlier", "later"])
+@pytest.mark.parametrize("found", [2, 4], ids=["earlier", "later"])
 def test_another_format_is_named(engine: EngineName, found: int, tmp_path: Path) -> None:
     path = saved_by(engine, tmp_path)
     data = bytearray(path.read_bytes())
@@ -151,7 +158,7 @@ def test_another_format_is_named(engine: EngineName, found: int, tmp_path: Path)
     with pytest.raises(SnapshotFormatError) as caught:
         Snapshot.open(path, engine=engine)
     assert caught.value.code == "snapshot.version"
-    assert (caught.value.params["found"], caught.value.params["expected"]) == (found, 2)
+    assert (caught.value.params["found"], caught.value.params["expected"]) == (found, 3)
 
 
 def saved_by(engine: EngineName, folder: Path) -> Path:
@@ -170,6 +177,7 @@ GOOD: dict[int, bytes] = {
     Section.NAMESPACE_NUMBERS: struct.pack("<2I", 0, 0),
     Section.NAMESPACES: b"[{}]",
     Section.METADATA: b'{"version":"00"}',
+    Section.LIMITS: LIMITS.to_json().encode(),
 }
 
 
@@ -184,7 +192,7 @@ def forged(sections: Mapping[int, bytes], kind: int = 1) -> bytes:
         body += content
     rest = directory + body
     head = struct.pack(
-        "<8sIIIIQI", b"PATHCAST", 2, kind, len(sections), 0, 64 + len(rest), zlib.crc32(rest)
+        "<8sIIIIQI", b"PATHCAST", 3, kind, len(sections), 0, 64 + len(rest), zlib.crc32(rest)
     )
     return (head + struct.pack("<I", zlib.crc32(head))).ljust(64, b"\0") + rest
 
@@ -225,6 +233,10 @@ def test_automaton_of_the_kernel_is_skipped(tmp_path: Path) -> None:
         {Section.NAMESPACES: b"\xff"},
         {Section.METADATA: b"[]"},
         {Section.METADATA: b"[" * 100_000},
+        {Section.LIMITS: b"[]"},
+        {Section.LIMITS: b'{"depth_max":0}'},
+        {Section.LIMITS: b'{"width_max":1}'},
+        {Section.LIMITS: b"\xff"},
     ],
     ids=[
         *("ids too long", "no offsets", "offsets begin late", "offsets descend", "fewer offsets"),
@@ -232,6 +244,7 @@ def test_automaton_of_the_kernel_is_skipped(tmp_path: Path) -> None:
         *("query unreadable", "namespace number too large", "fewer namespace numbers"),
         *("namespaces no list", "namespaces no objects", "namespaces no strings"),
         *("namespaces cut", "namespaces not UTF-8", "metadata no object", "metadata too deep"),
+        *("limits no object", "limit out of range", "limit unknown", "limits not UTF-8"),
     ],
 )
 def test_right_checksums_around_wrong_content(change: dict[int, bytes], tmp_path: Path) -> None:
@@ -262,7 +275,7 @@ def test_saving_replaces_whole_files_only(tmp_path: Path) -> None:
     before = path.read_bytes()
     surrogate = Query("\ud800", "/a")
     with pytest.raises(UnicodeEncodeError):
-        write_snapshot(path, SnapshotContent((surrogate,)))
+        write_snapshot(path, SnapshotContent((surrogate,), LIMITS))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 

@@ -7,6 +7,7 @@ interpreter, or that subscriptions which stand together get into each other's wa
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import pytest
 
@@ -18,24 +19,34 @@ from pathcast.errors import PathcastError
 from pathcast.model import EngineName, Subscription
 from pathcast.query.xquery import compile_subscription, is_xquery
 from pathcast.testing import ENGINES, canonical, missing_reason
+from xquery_cases import refusal_of
 
 GROUPS = {group.name: group for group in flwr_groups()}
 _PROLOG = re.compile(r"(?:\s*(?:xquery version|declare )[^;]*;)*\s*")
 
 
-def as_xquery(query: str) -> str:
-    """A query that would be read as a bare XPath, with its meaning in XQuery: in a sequence."""
+def as_xquery(query: str, namespaces: Mapping[str, str]) -> str:
+    """A query whose results are delivered, with the meaning that it has in XQuery.
+
+    What would be read as a bare XPath stands in a sequence, and booleans are text.
+    """
     prolog = _PROLOG.match(query)
     assert prolog is not None
     body = query[prolog.end() :]
-    return query if is_xquery(body) else f"{prolog[0]}({body}, ())"
+    if not is_xquery(body):
+        body = f"({body}, ())"
+    if refusal_of(prolog[0] + body, namespaces) == "subscription.fragment":
+        body = f"for $value in ({body}) return string($value)"
+    return prolog[0] + body
 
 
 def subscribed(group: FlwrGroup, engine: EngineName) -> Broker:
     """A broker with the queries of a group, under their numbers."""
     broker = Broker(engine=engine, limits=GENEROUS)
     subscriptions = [
-        Subscription(str(number), "desk", as_xquery(query), namespaces=group.namespaces or None)
+        Subscription(
+            str(number), "desk", as_xquery(query, group.namespaces), namespaces=group.namespaces
+        )
         for number, (query, _) in enumerate(group.cases)
     ]
     report = broker.subscribe(subscriptions)

@@ -15,12 +15,12 @@ import pytest
 
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
-from pathcast.model import Subscription
-from pathcast.query.xquery import parse
-from pathcast.reference.xquery import evaluate
+from pathcast.message import MessageTree, parse_message
+from pathcast.model import DeliverMode, Subscription
+from pathcast.query.xquery import is_xquery, parse
+from pathcast.reference.xquery import evaluate, holds
 from pathcast.testing import VOCABULARIES, canonical, random_flwr
-from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG
+from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of
 from xquery_damage import damaged
 from xquery_writer import Writer
 
@@ -93,6 +93,23 @@ def test_many_damaged_texts(is_taken: IsTaken, seed: int) -> None:
     agreement(is_taken, seed=200 + seed, count=30_000)
 
 
+def delivered_as(text: str) -> DeliverMode:
+    """How a text is delivered: as a notice where a result would be a boolean."""
+    return "ids" if refusal_of(text) == "subscription.fragment" else "fragment"
+
+
+def by_reference(text: str, deliver: DeliverMode, message: MessageTree) -> list[bytes | None] | str:
+    """What the reference delivers, or the code of its verdict."""
+    program = parse(text)
+    limits = Limits(result_ratio_max=1_000_000)
+    try:
+        if deliver == "ids":
+            return [None] if holds(program, message, limits) else []
+        return [canonical(result) for result in evaluate(program, message, limits).results]
+    except PathcastError as error:
+        return error.code
+
+
 def compared(seed: int, batches: int) -> int:
     """Subscriptions with dynamic errors, by both engines; how many pairs had results."""
     from pathcast.kernel import new_dissemination
@@ -100,28 +117,31 @@ def compared(seed: int, batches: int) -> int:
     limits = Limits(result_ratio_max=1_000_000)
     writer, delivered = Writer(seed), 0
     for _ in range(batches):
-        texts = [writer.subscription() for _ in range(30)]
+        texts = [writer.notice() if n % 2 else writer.subscription() for n in range(30)]
+        # What XPath is too is XQuery in a sequence.
+        texts = [text if is_xquery(text) else f"({text}, ())" for text in texts]
+        ways = [delivered_as(text) for text in texts]
         messages = [writer.message() for _ in range(8)]
         engine = new_dissemination(limits=limits, threads=1, cache_bytes_max=1 << 20)
-        engine.subscribe([Subscription(str(n), "u", text) for n, text in enumerate(texts)], {})
+        subscriptions = [
+            Subscription(str(number), "u", text, deliver)
+            for number, (text, deliver) in enumerate(zip(texts, ways, strict=True))
+        ]
+        assert engine.subscribe(subscriptions, {}).rejected == {}
         answer = engine.process(pa.array(messages, pa.binary()))
-        found: dict[tuple[int, int], list[bytes] | str] = {}
+        found: dict[tuple[int, int], list[bytes | None] | str] = {}
         for row in answer.rows.to_pylist():
             place = row["message"], int(answer.subscription_ids[row["subscription"]])
             results = found.setdefault(place, [])
             assert isinstance(results, list)
-            results.append(canonical(answer.fragments[row["fragment"]].as_py()))
+            at = row["fragment"]
+            results.append(None if at is None else canonical(answer.fragments[at].as_py()))
         for message, subscription, error in answer.verdicts:
             found[message, int(answer.subscription_ids[subscription])] = error.code
+        trees = [parse_message(source) for source in messages]
         for number, text in enumerate(texts):
-            program = parse(text)
             for at, source in enumerate(messages):
-                expected: list[bytes] | str
-                try:
-                    evaluation = evaluate(program, parse_message(source), limits)
-                    expected = [canonical(result) for result in evaluation.results]
-                except PathcastError as error:
-                    expected = error.code
+                expected = by_reference(text, ways[number], trees[at])
                 assert found.get((at, number), []) == expected, (text, source)
                 delivered += bool(expected)
     return delivered

@@ -11,7 +11,11 @@ import pytest
 
 from pathcast.errors import CATALOGUE, FAMILIES, QuerySyntaxError, UnsupportedQueryError
 from pathcast.query.xquery import parse
-from pathcast.query.xquery.functions import ARGUMENT_COUNTS, REFUSED_FUNCTIONS
+from pathcast.query.xquery.functions import (
+    ARGUMENT_COUNTS,
+    REFUSED_ARGUMENTS,
+    REFUSED_FUNCTIONS,
+)
 from xquery_cases import NAMESPACES, REFUSED, WRONG
 
 
@@ -52,6 +56,8 @@ def test_functions_of_the_library_are_refused_by_name(function: str) -> None:
 def test_arity_is_checked(function: str) -> None:
     fewest, most = ARGUMENT_COUNTS[function]
     for given in {fewest - 1, most + 1} - {-1, (1 << 16) + 1}:
+        if (function, given) in REFUSED_ARGUMENTS:
+            continue
         call = f"{function}({', '.join(['//a'] * given)})"
         with pytest.raises(QuerySyntaxError, match=r"XPST0017: .* takes .*, \d given"):
             parse(f"//a, {call}")
@@ -89,8 +95,32 @@ def test_suggestions(text: str, suggestion: str) -> None:
     assert caught.value.params["suggestion"] == suggestion
 
 
+@pytest.mark.parametrize(("function", "given"), sorted(REFUSED_ARGUMENTS))
+def test_arguments_that_only_xquery_has_are_refused_by_name(function: str, given: int) -> None:
+    with pytest.raises(UnsupportedQueryError) as caught:
+        parse(f"//a, {function}({', '.join(['//a'] * given)})")
+    assert f"{function}()" in str(caught.value.params["construct"])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "uri"),
+    [
+        ("n", "http://www.w3.org/2000/xmlns/"),
+        ("", "http://www.w3.org/2000/xmlns/"),
+        ("n", "http://www.w3.org/XML/1998/namespace"),
+        ("", "http://www.w3.org/XML/1998/namespace"),
+    ],
+)
+def test_reserved_namespaces_cannot_be_given_either(prefix: str, uri: str) -> None:
+    name = f"{prefix}:a" if prefix else "a"
+    for text in (f"<{name}>{{//b/@c}}</{name}>", f"//{name}, 1"):
+        with pytest.raises(QuerySyntaxError) as caught:
+            parse(text, {prefix: uri})
+        assert caught.value.code == "XQST0070"
+
+
 def test_namespaces_that_canonical_texts_cannot_hold_are_refused() -> None:
-    for uri in ("urn:{x}", "urn:\ud800"):
+    for uri in ("urn:{x}", "urn:\ud800", " urn:x", "urn:x\n", "urn:x  y"):
         with pytest.raises(UnsupportedQueryError, match="a namespace URI with"):
             parse("//n:a, 1", {"n": uri})
         with pytest.raises(UnsupportedQueryError, match="a namespace URI with"):

@@ -5,11 +5,17 @@ If these fail, a path gets the semantics of another language, or a mistake is ex
 
 from __future__ import annotations
 
+import random
+import re
+from collections import Counter
+from collections.abc import Mapping
+
 import pytest
 
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import compile_query, compile_subscription
-from pathcast.query.xquery import TEXT_BYTES_MAX, is_xquery
+from pathcast.query.xquery import TEXT_BYTES_MAX, is_xquery, text_of, without_comments
+from pathcast.testing import ALPHABET, VOCABULARIES, random_expression, random_notice
 
 XPATH = (
     "//a",
@@ -25,6 +31,11 @@ XPATH = (
     "//p:a",
     "$msg//a",
     "//a[namespace::p]",
+    # A comment says nothing about the language.
+    "//a[b < '9'] (: c :)",
+    "(: urgent (: very :) :) //story",
+    "//a[. = '(: c :)']",
+    "count(: c :)(//a)",
     # Of neither language, and near to a path.
     "//a[",
     "//a]",
@@ -38,6 +49,7 @@ XQUERY = (
     "for $a in //a return $a",
     "for\n$a in //a return $a",
     "(: comment :) for $a in //a return $a",
+    "for (: comment :) $a in //a return $a",
     "let $a := //a return $a",
     "some $a in //a satisfies $a/b",
     "every $a in //a satisfies $a/b",
@@ -69,6 +81,71 @@ def test_read_as_xpath(text: str) -> None:
 @pytest.mark.parametrize("text", XQUERY)
 def test_read_as_xquery(text: str) -> None:
     assert is_xquery(text)
+
+
+COMMENTS = ("(: c :)", "(::)", '(: it\'s "quoted" (: and nested :) / < [ :)', "(:\n:)")
+_WORDS = re.compile(r"""("[^"]*"|'[^']*'|Q\{[^}]*\}|[\w.:*@$-]+)|([ \t\r\n]+)""")
+
+
+def commented(rng: random.Random, text: str) -> str:
+    """An expression without constructors, with comments for some of its blanks."""
+    return _WORDS.sub(
+        lambda found: (
+            found[0]
+            if found[1] is not None or rng.randrange(2)
+            else found[0] + rng.choice(COMMENTS) + " "
+        ),
+        text,
+    )
+
+
+def outcome(text: str, namespaces: Mapping[str, str], deliver: str) -> object:
+    """What a text is compiled to, but for places in it; or the code of its error."""
+    try:
+        compiled = compile_subscription(text, namespaces, deliver)
+    except QuerySyntaxError as error:
+        return error.code
+    program = compiled.program and text_of(compiled.program)
+    return compiled.kind, program, compiled.alternatives, compiled.expression
+
+
+@pytest.mark.parametrize("deliver", ["fragment", "ids"])
+def test_a_comment_changes_nothing(deliver: str) -> None:
+    """Neither the language of a text nor what is made of it."""
+    rng = random.Random(f"comments {deliver}")
+    vocabulary = VOCABULARIES["orders"]
+    kinds: Counter[str] = Counter()
+    fixed = [text for text in (*XPATH, *XQUERY) if "<" not in text]
+    for _ in range(120):
+        texts = [
+            rng.choice(fixed),
+            random_expression(rng, ALPHABET),
+            random_notice(rng, vocabulary, 1).text,
+        ]
+        for text in texts:
+            # Comments are none between tags.
+            if re.search(r"<[a-z/]", text):
+                continue
+            wanted = outcome(text, vocabulary.namespaces, deliver)
+            for changed in (f"(: c :) {text}", f"{text} (: c (: d :) :)", commented(rng, text)):
+                assert is_xquery(changed) == is_xquery(text), changed
+                assert outcome(changed, vocabulary.namespaces, deliver) == wanted, changed
+            kinds[wanted[0] if isinstance(wanted, tuple) else "error"] += 1
+    assert min(kinds["xpath"], kinds["xquery"], kinds["error"]) > 15, kinds
+
+
+def test_a_comment_in_a_string_or_a_namespace_is_none() -> None:
+    for text in ("//a[. = '(: c :)']", '//a[. = "(:"]', "//Q{urn:(:x:)}a"):
+        assert without_comments(text) == text
+    assert without_comments("//a (: it's :)[b]") == "//a" + 11 * " " + "[b]"
+    assert without_comments("//a (: b") == "//a (: b"
+
+
+def test_places_of_faults_are_those_of_the_text() -> None:
+    text = "(: c :) //a[b < ]"
+    with pytest.raises(QuerySyntaxError) as caught:
+        compile_subscription(text)
+    assert caught.value.params["offset"] == text.index("]")
 
 
 def test_an_xpath_is_compiled_as_a_query() -> None:
@@ -105,7 +182,9 @@ def test_only_nodes_have_fragments(text: str) -> None:
 
 def test_a_program_is_a_filter_for_whoever_wants_no_result() -> None:
     text = "<a>{count(//b)}</a>"
-    assert compile_subscription(text, deliver="ids") == compile_subscription(text)
+    notice, fragment = compile_subscription(text, deliver="ids"), compile_subscription(text)
+    assert (notice.program, notice.alternatives) == (fragment.program, fragment.alternatives)
+    assert str(notice.reasons[0]) == "the program decides"
 
 
 def test_namespaces_reach_either_language() -> None:

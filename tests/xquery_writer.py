@@ -11,8 +11,15 @@ import random
 
 NAMES = ("a", "b", "c", "*")
 ATTRIBUTES = ("x", "y")
-VALUES = ("1", "2", "3", "1e0", "+2", "INF", "-INF", " 3 ", "NaN", "20E-1", "k", "key", "", "0")
-CONSTANTS = ("1", "2", "3.0", "0", "-1", "2e0", "'k'", "'1'", "'key'", "''", "'INF'", "-2.5")
+VALUES = (
+    *("1", "2", "3", "1e0", "+2", "INF", "-INF", " 3 ", "NaN", "20E-1", "k", "key", "", "0"),
+    "'&quot;",
+)
+CONSTANTS = (
+    *("1", "2", "3.0", "0", "-1", "2e0", "'k'", "'1'", "'key'", "''", "'INF'", "-2.5"),
+    "''''",
+    '"\'"""',
+)
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -61,6 +68,22 @@ class Writer:
                 return f"<r><h>{{{self.items(1)}}}</h>{{{self.items(1)}}}</r>"
             case _:
                 return f"{self.items(2)}, ()"
+
+    def notice(self) -> str:
+        """A subscription that is asked whether it is true."""
+        match self.random.randrange(5):
+            case 0:
+                return self.subscription()
+            case 1:
+                return f"({self.condition(1)}, {self.items(1)})"
+            case 2:
+                return self.items(2)
+            case _:
+                while True:
+                    condition = self.condition(2)
+                    # Two constants say nothing of a message.
+                    if "/" in condition:
+                        return condition
 
     def items(self, depth: int) -> str:
         if depth == 0:

@@ -30,6 +30,7 @@ pub struct Dissemination {
     pool: Pool,
     result_bytes_max: usize,
     result_ratio_max: u32,
+    message_result_bytes_max: usize,
 }
 
 /// Id, subscriber, text, what is delivered, namespaces.
@@ -59,17 +60,25 @@ impl Dissemination {
     fn new(limits: &Bound<'_, PyAny>, threads: usize, cache_bytes_max: usize) -> PyResult<Self> {
         let result_bytes_max = limit(limits, "result_bytes_max")? as usize;
         let result_ratio_max = limit(limits, "result_ratio_max")?;
+        let message_result_bytes_max = limit(limits, "message_result_bytes_max")? as usize;
         let options = Options {
             limits: limits_of(limits)?,
             cache_bytes_max,
             steps_max: limit(limits, "evaluation_steps_max")?.into(),
             result_bytes_max,
             result_ratio_max: result_ratio_max as usize,
+            message_result_bytes_max,
             entries_max: ENTRIES_MAX,
         };
         let pool = Pool::new(options, threads);
         let subscriptions = core::Dissemination::default();
-        Ok(Dissemination { subscriptions, pool, result_bytes_max, result_ratio_max })
+        Ok(Dissemination {
+            subscriptions,
+            pool,
+            result_bytes_max,
+            result_ratio_max,
+            message_result_bytes_max,
+        })
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
@@ -340,6 +349,11 @@ impl Dissemination {
                 params.set_item("limit", "result_ratio_max")?;
                 params.set_item("maximum", self.result_ratio_max)?;
                 "limit.result_ratio"
+            }
+            Verdict::MessageFull => {
+                params.set_item("limit", "message_result_bytes_max")?;
+                params.set_item("maximum", self.message_result_bytes_max)?;
+                "limit.message_result_bytes"
             }
             Verdict::Construction(code) => code,
         };

@@ -44,14 +44,10 @@ pub struct Index(Arc<core::Index>);
 
 #[pymethods]
 impl Index {
-    /// An empty index, or one that goes on from a snapshot.
+    /// An empty index whose snapshots say what a message may cost, in JSON.
     #[new]
-    #[pyo3(signature = (snapshot = None))]
-    fn new(snapshot: Option<&Snapshot>) -> Self {
-        Index(Arc::new(match snapshot {
-            Some(snapshot) => core::Index::from_snapshot(Arc::clone(&snapshot.0)),
-            None => core::Index::default(),
-        }))
+    fn new(limits: &str) -> Self {
+        Index(Arc::new(core::Index::new(limits)))
     }
 
     fn __len__(&self) -> usize {
@@ -276,6 +272,12 @@ impl Snapshot {
         IdTable(core::IdTable::of_snapshot(Arc::clone(&self.0)))
     }
 
+    /// JSON object: what a message may cost, as agreed where it was frozen.
+    #[getter]
+    fn limits(&self) -> &str {
+        self.0.limits()
+    }
+
     /// JSON object: version, queries, states, plans, expressions.
     #[getter]
     fn metadata(&self) -> PyResult<String> {
@@ -307,20 +309,21 @@ impl Snapshot {
     }
 }
 
-/// The (id, text, namespaces) of any snapshot file, in the order of the file.
+/// Id, text, namespaces.
+type PyQuery = (String, String, NamespaceMap);
+
+/// The limits of any snapshot file, and its queries in the order of the file.
 #[pyfunction]
-pub fn read_queries(
-    py: Python<'_>,
-    path: PathBuf,
-) -> PyResult<Vec<(String, String, NamespaceMap)>> {
+pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQuery>)> {
     let read = py.detach(|| {
         let file = SnapshotFile::open(&path)?;
         let (queries, namespaces) = queries_of(&file)?;
+        let limits = String::from_utf8_lossy(file.bytes(Tag::Limits)).into_owned();
         let owned = queries.iter().map(|query| {
             let namespaces = namespaces[query.namespaces as usize].clone();
             (query.id.to_owned(), query.text.to_owned(), namespaces)
         });
-        Ok(owned.collect())
+        Ok((limits, owned.collect()))
     });
     read.map_err(to_python)
 }

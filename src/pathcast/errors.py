@@ -293,6 +293,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "XPST0008": CatalogueEntry("QuerySyntaxError", "XPST0008: variable ${name} is not declared"),
     "XPST0017": CatalogueEntry("QuerySyntaxError", "XPST0017: {reason}"),
     "XPTY0004": CatalogueEntry("QuerySyntaxError", "XPTY0004: {reason}"),
+    "FORG0006": CatalogueEntry("QuerySyntaxError", "FORG0006: {reason}"),
     "XPST0081": CatalogueEntry("QuerySyntaxError", "XPST0081: prefix {prefix} is not bound"),
     "XPTY0019": CatalogueEntry("QuerySyntaxError", "XPTY0019: {reason}"),
     "XPTY0020": CatalogueEntry("QuerySyntaxError", "XPTY0020: {reason}"),
@@ -303,6 +304,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "XQST0070": CatalogueEntry("QuerySyntaxError", "XQST0070: {reason}"),
     "XQST0071": CatalogueEntry("QuerySyntaxError", "XQST0071: {reason}"),
     "XQST0085": CatalogueEntry("QuerySyntaxError", "XQST0085: {reason}"),
+    "XQST0087": CatalogueEntry("QuerySyntaxError", "XQST0087: {reason}"),
     "XQST0089": CatalogueEntry("QuerySyntaxError", "XQST0089: {reason}"),
     "XQST0090": CatalogueEntry("QuerySyntaxError", "XQST0090: {reason}"),
     "query.unsupported": CatalogueEntry(
@@ -375,6 +377,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "ResultLimitError",
         "{limit}: the results of the subscription are longer than {maximum} times the message; "
         "raise it with Limits({limit}=...)",
+    ),
+    "limit.message_result_bytes": CatalogueEntry(
+        "ResultLimitError",
+        "{limit}: the results for the message are longer than {maximum} bytes together, and this "
+        "subscription comes after those that are served; raise it with Limits({limit}=...)",
     ),
     # Limits of a message. Each says limit, value, maximum and how to raise it.
     **{

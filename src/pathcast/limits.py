@@ -11,10 +11,11 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, SnapshotFormatError
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -46,6 +47,12 @@ class Limits:
             message. A subscription that would get more gets a verdict of its own and no result.
         result_ratio_max: The same, as a multiple of the bytes of the message; results of up to
             4 KiB always pass it.
+        message_result_bytes_max: Bytes of all results together that all subscriptions may get from
+            one message, equal results counted once, and 64 for the delivery of each; messages that
+            are delivered as they arrived are not counted. Subscriptions are served in the order of
+            their ids: the first one whose results do not fit, and all after it that would get a
+            result, get a verdict and no result. 64 MiB is 80 times what the largest workload
+            measured takes for a message, and bounds what a message can take of memory.
         dtd: "internal" reads the internal subset (never an external one), "refuse" refuses a
             message with a document type declaration.
     """
@@ -61,6 +68,7 @@ class Limits:
     evaluation_steps_max: int = 1_000_000
     result_bytes_max: int = MIB
     result_ratio_max: int = 20
+    message_result_bytes_max: int = 64 * MIB
     dtd: Literal["internal", "refuse"] = "internal"
 
     def __post_init__(self) -> None:
@@ -83,3 +91,35 @@ class Limits:
                 raise ConfigError(
                     "config.invalid", key=field.name, reason=f"{value} is above 2147483647"
                 )
+
+    def to_json(self) -> str:
+        """All limits as a JSON object, the form in which they travel with a snapshot file."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, path: str) -> Limits:
+        """The limits that `to_json` has written into a snapshot file.
+
+        One that is not named was not known where the file was written, and has its default.
+
+        Args:
+            text: What the file holds.
+            path: The file, for the error.
+
+        Raises:
+            SnapshotFormatError: It is no such object, or names a limit that is not known here: the
+                answers would be others than were agreed.
+
+        Example:
+            >>> Limits.from_json(Limits(depth_max=64).to_json(), "s.snapshot").depth_max
+            64
+        """
+        try:
+            named = json.loads(text)
+            if isinstance(named, dict):
+                return cls(**named)
+            reason = "they are no object"
+        except (ValueError, TypeError, RecursionError) as error:
+            reason = str(error)
+        reason = f"its limits cannot be used ({reason})"
+        raise SnapshotFormatError("snapshot.damaged", path=path, reason=reason)

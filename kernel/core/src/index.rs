@@ -118,6 +118,8 @@ pub struct IndexState {
 /// An index shared by threads.
 #[derive(Debug, Default)]
 pub struct Index {
+    /// What a message may cost, as its snapshots shall say.
+    limits: Box<str>,
     renumbering: RwLock<()>,
     state: RwLock<IndexState>,
 }
@@ -136,9 +138,14 @@ pub enum NotRegistered {
 pub struct Unknown(pub usize);
 
 impl Index {
+    /// An empty index whose snapshots say what a message may cost; see `Tag::Limits`.
+    pub fn new(limits: &str) -> Index {
+        Index { limits: limits.into(), ..Index::default() }
+    }
+
     /// An index that goes on from a snapshot.
     pub fn from_snapshot(snapshot: Arc<Snapshot>) -> Index {
-        let index = Index::default();
+        let index = Index::new(snapshot.limits());
         write(&index.state).rebase(snapshot);
         index
     }
@@ -162,7 +169,7 @@ impl Index {
     /// Waits for batches under way. Cost: about 1.5 µs a query.
     pub fn freeze(&self) -> Arc<Snapshot> {
         let _renumbering = self.renumbering.write().unwrap_or_else(PoisonError::into_inner);
-        write(&self.state).merge()
+        write(&self.state).merge(&self.limits)
     }
 
     /// Merges the delta if it has outgrown the base; called before a batch.
@@ -330,7 +337,7 @@ impl IndexState {
         }
     }
 
-    fn merge(&mut self) -> Arc<Snapshot> {
+    fn merge(&mut self, limits: &str) -> Arc<Snapshot> {
         if let Some(base) = &self.base
             && self.delta.is_empty()
             && self.removed_count == 0
@@ -356,7 +363,7 @@ impl IndexState {
                 LiveQuery { ending, record }
             })
             .collect();
-        let file: SnapshotFile = freeze(&self.delta, &mut queries, &namespaces);
+        let file: SnapshotFile = freeze(&self.delta, &mut queries, &namespaces, limits);
         drop(ids);
         let snapshot = Snapshot::from_file(file).expect("what freeze has built is sound");
         let snapshot = Arc::new(snapshot);

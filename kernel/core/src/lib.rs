@@ -1,11 +1,13 @@
 //! The Pathcast engine without Python.
 //!
-//! Reading order: [`tree`] (what a message becomes), [`door`] (bytes to tree or refusal), [`query`]
-//! (text to normal form), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways of running
-//! it), [`conditions`] (predicates and nested paths), [`xpath`] (all of XPath 1.0, on its own),
-//! [`collect`] (query numbers), [`index`] and [`snapshot`] (queries that change, queries that do
-//! not), [`matcher`] and [`batch`] (the whole way of a message, of many), [`xquery`] (programs that
-//! shape what is delivered), [`output`] (nodes as text).
+//! Reading order: [`names`] and [`tree`] (what a message becomes), [`door`] (bytes to tree or refusal),
+//! [`query`] (text to normal form), [`symbols`] and [`nfa`] (the shared automaton), [`dfa`] and [`plain`]
+//! (two ways of running it), [`content`] (the conditions of many plans together), [`conditions`] (those
+//! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`collect`] (query numbers), [`index`] and
+//! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the whole way of a
+//! message, of many; `runner` and `workers` inside). Customised delivery: [`customize`] (the plans that
+//! subscriptions share, and subscriptions of all kinds), [`xquery`] (programs beyond them), [`output`]
+//! (nodes as text), [`delivery_ids`] (which delivery is which).
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");

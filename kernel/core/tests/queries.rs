@@ -4,10 +4,12 @@
 //! to be refused.
 
 use pathcast_core::query::{
-    Compiler, DEPTH_MAX, Declined, NODES_MAX, Namespaces, PREDICATES_MAX, TEXT_BYTES_MAX,
-    canonical_text, compile, compile_canonical,
+    Axis, Compiler, Condition, Constant, DEPTH_MAX, Declined, NODES_MAX, NameTest, Namespaces,
+    Operator, PREDICATES_MAX, Stage, Step, TEXT_BYTES_MAX, canonical_text, compile,
+    compile_canonical,
 };
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 
 #[derive(serde::Deserialize)]
 struct Table {
@@ -56,6 +58,35 @@ fn canonical_text_reads_back() {
         let Some(canonical) = case.canonical else { continue };
         assert_eq!(form(&canonical, Namespaces::NONE).as_ref(), Ok(&canonical));
     }
+}
+
+/// Every string of a few characters that mean something to a reader, as the constant of conditions.
+#[test]
+fn strings_are_read_as_they_were_written() {
+    let alphabet = ['\'', '"', ']', ',', 'é'];
+    let mut strings = vec![String::new()];
+    let mut texts = HashSet::new();
+    for start in 0.. {
+        let Some(string) = strings.get(start).cloned() else { break };
+        if string.chars().count() < 5 {
+            strings.extend(alphabet.iter().map(|&character| format!("{string}{character}")));
+        }
+        let equal = || Some((Operator::Eq, Constant::String(Cow::Borrowed(string.as_str()))));
+        let name = |local| NameTest::Name { uri: "".into(), local: Cow::Borrowed(local) };
+        let conditions = vec![
+            Condition::Value(Operator::Ne, Constant::String(Cow::Borrowed(string.as_str()))),
+            Condition::Attribute { test: name("x"), compare: equal() },
+            Condition::Text(equal()),
+        ];
+        let stages = vec![Stage { positions: vec![], conditions }];
+        let steps = vec![Step { axis: Axis::Descendant, test: name("a"), stages }];
+        let mut text = String::new();
+        canonical_text(&steps, &mut text);
+        assert_eq!(compile_canonical(&text).as_ref(), Ok(&steps), "{text}");
+        assert_eq!(form(&text, Namespaces::NONE).as_ref(), Ok(&text));
+        assert!(texts.insert(text), "two strings have one text");
+    }
+    assert_eq!(texts.len(), (5_usize.pow(6) - 1) / 4);
 }
 
 #[test]

@@ -5,9 +5,11 @@ same run, with its spread; and no time is reported before the matches behind it 
 the reference engine and the plain NFA. What is measured, with which numbers and which bound, is
 data (`benchmarks/*.toml`); the modules here know how.
 
-Read in this order: `definitions` (the data), `inputs` (queries and messages), `timing` (rounds and
-spread), `checking` (right answers first), then a module for each benchmark (`filtering`, `door`,
-`threads`, `conditions`, `pipeline`), and `run`, `record`, `report`, `plot`.
+Read in this order: `definitions` (the data), `inputs` (queries and messages), `timing`, `measures`
+and `rounds` (how time is taken), `checking` (right answers first), then a module for each benchmark
+(`filtering`, `door`, `threads`, `conditions`, `mixed`, `adversarial`, `pipeline`, `customise`,
+`disseminate`), and `run`, `record`, `report`, `plot`. The papers' figures are in `figures` and
+`broker`.
 
 Example:
     >>> from pathcast.bench.timing import Spread

@@ -45,6 +45,7 @@ from pathcast.bench.rounds import (
 )
 from pathcast.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast.engine import QueryIndex, Snapshot
+from pathcast.limits import Limits
 from pathcast.model import Query
 
 ENGINE: Final = "kernel"
@@ -385,7 +386,7 @@ def build_index(queries: list[Query], file: Path, builds: int) -> tuple[QueryInd
     # is imported here: where the kernel is missing, the rest of this module can still be read.
     from pathcast.kernel import new_index
 
-    bare = new_index({})
+    bare = new_index({}, Limits())
     bare.register(queries, {})
     delta_bytes = bare.nbytes
     del bare

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pathcast.bench.broker.definition import BrokerFigures
-from pathcast.bench.broker.page import broker_table, statements_table, write_broker_page
+from pathcast.bench.broker.page import broker_table, write_broker_page
 from pathcast.bench.broker.plot import draw_broker
 from pathcast.bench.broker.run import BrokerOutcome, BrokerPlan, run_broker_figures
 from pathcast.bench.broker.statements import judge
 from pathcast.bench.definitions import SetName, default_directory, read_definition
 from pathcast.bench.figures.output import Output, read_run, run_directory
 from pathcast.bench.figures.run import chosen_names
+from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.machine import describe_machine
 from pathcast.cli.console import answers, say, say_error
 from pathcast.cli.exits import ExitCode
@@ -84,7 +85,8 @@ def _print(outcomes: list[BrokerOutcome]) -> None:
         out.print(f"{figure.caption}: {figure.title} ({outcome.workload})")
         if outcome.values:
             out.print(broker_table(figure, outcome.values))
-            out.print(statements_table(judge(figure.name, outcome.values)))
+            if verdicts := judge(figure.name, outcome.values):
+                out.print(statements_table(verdicts))
         for check in outcome.checks:
             out.print(f"checked {check}")
         for note in outcome.notes:

@@ -26,7 +26,7 @@ from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query.xquery import is_xquery
+from pathcast.query.xquery import is_xquery, without_comments
 
 QUERY_ID = "query"
 
@@ -95,7 +95,7 @@ def explain(
             "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
         )
     index = QueryIndex(engine=engine_name(engine), limits=limits, namespaces=namespaces)
-    report = index.register([Query(QUERY_ID, text)])
+    report = index.register([Query(QUERY_ID, without_comments(text))])
     for error in report.rejected.values():
         raise error
     explanation = index.explain(QUERY_ID, content)

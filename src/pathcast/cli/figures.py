@@ -12,6 +12,8 @@ from pathcast.bench.figures.output import Output, read_run, run_directory
 from pathcast.bench.figures.page import table, write_page
 from pathcast.bench.figures.plot import draw
 from pathcast.bench.figures.run import FigureOutcome, FiguresPlan, chosen_names, run_figures
+from pathcast.bench.figures.statements import judge
+from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.machine import describe_machine
 from pathcast.cli.console import answers, say, say_error
 from pathcast.cli.exits import ExitCode
@@ -81,6 +83,8 @@ def _print(outcomes: list[FigureOutcome]) -> None:
         out.print(f"{figure.caption}: {figure.title} ({outcome.workload})")
         if outcome.values:
             out.print(table(figure, outcome.values))
+            if verdicts := judge(figure.name, outcome.values, figure.paper):
+                out.print(statements_table(verdicts))
         for check in outcome.checks:
             out.print(f"checked {check}")
         for note in outcome.notes:

@@ -94,7 +94,7 @@ class Broker:
         self._backend: DisseminationBackend = new_backend(self._options)
         self._make_ids = id_maker(self._options.engine)
         self._recipients: dict[str, Recipient] = {}
-        self._version = SetVersion()
+        self._version = SetVersion(self._options.limits)
         self._turns = Turns()
 
     @property
@@ -104,10 +104,10 @@ class Broker:
 
     @property
     def version(self) -> str:
-        """Version of the subscriptions as they are now: a digest of their content.
+        """Version of the subscriptions as they are now: a digest of them and of the limits.
 
-        It changes with every change, and is the same for the same subscriptions, in whatever order
-        they came.
+        It changes with every change, and is the same for the same subscriptions under the same
+        limits, in whatever order they came.
         """
         with self._turns.shared():
             return self._version.text
@@ -145,6 +145,11 @@ class Broker:
 
         Raises:
             UnknownQueryError: No subscription has one of the ids.
+
+        Cost: a few µs each, after the batches that run. Shared paths that nobody uses any more stay
+        until they outnumber those in use; the call that finds that builds everything again, which
+        takes as long as subscribing all that stay: a tenth of a second for 10,000, a second for
+        100,000. Many ids in one call are rebuilt for once.
         """
         wanted = list(dict.fromkeys(usable_ids([ids] if isinstance(ids, str) else list(ids))))
         with self._turns.alone():

@@ -38,6 +38,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from pathcast.limits import Limits
 from pathcast.model import MessageBytes, Subscription
 
 DIGEST_BYTES: Final = 16
@@ -46,7 +47,7 @@ DIGEST_BYTES: Final = 16
 _NUMBER: Final = struct.Struct("<I")
 _SET_BYTES: Final = 32
 _SET_MODULUS: Final = 1 << (8 * _SET_BYTES)
-_FORMAT: Final = b"pathcast subscriptions 1"
+_FORMAT: Final = b"pathcast subscriptions 2"
 
 
 def message_id(message: MessageBytes) -> str:
@@ -136,12 +137,16 @@ def hexadecimal(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:
 class SetVersion:
     """The version of a set of subscriptions, kept up to date as they come and go.
 
-    It is a digest of the content alone: the same subscriptions have the same version in whatever
-    order they came, and whatever came and went between. The digests of the members are added up
-    modulo 2^256, so that a change costs what changes and not what is there.
+    It is a digest of what decides the answers: the same subscriptions under the same limits have
+    the same version in whatever order they came, and whatever came and went between. The digests
+    of the members are added up modulo 2^256, so that a change costs what changes and not what is
+    there.
+
+    Args:
+        limits: What one message may cost, and what its results may.
 
     Example:
-        >>> one, other = SetVersion(), SetVersion()
+        >>> one, other = SetVersion(Limits()), SetVersion(Limits())
         >>> a, b = Subscription("a", "desk", "/a"), Subscription("b", "desk", "/b")
         >>> for subscription in (a, b):
         ...     version = one.add(subscription)
@@ -157,7 +162,8 @@ class SetVersion:
     Reduced Cost, EUROCRYPT 1997 (AdHash).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._head = _FORMAT + limits.to_json().encode()
         self._sum = 0
         self._count = 0
         self._text: str | None = None
@@ -168,7 +174,7 @@ class SetVersion:
         if self._text is None:
             content = self._sum.to_bytes(_SET_BYTES, "little")
             count = struct.pack("<Q", self._count)
-            digest = blake2b(_FORMAT + count + content, digest_size=DIGEST_BYTES)
+            digest = blake2b(self._head + count + content, digest_size=DIGEST_BYTES)
             self._text = digest.hexdigest()
         return self._text
 

@@ -49,20 +49,17 @@ class SubscriptionSnapshot:
 
     Attributes:
         engine: The engine that answers unless another one is asked for.
-        limits: What one message may cost unless told otherwise.
     """
 
     def __init__(
         self,
         content: SnapshotContent,
         engine: EngineName,
-        limits: Limits,
         path: Path | None = None,
     ) -> None:
         self._content = content
         self._path = path
         self.engine = engine
-        self.limits = limits
 
     @classmethod
     def of(
@@ -78,11 +75,11 @@ class SubscriptionSnapshot:
         Args:
             subscriptions: Each with all namespaces it may use.
             gates: What they were compiled to; None where the engine needs none.
-            version: Digest of the subscriptions.
+            version: Digest of subscriptions and limits.
             engine: As in the attributes.
-            limits: As in the attributes.
+            limits: What one message may cost, and what its results may.
         """
-        return cls(SnapshotContent(table_of(subscriptions, gates), version), engine, limits)
+        return cls(SnapshotContent(table_of(subscriptions, gates), version, limits), engine)
 
     @classmethod
     def open(
@@ -102,7 +99,7 @@ class SubscriptionSnapshot:
         what was compiled before it was saved.
         """
         file = Path(path)
-        return cls(read_snapshot(file), engine_name(engine), Limits(), file)
+        return cls(read_snapshot(file), engine_name(engine), file)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -114,8 +111,13 @@ class SubscriptionSnapshot:
 
     @property
     def version(self) -> str:
-        """Hexadecimal digest of the content; the same for the same subscriptions."""
+        """Hexadecimal digest: the same for the same subscriptions under the same limits."""
         return self._content.version
+
+    @property
+    def limits(self) -> Limits:
+        """What one message may cost, and what its results may: as agreed where it was frozen."""
+        return self._content.limits
 
     @property
     def table(self) -> pa.Table:
@@ -142,8 +144,8 @@ class SubscriptionSnapshot:
 
         Args:
             threads: Threads of one batch; None for all processors.
-            limits: What one message may cost; None for those of the broker it was frozen from, or
-                the defaults if it was opened.
+            limits: What one message may cost, and what its results may; None for those of the
+                broker it was frozen from, which the file keeps.
             cache_bytes_max: Bytes that compiled label paths may take.
 
         Raises:

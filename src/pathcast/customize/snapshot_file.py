@@ -1,9 +1,11 @@
 """The file of a snapshot: subscriptions and what they were compiled to, as an Arrow table.
 
+What a message and its results may cost decides who gets what, so the limits are in the file too.
+
 Layout (little endian). A header of 64 bytes: magic `PATHCUST`, u32 format, u32 zero, u64 length of
 the file, 16 bytes version (the digest of the subscriptions), u32 CRC-32 of all that follows the
 header, u32 CRC-32 of the header's first 44 bytes, zeros. Then an Arrow IPC file with one table of
-`TABLE_SCHEMA`.
+`TABLE_SCHEMA`, whose metadata have the limits as JSON under `limits`.
 
 A file that is cut, foreign or has any bit changed gives `SnapshotFormatError`: the checksums cover
 every byte, and the table is validated before it is read.
@@ -13,7 +15,7 @@ Example:
     >>> table = table_of([Subscription("s1", "ann", "//a")], [None])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "subscriptions.snapshot"
-    ...     write_snapshot(path, SnapshotContent(table, 32 * "0"))
+    ...     write_snapshot(path, SnapshotContent(table, 32 * "0", Limits()))
     ...     content = read_snapshot(path)
     >>> [subscription.query for subscription, gate in subscriptions_of(content.table)]
     ['//a']
@@ -37,15 +39,17 @@ import pyarrow as pa
 
 from pathcast.customize.identity import namespaces_text
 from pathcast.errors import SnapshotFormatError
+from pathcast.limits import Limits
 from pathcast.model import DELIVER_MODES, Gate, Subscription
 from pathcast.query.names import are_texts
 
 MAGIC: Final = b"PATHCUST"
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 _HEADER: Final = struct.Struct("<8sIIQ16sI")
 _CHECKSUM: Final = struct.Struct("<I")
 _HEADER_LENGTH: Final = 64
+_LIMITS: Final = b"limits"
 
 TABLE_SCHEMA: Final = pa.schema(
     [
@@ -69,11 +73,13 @@ class SnapshotContent:
 
     Attributes:
         table: Rows of `TABLE_SCHEMA`, ascending by id.
-        version: Digest of the subscriptions, 32 hexadecimal digits.
+        version: Digest of subscriptions and limits, 32 hexadecimal digits.
+        limits: What one message may cost, and what its results may.
     """
 
     table: pa.Table
     version: str
+    limits: Limits
 
 
 def table_of(subscriptions: Sequence[Subscription], gates: Sequence[Gate | None]) -> pa.Table:
@@ -120,9 +126,11 @@ def write_snapshot(path: Path, content: SnapshotContent) -> None:
         OSError: The file cannot be written.
     """
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, TABLE_SCHEMA) as writer:
+    schema = TABLE_SCHEMA.with_metadata({_LIMITS: content.limits.to_json()})
+    with pa.ipc.new_file(sink, schema) as writer:
         # One chunk: dictionaries of several chunks would differ, and equal content be unequal.
-        writer.write_table(content.table.combine_chunks().unify_dictionaries())
+        table = content.table.combine_chunks().unify_dictionaries()
+        writer.write_table(table.replace_schema_metadata(schema.metadata))
     body = sink.getvalue()
     length = _HEADER_LENGTH + body.size
     head = _HEADER.pack(MAGIC, FORMAT, 0, length, bytes.fromhex(content.version), zlib.crc32(body))
@@ -161,7 +169,9 @@ def read_snapshot(path: Path) -> SnapshotContent:
         raise _damaged(path, f"its table cannot be read ({error})") from error
     if table.schema != TABLE_SCHEMA:
         raise _damaged(path, "its table has other columns than it should")
-    return SnapshotContent(_checked(path, table), version)
+    text = (table.schema.metadata or {}).get(_LIMITS, b"").decode(errors="replace")
+    limits = Limits.from_json(text, str(path))
+    return SnapshotContent(_checked(path, table), version, limits)
 
 
 def _check(path: Path, data: memoryview) -> str:

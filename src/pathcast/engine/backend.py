@@ -10,7 +10,7 @@ Example:
     >>> from pathcast import reference
     >>> from pathcast.engine.backend import EngineModule
     >>> engine: EngineModule = reference
-    >>> len(engine.new_index({}))
+    >>> len(engine.new_index({}, Limits()))
     0
 """
 
@@ -60,6 +60,10 @@ class SnapshotBackend(Protocol):
     @property
     def version(self) -> str:
         """Hexadecimal digest of the content; equal for a file and what was opened from it."""
+
+    @property
+    def limits(self) -> Limits:
+        """What a message may cost, as agreed where it was frozen."""
 
     def query(self, query_id: str) -> Query:
         """The query as it was registered, with all namespaces it may use.
@@ -123,8 +127,8 @@ class IndexBackend(Protocol):
 class EngineModule(Protocol):
     """The module of an engine."""
 
-    def new_index(self, namespaces: Mapping[str, str]) -> IndexBackend:
-        """An empty index with default bindings of prefixes."""
+    def new_index(self, namespaces: Mapping[str, str], limits: Limits) -> IndexBackend:
+        """An empty index with default bindings of prefixes; its snapshots keep the limits."""
 
     def open_snapshot(self, path: Path) -> SnapshotBackend:
         """Opens a snapshot file.

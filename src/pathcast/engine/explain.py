@@ -106,7 +106,7 @@ def _alone(query: Query, engine: EngineModule) -> IndexBackend:
     Raises:
         QuerySyntaxError: It cannot be registered.
     """
-    index = engine.new_index({})
+    index = engine.new_index({}, Limits())
     for error in index.register([query], {}).rejected.values():
         raise error
     return index

@@ -27,8 +27,9 @@ from pathcast.engine.node_path import is_leaf, node_path
 from pathcast.engine.surroundings import Surroundings
 from pathcast.message import MessageTree
 from pathcast.query.atoms import COMPARISONS, Atom, atom_of
+from pathcast.query.canonical import literal_text
 from pathcast.query.names import Namespaces
-from pathcast.query.notation import Notation, is_bare_self, is_double_slash, literal
+from pathcast.query.notation import Notation, is_bare_self, is_double_slash
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
     BinaryExpr,
@@ -474,7 +475,7 @@ def value_text(value: Result) -> str:
     """A value for people: strings in quotes, node-sets counted."""
     if isinstance(value, tuple):
         return counted(len(value))
-    return literal(shortened(value)) if isinstance(value, str) else string_of(value)
+    return literal_text(shortened(value)) if isinstance(value, str) else string_of(value)
 
 
 def _conjuncts(expr: Expr) -> list[Expr]:

@@ -62,7 +62,7 @@ class QueryIndex:
         self._engine, self._module = select_engine(engine)
         self._limits = limits or Limits()
         self._namespaces = usable_namespaces(namespaces)
-        self._backend = self._module.new_index(self._namespaces)
+        self._backend = self._module.new_index(self._namespaces, self._limits)
 
     @property
     def engine(self) -> EngineName:
@@ -84,7 +84,9 @@ class QueryIndex:
         Raises:
             TypeError: `queries` are not many: a single query, a text, a number.
 
-        Cost: a parse and a walk down the automaton, a query.
+        Cost: a parse and a walk down the automaton, a query. When more than 16,384 have come, and
+        more than half as many as there were, the next batch merges them first: about 1 µs for each
+        query of the index.
         """
         rows = many(queries, Query)
         usable, errors = usable_rows(rows, Query)
@@ -93,7 +95,7 @@ class QueryIndex:
     def remove(self, ids: Iterable[str]) -> None:
         """Takes queries out; from the next batch on they are not reported.
 
-        What they occupied is given back by `compact`.
+        What they occupied is given back by `compact`. Cost: a bit each; no removal rebuilds.
 
         Args:
             ids: Ids of registered queries; all are removed or, if one is unknown, none.
@@ -167,7 +169,7 @@ class QueryIndex:
 
     def freeze(self) -> Snapshot:
         """The queries as they are now, as an immutable snapshot."""
-        return Snapshot(self._backend.freeze(), self._engine, self._module, self._limits)
+        return Snapshot(self._backend.freeze(), self._engine, self._module)
 
     def matcher(
         self, *, threads: int | None = None, cache_bytes_max: int = CACHE_BYTES_MAX

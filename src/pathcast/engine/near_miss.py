@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pathcast.query import Comparison, Operator
-from pathcast.query.canonical import number_text
-from pathcast.query.notation import literal
+from pathcast.query.canonical import literal_text, number_text
 from pathcast.query.values import number_of
 
 SEEN_MAX: Final = 5
@@ -87,7 +86,7 @@ def wanted(compare: Comparison) -> str:
         ('at least 300', "something that begins with '72'")
     """
     constant = compare.constant
-    text = number_text(constant) if isinstance(constant, float) else literal(constant)
+    text = number_text(constant) if isinstance(constant, float) else literal_text(constant)
     match compare.operator:
         case Operator.EQ:
             return text
@@ -103,7 +102,7 @@ def wanted(compare: Comparison) -> str:
 
 def shown(value: str) -> str:
     """A value in quotes, on one line, shortened."""
-    return literal(shortened(value.translate(_ESCAPES)))
+    return literal_text(shortened(value.translate(_ESCAPES)))
 
 
 def shortened(value: str) -> str:

@@ -38,12 +38,10 @@ class Snapshot:
         backend: SnapshotBackend,
         engine: EngineName,
         module: EngineModule,
-        limits: Limits,
     ) -> None:
         self._backend = backend
         self._engine = engine
         self._module = module
-        self._limits = limits
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, engine: str | None = None) -> Snapshot:
@@ -58,7 +56,7 @@ class Snapshot:
             OSError: The file cannot be read.
         """
         name, module = select_engine(engine)
-        return cls(module.open_snapshot(Path(path)), name, module, Limits())
+        return cls(module.open_snapshot(Path(path)), name, module)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -75,8 +73,13 @@ class Snapshot:
 
     @property
     def version(self) -> str:
-        """Hexadecimal digest of the content."""
+        """Hexadecimal digest of queries and limits."""
         return self._backend.version
+
+    @property
+    def limits(self) -> Limits:
+        """What one message may cost, as agreed where it was frozen; the file keeps it."""
+        return self._backend.limits
 
     @property
     def query_ids(self) -> Sequence[str]:
@@ -118,14 +121,14 @@ class Snapshot:
 
         Args:
             threads: Threads of one batch call; None for all processors.
-            limits: What one message may cost; None for those of the index it was frozen from, or
-                the defaults if it was opened.
+            limits: What one message may cost; None for those of the index it was frozen from,
+                which the file keeps.
             cache_bytes_max: Bytes that compiled label paths may take.
 
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(self._engine, limits or self._limits, threads, cache_bytes_max)
+        options = matcher_options(self._engine, limits or self.limits, threads, cache_bytes_max)
         return Matcher(self._backend.matcher(options), options)
 
     def explain(
@@ -145,7 +148,7 @@ class Snapshot:
             UnusableRowError: It has a field that is not what it has to be.
         """
         asked = self.query(query) if isinstance(query, str) else usable_row(query, Query)
-        options = matcher_options(self._engine, limits or self._limits, 1, CACHE_BYTES_MAX)
+        options = matcher_options(self._engine, limits or self.limits, 1, CACHE_BYTES_MAX)
         queries = self._backend if isinstance(query, str) else None
         return explain_query(asked, message, self._module, options, queries)
 

@@ -9,7 +9,7 @@ It decides nothing about queries or messages.
 
 Example:
     >>> from pathcast.model import Query
-    >>> index = new_index({})
+    >>> index = new_index({}, Limits())
     >>> index.register([Query("q1", "/a/b"), Query("q2", "/a[")], {}).accepted
     1
 """
@@ -53,10 +53,10 @@ def version() -> str:
     return f"pathcast-kernel {native.__version__}"
 
 
-def new_index(namespaces: Mapping[str, str]) -> KernelIndex:
+def new_index(namespaces: Mapping[str, str], limits: Limits) -> KernelIndex:
     """An empty index. Bindings are given with every registration; these are not needed here."""
     del namespaces
-    return KernelIndex(native.Index())
+    return KernelIndex(native.Index(limits.to_json()), limits)
 
 
 def open_snapshot(path: Path) -> KernelSnapshot:
@@ -72,13 +72,16 @@ def open_snapshot(path: Path) -> KernelSnapshot:
     """
     with native_errors(path):
         snapshot = native.Snapshot.open(path)
-    return _rebuilt(path) if snapshot is None else KernelSnapshot(snapshot)
+    if snapshot is None:
+        return _rebuilt(path)
+    return KernelSnapshot(snapshot, Limits.from_json(snapshot.limits, str(path)))
 
 
 def _rebuilt(path: Path) -> KernelSnapshot:
     with native_errors(path):
-        queries = [Query(*row) for row in native.read_queries(path)]
-    index = KernelIndex(native.Index())
+        limits, rows = native.read_queries(path)
+    queries = [Query(*row) for row in rows]
+    index = new_index({}, Limits.from_json(limits, str(path)))
     for query_id, error in index.register(queries, {}).rejected.items():
         reason = f"its query {query_id} is refused ({error})"
         raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
@@ -102,8 +105,9 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
 class KernelIndex:
     """A set of queries that changes while messages flow; see `pathcast.engine.backend`."""
 
-    def __init__(self, index: native.Index) -> None:
+    def __init__(self, index: native.Index, limits: Limits) -> None:
         self._index = index
+        self._limits = limits
 
     def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
         """Adds queries, each whole or not at all.
@@ -187,7 +191,7 @@ class KernelIndex:
     def freeze(self) -> KernelSnapshot:
         """The queries as they are now. Cost: as `compact`; nothing if nothing has changed."""
         with native_errors():
-            return KernelSnapshot(self._index.freeze())
+            return KernelSnapshot(self._index.freeze(), self._limits)
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher that sees every change from its next message on."""
@@ -209,9 +213,10 @@ class KernelIndex:
 class KernelSnapshot:
     """An immutable set of queries; see `pathcast.engine.backend`."""
 
-    def __init__(self, snapshot: native.Snapshot) -> None:
+    def __init__(self, snapshot: native.Snapshot, limits: Limits) -> None:
         self._snapshot = snapshot
         self._version = str(json.loads(snapshot.metadata)["version"])
+        self._limits = limits
 
     @property
     def query_ids(self) -> Sequence[str]:
@@ -222,6 +227,11 @@ class KernelSnapshot:
     def version(self) -> str:
         """Digest of the queries: equal sets of queries have equal versions."""
         return self._version
+
+    @property
+    def limits(self) -> Limits:
+        """What a message may cost, as agreed where it was frozen."""
+        return self._limits
 
     @property
     def nbytes(self) -> int:

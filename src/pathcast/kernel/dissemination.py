@@ -43,8 +43,7 @@ from pathcast.model import (
 )
 from pathcast.query import compile_subscription
 from pathcast.query.expression import expression_text
-from pathcast.query.parser import parse as parse_xpath
-from pathcast.query.static import resolve
+from pathcast.query.xquery import selection_of
 
 if TYPE_CHECKING:
     from pathcast.query import CompiledSubscription
@@ -130,8 +129,7 @@ class KernelDissemination:
             gate = _gate_of(compiled)
         selection = None
         if gate.kind == "xpath" and subscription.deliver == "fragment":
-            text = subscription.query
-            selection = expression_text(resolve(parse_xpath(text), text, merged))
+            selection = expression_text(selection_of(subscription.query, merged))
         with native_errors():
             taken = self._native.subscribe_compiled(
                 subscription.id,
@@ -151,7 +149,12 @@ class KernelDissemination:
         self._gates[subscription.id] = gate
 
     def unsubscribe(self, ids: Sequence[str]) -> None:
-        """Takes subscriptions out, all or none. Cost: about 1 µs each."""
+        """Takes subscriptions out, all or none.
+
+        Cost: about 4 µs each; and once what they leave behind is more than what is in use (and than
+        16,384 paths or numbers), a rebuild within the call, which takes about as long as all that
+        stay took to enter, gates that have to be compiled aside: 10 µs each in the shared class.
+        """
         wanted = list(ids)
         try:
             with native_errors():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pathcast.query.canonical import literal_text
 from pathcast.query.xquery import Target, paper_form
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _condition(condition: PaperCondition) -> str:
     if condition.operator is None or condition.constant is None:
         return f"{subject} exists"
     constant = condition.constant
-    shown = f"'{constant}'" if isinstance(constant, str) else f"{constant:g}"
+    shown = literal_text(constant) if isinstance(constant, str) else f"{constant:g}"
     return f"{subject} {condition.operator.value} {shown}"
 
 

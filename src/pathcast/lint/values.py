@@ -23,10 +23,11 @@ from typing import Final
 
 from pathcast.lint.structure import Structure
 from pathcast.query.atoms import Atom
+from pathcast.query.canonical import literal_text
 from pathcast.query.implication import holds
 from pathcast.query.near_names import near
 from pathcast.query.normal import Comparison, Operator
-from pathcast.query.notation import Notation, literal
+from pathcast.query.notation import Notation
 from pathcast.query.values import normalize_space
 
 SHOWN_MAX: Final = 5
@@ -117,14 +118,15 @@ def _otherwise(atom: Atom, known: Sequence[str], operand: str) -> ValueAdvice | 
     if not found:
         return None
     never = "never" if compare.operator is Operator.EQ else "never with"
-    message = f"`{operand}` is {_values(found)} in the sample, {never} {literal(constant)}: {what}"
+    wanted = literal_text(constant)
+    message = f"`{operand}` is {_values(found)} in the sample, {never} {wanted}: {what}"
     if compare.operator is not Operator.EQ:
         return ValueAdvice("PL109", message, None)
     meant = normalize_space(found[0])
-    fix = f"write {literal(found[0])}"
+    fix = f"write {literal_text(found[0])}"
     if what != "case counts" and meant != found[0]:
         sign = atom.compare.operator.value
-        fix = f"write `normalize-space({operand}){sign}{literal(meant)}`"
+        fix = f"write `normalize-space({operand}){sign}{literal_text(meant)}`"
     return ValueAdvice("PL109", message, fix)
 
 
@@ -139,11 +141,11 @@ def _loose(text: str) -> str:
 
 def _did_you_mean(compare: Comparison, known: Sequence[str]) -> str | None:
     meant = near(str(compare.constant), known)
-    return f"did you mean {literal(meant[0])}?" if meant else None
+    return f"did you mean {literal_text(meant[0])}?" if meant else None
 
 
 def _values(values: Sequence[str]) -> str:
-    return listed([literal(value) for value in values], quote="")
+    return listed([literal_text(value) for value in values], quote="")
 
 
 def listed(words: Sequence[str], *, quote: str = "`") -> str:

@@ -1,7 +1,10 @@
 """Query text -> syntax tree -> normal form -> canonical text.
 
-The whole grammar of XPath 1.0 is parsed; location paths with value predicates, positions and
-nested paths are evaluated; everything else is refused by name. docs/query-language.md has the list.
+The whole of XPath 1.0 is parsed, variables excepted, which are refused by name. `compile_query`
+splits a query at registration: paths in normal form, which engines index, and, where these do not
+say all of it, an expression that is evaluated. `compile_subscription` reads what a subscriber gets,
+in XPath or XQuery, and finds its gate: paths that every message has that delivers anything.
+docs/query-language.md and docs/subscriptions.md have the lists.
 
 Example:
     >>> canonical_form("/nitf/head//tobject[ 'news' = attribute::type ]")

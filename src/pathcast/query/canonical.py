@@ -11,7 +11,9 @@ Example:
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from typing import Final
 
 from pathcast.query.normal import (
     AnyIn,
@@ -30,6 +32,9 @@ from pathcast.query.normal import (
     TextCondition,
     ValueCondition,
 )
+
+_RUN: Final = re.compile(r"""[^'"]*(?:'[^"]*|"[^']*)""")
+"""Characters up to a quote of the other kind than the first among them."""
 
 
 def canonical_text(query: NormalQuery) -> str:
@@ -89,9 +94,24 @@ def number_text(number: float) -> str:
 
 
 def literal_text(value: str) -> str:
-    """A string in single quotes, or in double ones if it holds a single one."""
-    quote = '"' if "'" in value else "'"
-    return f"{quote}{value}{quote}"
+    r"""A string as XPath 1.0 writes it, which has no escapes.
+
+    It stands in single quotes, or in double ones if it holds a single one. What holds both kinds
+    has no literal: it is cut where the kind of its quotes changes, and joined by `concat`.
+
+    Example:
+        >>> print(literal_text("a"), literal_text("it's"), literal_text("it's \"b\""))
+        'a' "it's" concat("it's ",'"b"')
+    """
+    if has_literal(value):
+        quote = '"' if "'" in value else "'"
+        return f"{quote}{value}{quote}"
+    return f"concat({','.join(map(literal_text, _RUN.findall(value)))})"
+
+
+def has_literal(value: str) -> bool:
+    """Whether a string can stand in quotes: XPath 1.0 cannot quote one with both kinds."""
+    return "'" not in value or '"' not in value
 
 
 def _separator(step: Step) -> str:

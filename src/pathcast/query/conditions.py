@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from pathcast.query.canonical import condition_text, position_text
+from pathcast.query.canonical import condition_text, has_literal, position_text
 from pathcast.query.normal import (
     AnyName,
     AttributeCondition,
@@ -181,13 +181,17 @@ def _is_bare(step: Step) -> bool:
 
 def depth(steps: Iterable[Step]) -> int:
     """How deep brackets and calls nest in the canonical text of a path."""
-    deepest = 0
-    for step in steps:
-        for part in step.stages:
-            deepest = max(deepest, 1)
-            for condition in part.conditions:
-                if isinstance(condition, NestedCondition):
-                    deepest = max(deepest, 1 + depth(condition.steps))
-                elif condition.compare is not None and condition.compare.operator.is_call:
-                    deepest = max(deepest, 2)
-    return deepest
+    stages = [stage for step in steps for stage in step.stages]
+    inside = (max(map(_condition_depth, stage.conditions), default=0) for stage in stages)
+    return max((1 + each for each in inside), default=0)
+
+
+def _condition_depth(condition: Condition) -> int:
+    """How deep brackets and calls nest in a condition, its own bracket not counted."""
+    if isinstance(condition, NestedCondition):
+        return depth(condition.steps)
+    if condition.compare is None:
+        return 0
+    operator, constant = condition.compare.operator, condition.compare.constant
+    is_joined = isinstance(constant, str) and not has_literal(constant)
+    return operator.is_call + is_joined

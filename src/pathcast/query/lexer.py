@@ -17,7 +17,7 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import suggestions
-from pathcast.query.names import NCNAME
+from pathcast.query.names import NCNAME, uri_of
 from pathcast.query.syntax import NodeType
 
 
@@ -152,7 +152,7 @@ def _token(text: str, match: re.Match[str]) -> tuple[Token, int]:
         return _fault(text, offset, reason, hint), end
     if group == "braced":
         uri, _, local = found[2:].partition("}")
-        return Token(TokenKind.NAME_TEST, local, offset, uri=uri), end
+        return Token(TokenKind.NAME_TEST, local, offset, uri=uri_of(uri)), end
     if found == "*":
         return Token(TokenKind.NAME_TEST, "*", offset), end
     if found == "*:":

@@ -16,6 +16,9 @@ Namespaces: TypeAlias = Mapping[str, str]
 XML_NAMESPACE: Final = "http://www.w3.org/XML/1998/namespace"
 """What the prefix `xml` stands for, bound or not (Namespaces in XML 1.0, section 3)."""
 
+XMLNS_NAMESPACE: Final = "http://www.w3.org/2000/xmlns/"
+"""What the prefix `xmlns` stands for; no other, and no element, may have it."""
+
 # Productions 4 and 4a of XML 1.0 (fifth edition) without the colon.
 _START: Final = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d"
@@ -25,6 +28,8 @@ _CHAR: Final = _START + "\\-.0-9\u00b7\u0300-\u036f\u203f-\u2040"
 
 NCNAME: Final = f"[{_START}][{_CHAR}]*"
 """A regular expression for a name without a colon."""
+
+_BLANKS: Final = re.compile("[ \t\r\n]+")
 
 NCNAME_PATTERN: Final = re.compile(NCNAME)
 """`NCNAME`, compiled."""
@@ -49,6 +54,16 @@ def are_texts(values: Iterable[object]) -> bool:
         return joined.isascii() or bool(joined.encode())
     except (TypeError, UnicodeEncodeError):
         return False
+
+
+def uri_of(literal: str) -> str:
+    """The URI that a literal of a query means: white space in it counts as in a list of words.
+
+    Example:
+        >>> uri_of(" urn:a  b ")
+        'urn:a b'
+    """
+    return " ".join(filter(None, _BLANKS.split(literal)))
 
 
 def namespace_of(prefix: str, namespaces: Namespaces) -> str | None:

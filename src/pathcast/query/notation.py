@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pathcast.query.canonical import number_text
+from pathcast.query.canonical import literal_text, number_text
 from pathcast.query.names import XML_NAMESPACE, Namespaces
 from pathcast.query.syntax import (
     PRECEDENCE,
@@ -66,12 +66,6 @@ def notation(expr: Expr, namespaces: Namespaces | None = None) -> str:
     return Notation(namespaces).expr(expr)
 
 
-def literal(value: str) -> str:
-    """A string in quotes."""
-    quote = '"' if "'" in value else "'"
-    return f"{quote}{value}{quote}"
-
-
 def is_double_slash(step: Step) -> bool:
     """Whether a step is what `//` stands for."""
     return (
@@ -117,7 +111,7 @@ class Notation:
             case VariableReference(name):
                 return f"${name}"
             case Literal(value):
-                return literal(value)
+                return literal_text(value)
             case Number(value):
                 return number_text(value)
             case UnaryExpr(minuses, operand):
@@ -140,7 +134,7 @@ class Notation:
     def node_test(self, test: NodeTest, *, has_default: bool) -> str:
         """A node test; unprefixed names are in the default namespace, but for attributes."""
         if isinstance(test, NodeTypeTest):
-            target = "" if test.target is None else literal(test.target)
+            target = "" if test.target is None else literal_text(test.target)
             return f"{test.type.value}({target})"
         if test.uri is None:
             return test.local if test.prefix is None else f"{test.prefix}:{test.local}"

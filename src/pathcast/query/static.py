@@ -30,7 +30,7 @@ from typing import Final
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import suggestions
 from pathcast.query.functions import NODE_SET_FUNCTIONS, RESULT_TYPES
-from pathcast.query.names import Namespaces, namespace_of
+from pathcast.query.names import Namespaces, namespace_of, uri_of
 from pathcast.query.syntax import (
     Axis,
     BinaryExpr,
@@ -290,6 +290,9 @@ class _Resolver:
         else:
             has_default = axis not in (Axis.ATTRIBUTE, Axis.NAMESPACE)
             uri = self.namespaces.get("", "") if has_default else ""
+        if uri_of(uri) != uri:
+            what = "a namespace URI with white space to be collapsed"
+            raise self.unsupported(what, test.offset, None)
         if "{" in uri or "}" in uri:
             raise self.unsupported("a namespace URI with braces", test.offset, None)
         if not uri.isascii() and any("\ud800" <= character <= "\udfff" for character in uri):

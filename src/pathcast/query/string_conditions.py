@@ -14,7 +14,7 @@ from pathcast.query import normal
 from pathcast.query.constants import constant_of
 from pathcast.query.generalising import generalised
 from pathcast.query.moving import Cursor, TooManyError
-from pathcast.query.names import NCNAME_PATTERN
+from pathcast.query.names import NCNAME_PATTERN, uri_of
 from pathcast.query.normal import Comparison, Operator
 from pathcast.query.spine import NodeKind, Spine
 from pathcast.query.static import Kind, kind_of
@@ -238,6 +238,9 @@ class StringConditions(Walker):
         if function == "namespace-uri":
             if "{" in wanted.text or "}" in wanted.text:
                 self.lose("a namespace URI with braces", offset)
+                return [cursor]
+            if uri_of(wanted.text) != wanted.text:
+                self.lose("a namespace URI with white space that a name test collapses", offset)
                 return [cursor]
             return self.narrowed(cursor, normal.AnyIn(wanted.text), offset)
         prefix, colon, local = wanted.text.rpartition(":")

@@ -48,9 +48,9 @@ __all__ = [
 ]
 
 
-def new_index(namespaces: Mapping[str, str]) -> ReferenceIndex:
-    """An empty index with default bindings of prefixes."""
-    return ReferenceIndex(namespaces)
+def new_index(namespaces: Mapping[str, str], limits: Limits) -> ReferenceIndex:
+    """An empty index with default bindings of prefixes; its snapshots keep the limits."""
+    return ReferenceIndex(namespaces, limits)
 
 
 def open_snapshot(path: Path) -> ReferenceSnapshot:

@@ -1,9 +1,10 @@
 """Customised delivery by the reference: every subscription is evaluated on every message.
 
 Nothing is shared and nothing is left out by a gate, so that a difference between it and another
-engine is the other engine's fault. A bare XPath is evaluated with the semantics of XPath 1.0, a
-FLWR by `pathcast.reference.xquery`. A subscription that is stopped on a message gets a verdict; the
-others get their results.
+engine is the other engine's fault. What is delivered is made by `standing_subscription`: the nodes
+of a bare XPath by the evaluator of XPath 1.0, a FLWR by `pathcast.reference.xquery`, a message or a
+notice if the oracle says that the query holds. A subscription that is stopped on a message gets a
+verdict; the others get their results.
 
 Example:
     >>> import pyarrow as pa
@@ -15,7 +16,7 @@ Example:
     >>> answer.rows.to_pylist(), answer.fragments.to_pylist()
     ([{'message': 0, 'subscription': 0, 'result': 0, 'fragment': 0}], [b'<r><b>2</b></r>'])
 
-It runs on the caller's thread and compiles nothing.
+It runs on the caller's thread, reads each subscription once, and keeps nothing between messages.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -33,6 +34,7 @@ from pathcast.errors import (
     LimitExceededError,
     MessageError,
     PathcastError,
+    ResultLimitError,
     UnknownQueryError,
 )
 from pathcast.limits import Limits
@@ -85,7 +87,7 @@ class ReferenceDissemination:
         namespaces: Mapping[str, str],
         gates: Sequence[Gate | None] | None = None,
     ) -> RegisterReport:
-        """Adds subscriptions. What they were compiled to before is not asked."""
+        """Adds subscriptions; each is compiled here, whatever `gates` says."""
         errors: dict[int, PathcastError] = {}
         with self._lock:
             for place, subscription in enumerate(subscriptions):
@@ -156,6 +158,55 @@ class ReferenceDissemination:
         return subscription_id in self._by_id
 
 
+DELIVERY_BYTES: Final = 64
+"""What the delivery of a result takes besides its bytes: a row of the answer, in the kernel."""
+
+
+class _Room:
+    """What the results of all subscriptions may take together for one message."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._known: set[bytes] = set()
+        self._spent = 0
+        self.is_full = False
+
+    def takes(self, results: Sequence[bytes]) -> bool:
+        """Whether there is room for results; if there is not, there is for none that follow."""
+        new = {result for result in results if result not in self._known}
+        self._spent += DELIVERY_BYTES * len(results) + sum(map(len, new))
+        self._known |= new
+        self.is_full = self._spent > self._bytes_max
+        return not self.is_full
+
+    def verdict(self, standing: StandingSubscription) -> PathcastError:
+        """Why a subscription is not served."""
+        return ResultLimitError(
+            "limit.message_result_bytes",
+            limit="message_result_bytes_max",
+            maximum=self._bytes_max,
+            id=standing.subscription.id,
+        )
+
+
+_Outcome: TypeAlias = Sequence[bytes | None] | PathcastError
+
+
+def _outcome(standing: StandingSubscription, view: MessageView, room: _Room) -> _Outcome:
+    """What one subscription gets as long as there is room.
+
+    Raises:
+        LimitExceededError: It takes too many steps, or its results are too long.
+        ConstructionError: A constructor would make what is no element.
+    """
+    if standing.subscription.deliver != "fragment":
+        return standing.fragments(view)
+    if room.is_full:
+        return room.verdict(standing) if standing.has_result(view) else ()
+    results = standing.results(view)
+    return results if room.takes(results) else room.verdict(standing)
+
+
 class _Batch:
     """One batch in the making."""
 
@@ -173,6 +224,9 @@ class _Batch:
         self._refusals: list[tuple[int, PathcastError]] = []
         self._verdicts: list[tuple[int, int, PathcastError]] = []
         self._stats = BatchStats()
+        self._order = sorted(
+            range(len(subscriptions)), key=lambda number: subscriptions[number].subscription.id
+        )
 
     def add(self, place: int, message: bytes) -> None:
         """Evaluates every subscription on a message."""
@@ -188,12 +242,11 @@ class _Batch:
         view = MessageView(message, tree, self._limits)
         known: dict[bytes, int] = {}
         verdicts, deliveries, matches, size = len(self._verdicts), len(self._rows[0]), 0, 0
-        for number, subscription in enumerate(self._subscriptions):
-            try:
-                fragments = subscription.fragments(view)
-            except (LimitExceededError, ConstructionError) as error:
-                self._verdicts.append((place, number, error))
+        for number, outcome in enumerate(self._outcomes(view)):
+            if isinstance(outcome, PathcastError):
+                self._verdicts.append((place, number, outcome))
                 continue
+            fragments = outcome
             matches += bool(fragments)
             for result, fragment in enumerate(fragments):
                 self._add_row(place, number, result, fragment, known)
@@ -210,6 +263,17 @@ class _Batch:
             parsing_ns=parsed - started,
             customising_ns=time.perf_counter_ns() - parsed,
         )
+
+    def _outcomes(self, view: MessageView) -> list[_Outcome]:
+        """What each subscription gets, or why it gets nothing; by number."""
+        room = _Room(self._limits.message_result_bytes_max)
+        outcomes: dict[int, _Outcome] = {}
+        for number in self._order:
+            try:
+                outcomes[number] = _outcome(self._subscriptions[number], view, room)
+            except (LimitExceededError, ConstructionError) as error:
+                outcomes[number] = error
+        return [outcomes[number] for number in range(len(outcomes))]
 
     def _add_row(
         self, place: int, number: int, result: int, fragment: bytes | None, known: dict[bytes, int]
@@ -245,6 +309,6 @@ def new_dissemination(
     Args:
         limits: What one message may cost, and what its results may.
         threads: Without effect: the caller's thread does all.
-        cache_bytes_max: Without effect: nothing is compiled.
+        cache_bytes_max: Without effect: there is no cache.
     """
     return ReferenceDissemination(limits)

@@ -21,6 +21,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from pathcast.errors import DuplicateQueryError, PathcastError, UnknownQueryError
+from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query, RegisterReport
 from pathcast.query import compile_query
@@ -35,13 +36,19 @@ class ReferenceIndex:
 
     Args:
         namespaces: Default bindings of prefixes.
+        limits: What a message may cost, as its snapshots shall say.
         selection: How value-based predicates are tried.
     """
 
     def __init__(
-        self, namespaces: Mapping[str, str], *, selection: Selection = Selection.POSTPONED
+        self,
+        namespaces: Mapping[str, str],
+        limits: Limits | None = None,
+        *,
+        selection: Selection = Selection.POSTPONED,
     ) -> None:
         self._namespaces = dict(namespaces)
+        self._limits = limits or Limits()
         self._selection = selection
         self._lock = threading.RLock()
         self._yfilter = YFilter(selection)
@@ -116,6 +123,7 @@ class ReferenceIndex:
         with self._lock:
             return ReferenceSnapshot(
                 [self._queries[number] for number in sorted(self._numbers.values())],
+                self._limits,
                 selection=self._selection,
             )
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pathcast.errors import QuerySyntaxError, SnapshotFormatError, UnknownQueryError
+from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query
 from pathcast.query import compile_query
@@ -33,6 +34,7 @@ class ReferenceSnapshot:
 
     Args:
         queries: The queries in the order of their numbers, each with all namespaces it may use.
+        limits: What a message may cost, as agreed where it was frozen.
         version: Digest of the content; computed when empty.
         selection: How value-based predicates are tried.
 
@@ -43,6 +45,7 @@ class ReferenceSnapshot:
     def __init__(
         self,
         queries: Sequence[Query],
+        limits: Limits | None = None,
         *,
         version: str = "",
         selection: Selection = Selection.POSTPONED,
@@ -50,7 +53,8 @@ class ReferenceSnapshot:
         self._queries = tuple(queries)
         self._ids = tuple(query.id for query in queries)
         self._numbers = {query_id: number for number, query_id in enumerate(self._ids)}
-        self._version = version or version_of(self._queries)
+        self._limits = limits or Limits()
+        self._version = version or version_of(self._queries, self._limits)
         # Not changed after this loop, so threads may run it at the same time.
         self._table = QueryTable(YFilter(selection))
         for number, query in enumerate(self._queries):
@@ -65,7 +69,7 @@ class ReferenceSnapshot:
         """
         content = read_snapshot(path)
         try:
-            return cls(content.queries, version=content.version)
+            return cls(content.queries, content.limits, version=content.version)
         except QuerySyntaxError as error:
             raise SnapshotFormatError(
                 "snapshot.damaged", path=str(path), reason=f"a query cannot be read: {error}"
@@ -81,6 +85,11 @@ class ReferenceSnapshot:
         """Hexadecimal digest of the content."""
         return self._version
 
+    @property
+    def limits(self) -> Limits:
+        """What a message may cost, as agreed where it was frozen."""
+        return self._limits
+
     def query(self, query_id: str) -> Query:
         """The query of an id.
 
@@ -94,7 +103,7 @@ class ReferenceSnapshot:
 
     def save(self, path: Path) -> None:
         """Writes the snapshot file."""
-        write_snapshot(path, SnapshotContent(self._queries, self._version))
+        write_snapshot(path, SnapshotContent(self._queries, self._limits, self._version))
 
     def matcher(self, options: MatcherOptions) -> ReferenceMatcher:
         """A matcher over this snapshot."""

@@ -13,7 +13,7 @@ every byte, and what they cover is read with every bound checked.
 
 Example:
     >>> import tempfile
-    >>> content = SnapshotContent((Query("q1", "/a//b"),), version="")
+    >>> content = SnapshotContent((Query("q1", "/a//b"),), Limits())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "queries.snapshot"
     ...     write_snapshot(path, content)
@@ -39,11 +39,12 @@ from enum import IntEnum
 from pathlib import Path
 
 from pathcast.errors import SnapshotFormatError
+from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query.names import are_texts
 
 MAGIC = b"PATHCAST"
-FORMAT = 2
+FORMAT = 3
 KIND_AUTOMATON = 0
 KIND_QUERIES = 1
 
@@ -64,6 +65,10 @@ class Section(IntEnum):
     NAMESPACE_NUMBERS = 5
     NAMESPACES = 6
     METADATA = 7
+    LIMITS = 8
+
+
+_DIGESTED = tuple(tag for tag in Section if tag != Section.METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,12 @@ class SnapshotContent:
 
     Attributes:
         queries: The queries in the order of their numbers, each with all namespaces it may use.
-        version: Hexadecimal digest of the content; computed when empty.
+        limits: What a message may cost, as agreed where the queries were registered.
+        version: Hexadecimal digest of both; computed when empty.
     """
 
     queries: tuple[Query, ...]
+    limits: Limits
     version: str = ""
 
 
@@ -92,7 +99,7 @@ def write_snapshot(path: Path, content: SnapshotContent) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    sections = _sections_of(content.queries)
+    sections = _sections_of(content.queries, content.limits)
     metadata = {"version": content.version or digest(sections), "writer": "reference"}
     sections[Section.METADATA] = _json(metadata)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -131,28 +138,28 @@ def read_snapshot(path: Path) -> SnapshotContent:
         Query(query_id, text, namespaces[number] or None)
         for query_id, text, number in zip(ids, texts, numbers, strict=True)
     )
-    return SnapshotContent(queries, reader.version())
+    return SnapshotContent(queries, reader.limits(), reader.version())
 
 
-def version_of(queries: Sequence[Query]) -> str:
-    """The version of a snapshot of these queries in this order."""
-    return digest(_sections_of(queries))
+def version_of(queries: Sequence[Query], limits: Limits) -> str:
+    """The version of a snapshot of these queries in this order, under these limits."""
+    return digest(_sections_of(queries, limits))
 
 
 def digest(sections: Mapping[int, bytes]) -> str:
-    """128 bits of SHA-256 over the format and the sections of the queries, in tag order.
+    """128 bits of SHA-256 over the format and the sections of queries and limits, in tag order.
 
     The version of another format is another one, so that whoever names files by it finds none that
     cannot be read.
     """
     sha = hashlib.sha256(struct.pack("<I", FORMAT))
-    for tag in range(Section.ID_OFFSETS, Section.NAMESPACES + 1):
+    for tag in _DIGESTED:
         sha.update(struct.pack("<Q", len(sections[tag])))
         sha.update(sections[tag])
     return sha.hexdigest()[:32]
 
 
-def _sections_of(queries: Sequence[Query]) -> dict[int, bytes]:
+def _sections_of(queries: Sequence[Query], limits: Limits) -> dict[int, bytes]:
     namespace_numbers: dict[tuple[tuple[str, str], ...], int] = {}
     numbers = [
         namespace_numbers.setdefault(
@@ -169,6 +176,7 @@ def _sections_of(queries: Sequence[Query]) -> dict[int, bytes]:
         Section.TEXTS: texts,
         Section.NAMESPACE_NUMBERS: struct.pack(f"<{len(numbers)}I", *numbers),
         Section.NAMESPACES: _json([dict(pairs) for pairs in namespace_numbers]),
+        Section.LIMITS: limits.to_json().encode(),
     }
 
 
@@ -280,8 +288,12 @@ class _Reader:
         version = metadata.get("version")
         if isinstance(version, str) and version:
             return version
-        tags = range(Section.ID_OFFSETS, Section.NAMESPACES + 1)
-        return digest({tag: self.bytes_of(Section(tag)) for tag in tags})
+        return digest({tag: self.bytes_of(tag) for tag in _DIGESTED})
+
+    def limits(self) -> Limits:
+        """What a message may cost, as the writer has it."""
+        text = self.bytes_of(Section.LIMITS).decode(errors="replace")
+        return Limits.from_json(text, self._path)
 
     def _json_of(self, tag: Section) -> object:
         try:

@@ -26,13 +26,13 @@ from pathcast.query import (
     Expr,
     compile_query,
     compile_subscription,
-    parse,
     read_expression,
 )
-from pathcast.query.static import resolve
+from pathcast.query.xquery import selection_of, without_comments
 from pathcast.reference.oracle import Oracle
 from pathcast.reference.xpath import Evaluator, OverBudgetError
-from pathcast.reference.xquery.evaluation import evaluate, is_delivered, serialised
+from pathcast.reference.xpath.document import Node
+from pathcast.reference.xquery.evaluation import evaluate, gives_item, holds, serialised
 
 __all__ = ["DELIVER_MODES", "MessageView", "StandingSubscription", "compile_subscription"]
 
@@ -70,9 +70,9 @@ class StandingSubscription:
         if compiled.program is None:
             text, namespaces = subscription.query, subscription.namespaces
             if subscription.deliver == "fragment":
-                self._path = resolve(parse(text), text, namespaces or {})
+                self._path = selection_of(text, namespaces)
             else:
-                self._query = compile_query(text, namespaces)
+                self._query = compile_query(without_comments(text), namespaces)
 
     def fragments(self, view: MessageView) -> Sequence[bytes | None]:
         """What the subscriber gets of a message: a payload for every delivery.
@@ -82,12 +82,34 @@ class StandingSubscription:
             ConstructionError: A constructor would make what is no element.
         """
         if self.subscription.deliver == "fragment":
-            return self._results(view)
+            return self.results(view)
         if not self._is_delivered(view):
             return []
         return [None if self.subscription.deliver == "ids" else view.message]
 
-    def _results(self, view: MessageView) -> Sequence[bytes]:
+    def has_result(self, view: MessageView) -> bool:
+        """Whether there is a result, for deliver="fragment"; none is made.
+
+        Raises:
+            LimitExceededError: It takes too many steps.
+            ConstructionError: A constructor would make what is no element.
+        """
+        if self.compiled.program is not None:
+            return gives_item(
+                self.compiled.program,
+                view.evaluator.document,
+                view.limits,
+                subscription_id=self.subscription.id,
+            )
+        return bool(self._nodes(view))
+
+    def results(self, view: MessageView) -> Sequence[bytes]:
+        """The results, for deliver="fragment".
+
+        Raises:
+            LimitExceededError: It takes too many steps, or the results are too long.
+            ConstructionError: A constructor would make what is no element.
+        """
         limits, size = view.limits, len(view.message)
         subscription_id = self.subscription.id
         if self.compiled.program is not None:
@@ -98,18 +120,19 @@ class StandingSubscription:
                 message_bytes=size,
                 subscription_id=subscription_id,
             ).results
+        nodes = self._nodes(view)
+        return list(serialised(view.evaluator.document, nodes, limits, size, subscription_id))
+
+    def _nodes(self, view: MessageView) -> tuple[Node, ...]:
         assert self._path is not None
         try:
-            nodes = view.evaluator.select(self._path)
+            return tuple(view.evaluator.select(self._path))
         except OverBudgetError:
-            raise self._over_budget(limits) from None
-        return list(
-            serialised(view.evaluator.document, tuple(nodes), limits, size, subscription_id)
-        )
+            raise self._over_budget(view.limits) from None
 
     def _is_delivered(self, view: MessageView) -> bool:
         if self.compiled.program is not None:
-            return is_delivered(
+            return holds(
                 self.compiled.program,
                 view.evaluator.document,
                 view.limits,

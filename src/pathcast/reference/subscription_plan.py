@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from pathcast.query.canonical import literal_text
 from pathcast.query.xquery import Target, paper_form
 from pathcast.query.xquery.syntax import NameTest
 from pathcast.reference.pathsharing import BrokerQuery
@@ -104,7 +105,7 @@ def _text(predicate: SimplePredicate) -> str:
     subject = "/".join(parts) or "."
     if signature.operator is None:
         return f"{subject} exists"
-    shown = f"'{constant}'" if isinstance(constant, str) else f"{constant:g}"
+    shown = literal_text(constant) if isinstance(constant, str) else f"{constant:g}"
     return f"{subject} {signature.operator.value} {shown}"
 
 

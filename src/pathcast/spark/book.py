@@ -22,6 +22,7 @@ from pathcast.customize import Broker
 from pathcast.customize.identity import SetVersion
 from pathcast.engine import QueryIndex
 from pathcast.errors import DuplicateQueryError, PathcastError
+from pathcast.limits import Limits
 from pathcast.model import DeliverMode, EngineName, Query, Subscription
 from pathcast.spark.generations import (
     DESCRIPTION,
@@ -65,6 +66,7 @@ class SubscriptionBook:
         deliver: What is delivered where a row does not say.
         engine: Which engine compiles the queries.
         namespaces: Prefixes for all queries.
+        limits: What a message may cost, by name; the defaults for the others.
     """
 
     def __init__(
@@ -75,7 +77,9 @@ class SubscriptionBook:
         deliver: DeliverMode = "ids",
         engine: EngineName | None = None,
         namespaces: Mapping[str, str] | None = None,
+        limits: Mapping[str, int | str] | None = None,
     ) -> None:
+        self._limits = dict(limits or {})
         self._path = path
         self._output = output
         self._deliver: DeliverMode = deliver
@@ -141,7 +145,7 @@ class SubscriptionBook:
                 takers[row.subscriber, row.id] = row
                 place_of[row.subscriber, row.id] = place
         # Whoever is interrupted from here on leaves engines that nobody knows the state of.
-        compiled, self._compiled = self._compiled or _Compiled(self._engine, self._namespaces), None
+        compiled, self._compiled = self._compiled or self._new_engines(), None
         faults = compiled.become(wanted)
         self._compiled = compiled
         for key, row in list(takers.items()):
@@ -150,12 +154,19 @@ class SubscriptionBook:
                 del takers[key]
         return takers, refused, compiled
 
+    def _new_engines(self) -> _Compiled:
+        limits = Limits(**self._limits)  # type: ignore[arg-type]
+        return _Compiled(
+            QueryIndex(engine=self._engine, limits=limits, namespaces=self._namespaces),
+            Broker(self._engine, limits, self._namespaces, threads=1),
+        )
+
     def _write(
         self, compiled: _Compiled, takers: Mapping[tuple[str, str], Subscription]
     ) -> Generation:
         """The files of a generation; those of a version that is there are left as they are."""
         rows = [takers[key] for key in sorted(takers)]
-        version = SetVersion()
+        version = SetVersion(Limits(**self._limits))  # type: ignore[arg-type]
         namespaces = self._namespaces or None
         versions = [version.add(row._replace(namespaces=namespaces)) for row in rows]
         generation = Generation(
@@ -164,6 +175,7 @@ class SubscriptionBook:
             subscriptions=len(rows),
             has_notices=len(compiled.index) > 0,
             has_results=len(compiled.broker) > 0,
+            limits=tuple(sorted(self._limits.items())),
         )
         output, folder = self._output, generation.folder
         if output.exists(f"{folder}/{DESCRIPTION}"):
@@ -209,9 +221,9 @@ def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:
 class _Compiled:
     """The queries of a book in the engines that answer them, changed as the files change."""
 
-    def __init__(self, engine: EngineName | None, namespaces: Mapping[str, str]) -> None:
-        self.index = QueryIndex(engine=engine, namespaces=namespaces)
-        self.broker = Broker(engine, namespaces=namespaces, threads=1)
+    def __init__(self, index: QueryIndex, broker: Broker) -> None:
+        self.index = index
+        self.broker = broker
         # Query id -> what is compiled; and which of them the broker has.
         self._held: dict[str, Subscription] = {}
 

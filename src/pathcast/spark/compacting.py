@@ -122,8 +122,10 @@ class BackgroundCompaction:
             self._thread.start()
 
     def wait(self) -> None:
-        """Until the one that runs has ended."""
+        """Until the one that runs has ended, and one more if enough has come meanwhile."""
         if self._thread is not None:
+            self._thread.join()
+            self.wrote({})
             self._thread.join()
 
     def _run(self) -> None:

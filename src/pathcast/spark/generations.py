@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from pathcast.customize import SubscriptionSnapshot, subscription_version
 from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
+from pathcast.limits import Limits
 from pathcast.model import Subscription
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Generation:
         subscriptions: Pairs of subscriber and query.
         has_notices: Whether some are delivered as an id, found by the filter engine.
         has_results: Whether some are answered by the broker.
+        limits: Names and values of limits on a message that are not the defaults.
     """
 
     version: str
@@ -68,6 +70,11 @@ class Generation:
     subscriptions: int
     has_notices: bool
     has_results: bool
+    limits: tuple[tuple[str, int | str], ...] = ()
+
+    def message_limits(self) -> Limits:
+        """What a message may cost: agreed when the generation was made, and kept with it."""
+        return Limits(**dict(self.limits))  # type: ignore[arg-type]
 
     @property
     def folder(self) -> str:
@@ -87,8 +94,9 @@ class Generation:
         """
         name = f"{SNAPSHOTS}/{version}/{DESCRIPTION}"
         try:
-            return cls(**json.loads(storage.read(name)))
-        except (FileNotFoundError, ValueError, TypeError) as error:
+            row = json.loads(storage.read(name))
+            return cls(**{**row, "limits": tuple((key, value) for key, value in row["limits"])})
+        except (FileNotFoundError, ValueError, TypeError, KeyError) as error:
             raise SnapshotFormatError(
                 "snapshot.damaged", path=storage.url(name), reason=str(error)
             ) from error

@@ -73,13 +73,11 @@ class Pin:
 
     Attributes:
         batch_id: Number of the micro-batch.
-        snapshot_version: The subscriptions.
-        limits: Bounds on a message, by name, where they are not the defaults.
+        snapshot_version: The subscriptions, and with them what a message may cost.
     """
 
     batch_id: int
     snapshot_version: str
-    limits: Mapping[str, int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,7 @@ class Pipeline:
             deliver=settings.subscriptions.deliver,
             engine=settings.engine.engine,
             namespaces=settings.subscriptions.namespaces,
+            limits=settings.engine.limits,
         )
         self._delta = (
             DeltaTables(output, self._layout, out.delta_options) if out.format == "delta" else None
@@ -296,9 +297,9 @@ class Pipeline:
         """One micro-batch; the same rows however often it is done before its commit."""
         started = time.monotonic()
         files = self._journal.entry(batch_id)
-        generation, limits = self._pin(batch_id)
+        generation = self._pin(batch_id)
         unread: dict[str, PathcastError] = {}
-        reports = self._deliver(workers, batch_id, files, generation, limits, unread)
+        reports = self._deliver(workers, batch_id, files, generation, unread)
         commit = self._commit(batch_id, files, generation, reports, unread)
         commit = replace(commit, seconds=round(time.monotonic() - started, 3))
         self._ledger.write_commit(commit)
@@ -321,11 +322,10 @@ class Pipeline:
         batch_id: int,
         files: Sequence[FoundFile],
         generation: Generation,
-        limits: Limits,
         unread: dict[str, PathcastError],
     ) -> list[TaskReport]:
         """Runs the tasks. `unread` gets the files that could not be read."""
-        reader = self._reader_of(files, limits)
+        reader = self._reader_of(files, generation.message_limits())
         while True:
             units: list[Unit] = []
             for file in files:
@@ -336,7 +336,7 @@ class Pipeline:
             shares = shares_of(units, workers.count)
             if not shares:
                 return []
-            task = self._task(batch_id, generation, limits, reader)
+            task = self._task(batch_id, generation, reader)
             reports = workers.run(task, shares)
             for report in reports:
                 if report.error is not None:
@@ -350,9 +350,7 @@ class Pipeline:
                 file.name for report in reports for files in report.files.values() for file in files
             )
 
-    def _task(
-        self, batch_id: int, generation: Generation, limits: Limits, reader: FileReader
-    ) -> DeliveryTask:
+    def _task(self, batch_id: int, generation: Generation, reader: FileReader) -> DeliveryTask:
         engine = self._settings.engine
         return DeliveryTask(
             storage=self._output,
@@ -363,7 +361,6 @@ class Pipeline:
             matches=self._layout.matches,
             inboxes=self._layout.inboxes,
             engine=engine_name(engine.engine),
-            limits=limits,
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,
         )
@@ -420,20 +417,19 @@ class Pipeline:
         writer.finish()
         return writer.files
 
-    def _pin(self, batch_id: int) -> tuple[Generation, Limits]:
+    def _pin(self, batch_id: int) -> Generation:
         """What the batch runs with: what it was begun with or, for a new one, the newest."""
         pin = self._ledger.pin(batch_id)
         if pin is not None:
-            return self._book.pinned(pin.snapshot_version), Limits(**pin.limits)  # type: ignore[arg-type]
+            return self._book.pinned(pin.snapshot_version)
         found = self._believed(self._generation.subscriptions)
         if found is not None and found.generation != self._generation:
             before = self._generation.subscriptions
             self._generation = self._take_up(found)
             after = self._generation.subscriptions
             self._report.note(f"subscriptions taken up: {before:,} -> {after:,}")
-        limits = self._settings.engine.limits
-        self._ledger.write_pin(Pin(batch_id, self._generation.version, limits))
-        return self._generation, self._settings.engine.message_limits()
+        self._ledger.write_pin(Pin(batch_id, self._generation.version))
+        return self._generation
 
     def _first_generation(self) -> Generation:
         """What the run begins with: the newest or, where that is not believed, the last run's."""

@@ -127,7 +127,7 @@ def deliver_messages(
             nobody's), or `SubscriptionSnapshot.save`. At a path that the workers see too.
         message_col: The messages as they arrived (binary), or as text (string).
         id_col: Their ids, of any type that Spark casts to string; null for a digest of the bytes.
-        limits: Bounds on a message and its results; the defaults of `Limits` when not given.
+        limits: Bounds on a message and its results; those of the file when not given.
         engine: Which engine answers; `PATHCAST_ENGINE` of this process, or the kernel, when not
             given. Workers use what was decided here, whatever their environment says.
         threads: Threads of one task.

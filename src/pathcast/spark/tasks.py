@@ -35,7 +35,6 @@ from pathcast.spark.writing import (
 )
 
 if TYPE_CHECKING:
-    from pathcast.limits import Limits
     from pathcast.model import EngineName
     from pathcast.spark.schemas import MatchesForm
     from pathcast.spark.sources import FileReader, Unit
@@ -89,7 +88,6 @@ class DeliveryTask:
         matches: Whether, and how, matches are written.
         inboxes: Whether inboxes are written.
         engine: Which engine answers.
-        limits: Bounds on a message and its results.
         threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
     """
@@ -102,7 +100,6 @@ class DeliveryTask:
     matches: MatchesForm
     inboxes: bool
     engine: EngineName
-    limits: Limits | None
     threads: int
     cache_bytes_max: int | None
 
@@ -132,7 +129,6 @@ class _Run:
             task.storage,
             task.generation,
             task.engine,
-            task.limits,
             task.threads,
             task.cache_bytes_max,
         )
@@ -207,7 +203,6 @@ def _opened(
     storage: Storage,
     generation: Generation,
     engine: EngineName,
-    limits: Limits | None,
     threads: int,
     cache_bytes_max: int | None,
 ) -> Answerer:
@@ -215,7 +210,6 @@ def _opened(
     return Answerer(
         generation.files(storage),
         engine=engine,
-        limits=limits,
         threads=threads,
         cache_bytes_max=cache_bytes_max,
     )

@@ -14,6 +14,8 @@
 - `pathcast.testing.strategies`: the same for Hypothesis (needs `hypothesis`).
 - `lxml_matches`: lxml's opinion (needs `lxml`). `oracle_matches`: the oracle's.
 - `assert_same_matches`: fails with what differs.
+- `pathcast.testing.cost`: a search for messages and queries that cost more than they may (needs
+  `lxml`).
 - `ENGINES`, `missing_reason`: which engines can be tested here.
 
 Example:
@@ -47,7 +49,7 @@ from pathcast.testing.expression_text import ExpressionShape, random_expression
 from pathcast.testing.flwr_frame import GeneratedFlwr
 from pathcast.testing.flwr_messages import MessageTemper, random_flwr_message
 from pathcast.testing.flwr_paths import FlwrWidth
-from pathcast.testing.flwr_text import random_flwr
+from pathcast.testing.flwr_text import random_constant, random_flwr, random_notice
 from pathcast.testing.flwr_vocabulary import VOCABULARIES, Vocabulary
 from pathcast.testing.histories import (
     UNREADABLE,
@@ -112,6 +114,7 @@ __all__ = [
     "mixed",
     "number_differs",
     "oracle_matches",
+    "random_constant",
     "random_expression",
     "random_family",
     "random_flwr",
@@ -119,6 +122,7 @@ __all__ = [
     "random_history",
     "random_message",
     "random_name",
+    "random_notice",
     "random_query",
     "random_query_for",
     "random_split",

@@ -28,7 +28,8 @@ class Alphabet:
     Attributes:
         elements: Local names of elements.
         attributes: Local names of attributes.
-        values: Values of attributes and text; XPath numbers, text, blanks, the empty string.
+        values: Values of attributes and text; XPath numbers, text, blanks, the empty
+            string, quotes of both kinds.
         odd_values: Values that libxml2 reads as numbers and XPath 1.0 does not; left out where
             lxml is asked.
         numbers: Numbers to compare with, as they are written.
@@ -37,7 +38,10 @@ class Alphabet:
 
     elements: tuple[str, ...] = ("a", "b", "c")
     attributes: tuple[str, ...] = ("x", "y")
-    values: tuple[str, ...] = ("1", "2", "u", "", " 2 ", "1.0", "-1", ".5", "2.", "10", "v w", "é")
+    values: tuple[str, ...] = (
+        *("1", "2", "u", "", " 2 ", "1.0", "-1", ".5", "2.", "10", "v w", "é"),
+        *("'\"", "'\"][@y='1"),
+    )
     odd_values: tuple[str, ...] = ("1e1", "2E0", "1e", "+1", "0x1", "Infinity", "- 1")
     numbers: tuple[str, ...] = ("1", "2", "0", "-1", "0.5", "1.5", "10")
     namespaces: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

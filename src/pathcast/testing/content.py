@@ -23,6 +23,8 @@ from random import Random
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from pathcast.testing.string_text import ODD_STRINGS, written_string
+
 VALUES: Final = (
     *("5", "5.0", " 5 ", "05", "4", "6", "4.9", "5.5", "-5", "0", "-0", "0.0", "100", ".5", "5."),
     *(
@@ -42,6 +44,7 @@ VALUES: Final = (
         "5 5",
     ),
     *("\t5\n", "\u00a05", "--5", "5-", "123456789", "1" + "0" * 320, "it's", 'a"b'),
+    *ODD_STRINGS[:3],
 )
 """Values of attributes and text: numbers in several notations, what only looks like one, strings
 that begin and hold each other, white space that counts and white space that does not. Of more
@@ -56,6 +59,7 @@ NUMBERS: Final = (
 STRINGS: Final = (
     *("5", "5.0", " 5 ", "05", "-0", "0", "", " ", "NaN", "Infinity", "u", "us", "use", "s", "e"),
     *("é", "a", "日", "日本語", "本", "x", "5 5", "4", "it's", 'a"b', "\u00a05"),
+    *ODD_STRINGS[:3],
 )
 """Constants that are strings."""
 
@@ -104,13 +108,9 @@ _Piece = str | Callable[[Random], str]
 """Text, or a hole: what writes a condition with its own choice of operator and constant."""
 
 
-def _literal(value: str) -> str:
-    return f'"{value}"' if "'" in value else f"'{value}'"
-
-
 def _constant(random: Random, odds_of_string: int) -> str:
     if random.randrange(100) < odds_of_string:
-        return _literal(random.choice(STRINGS))
+        return written_string(random, random.choice(STRINGS))
     if random.randrange(4) == 0:
         # Many thresholds, most of them beside a value and some at it.
         return f"{random.randrange(-12, 24) / 2:g}"
@@ -130,7 +130,7 @@ def _comparing(subject: str, operators: Sequence[str], odds_of_string: int) -> C
 
 def _calling(subject: str, function: str) -> Callable[[Random], str]:
     def hole(random: Random) -> str:
-        return f"{function}({subject}, {_literal(random.choice(STRINGS))})"
+        return f"{function}({subject}, {written_string(random, random.choice(STRINGS))})"
 
     return hole
 

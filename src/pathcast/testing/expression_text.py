@@ -21,12 +21,13 @@ from random import Random
 from typing import Final
 
 from pathcast.testing.alphabet import ALPHABET, Alphabet
+from pathcast.testing.string_text import joined_string
 
 _FORWARD: Final = ("child", "descendant", "descendant-or-self", "following", "following-sibling")
 _REVERSE: Final = ("parent", "ancestor", "ancestor-or-self", "preceding", "preceding-sibling")
 _COMPARING: Final = ("=", "=", "=", "!=", "<", "<=", ">", ">=")
 _NUMBERS: Final = ("0", "1", "1", "2", "2", "3", "-1", "1.5", ".5", "2.", "10")
-_STRINGS: Final = ("", "1", "2", "u", "v", "v w", " 2 ", "é", "a", "b", "p", "en")
+_STRINGS: Final = ("", "1", "2", "u", "v", "v w", " 2 ", "é", "a", "b", "p", "en", "'\"")
 _FACTORS: Final = ("0", "1", "2", "-1", "0.5", "4")
 """What is multiplied and divided by: results have few digits."""
 
@@ -304,8 +305,7 @@ class _Writer:
     # --- Strings -----------------------------------------------------------------------------
 
     def literal(self, depth: int = 0) -> str:
-        quote = self.random.choice(("'", '"'))
-        return quote + self.random.choice(_STRINGS) + quote
+        return joined_string(self.random, self.random.choice(_STRINGS))
 
     def string(self, depth: int) -> str:
         random = self.random

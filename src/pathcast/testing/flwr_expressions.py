@@ -39,11 +39,14 @@ class Binding:
         kind: What it is bound to: one node, any nodes, one number, one string, any atomic values,
             constructed elements.
         element: Name of the nodes' elements (or `@name`, `text()`); "" if not known.
+        is_of_message: Of a `let`: whether its value depends on the message, so that what uses the
+            variable does. (With a `for`, it is enough that the source does.)
     """
 
     name: str
     kind: Literal["node", "nodes", "number", "string", "values", "built"]
     element: str = ""
+    is_of_message: bool = False
 
 
 class ExpressionWriter(PathWriter):
@@ -52,12 +55,14 @@ class ExpressionWriter(PathWriter):
     Attributes:
         scope: The variables in scope, outermost first; a name may be there twice.
         origin: Name of the context item's element inside a predicate, None outside.
+        is_result: Whether what is written becomes a result by itself, outside all constructors.
     """
 
     def __init__(self, random: Random, vocabulary: Vocabulary, width: FlwrWidth) -> None:
         super().__init__(random, vocabulary, width)
         self.scope: list[Binding] = []
         self.origin: str | None = None
+        self.is_result = False
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
@@ -78,6 +83,11 @@ class ExpressionWriter(PathWriter):
         if not found:
             return None
         return found[-1] if self.random.randrange(3) else self.random.choice(found)
+
+    def use(self, binding: Binding) -> str:
+        """A variable where its value is used."""
+        self.message_uses += binding.is_of_message
+        return f"${binding.name}"
 
     # --- Nodes -----------------------------------------------------------------------------------
 
@@ -109,9 +119,9 @@ class ExpressionWriter(PathWriter):
         binding = self.bound("node", "nodes")
         if binding is None or self.one_in(10):
             return self.binding_path(depth)
-        start = f"${binding.name}"
         if binding.element.startswith("@") or binding.element == "text()" or self.one_in(6):
             return self._selected_by(binding)
+        start = self.use(binding)
         if binding.kind == "nodes" and self.one_in(4):
             start += random.choice(("[1]", "[last()]", "[position() < 3]"))
         return self.path(binding.element, start, depth=depth - 1)
@@ -142,7 +152,7 @@ class ExpressionWriter(PathWriter):
             if kind is not None and kind.attributes and self.one_in(2):
                 attribute = self.random.choice(kind.attributes)
                 is_number = self.vocabulary.is_number("@" + attribute)
-                return Selected(f"${binding.name}/@{attribute}", "@" + attribute, is_number)
+                return Selected(f"{self.use(binding)}/@{attribute}", "@" + attribute, is_number)
             if not self.one_in(3):
                 return self._selected_by(binding)
         if self.origin is not None and self.one_in(3):
@@ -153,15 +163,17 @@ class ExpressionWriter(PathWriter):
 
     def _selected_by(self, binding: Binding) -> Selected:
         is_number = self.vocabulary.is_number(binding.element)
-        return Selected(f"${binding.name}", binding.element, is_number)
+        return Selected(self.use(binding), binding.element, is_number)
 
     def numeric_nodes(self, depth: int) -> str:
         """Nodes whose values are numbers, if some are found soon."""
         for _ in range(6):
+            before = self.message_uses
             nodes = self.nodes(depth)
             if nodes.is_number:
                 return nodes.text
-        return f"//{self.random.choice(self._numeric_names())}"
+            self.message_uses = before
+        return f"{self.message()}//{self.random.choice(self._numeric_names())}"
 
     def _numeric_names(self) -> list[str]:
         names = [name for name in self.vocabulary.elements if self.vocabulary.is_number(name)]
@@ -185,13 +197,13 @@ class ExpressionWriter(PathWriter):
         if depth <= 0:
             binding = self.bound("number")
             if binding is not None and self.one_in(2):
-                return f"${binding.name}"
+                return self.use(binding)
             if self.origin is not None and self.one_in(3):
                 return random.choice(("position()", "last()", "count(*)", "string-length()"))
             node = self.bound("node")
             if node is not None and random.randrange(3):
                 function = "number" if self.vocabulary.is_number(node.element) else "string-length"
-                return f"{function}(${node.name})"
+                return f"{function}({self.use(node)})"
             return self.number()
         match random.randrange(14):
             case 12:
@@ -231,7 +243,8 @@ class ExpressionWriter(PathWriter):
                 return random.choice(("string()", "name()", "string(.)", "normalize-space()"))
             if binding is None or self.one_in(3):
                 return self.string()
-            return f"${binding.name}" if binding.kind == "string" else f"string(${binding.name})"
+            text = self.use(binding)
+            return text if binding.kind == "string" else f"string({text})"
         match random.randrange(14):
             case 0 | 1 | 2:
                 return f"string({self.node(depth - 1).text})"
@@ -312,7 +325,7 @@ class ExpressionWriter(PathWriter):
                 return f"({self.any_number(depth - 1)}, {self.any_string(depth - 1)}, ())"
             case _:
                 binding = self.bound("values")
-                return f"${binding.name}" if binding else f"({self.any_number(depth - 1)})"
+                return self.use(binding) if binding else f"({self.any_number(depth - 1)})"
 
     # --- Conditions ------------------------------------------------------------------------------
 
@@ -381,6 +394,7 @@ class ExpressionWriter(PathWriter):
             self.any_number,
             self.any_string,
             self.values,
-            self.boolean,
+            # A boolean is no result of its own.
+            self.any_string if self.is_result else self.boolean,
         )
         return self.random.choice(writers)(depth)

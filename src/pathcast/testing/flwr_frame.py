@@ -1,14 +1,16 @@
 """Random frames, FLWORs and constructors: what is built of the expressions.
 
-A subscription is a frame of constructors and sequences around expressions of which one must give an
-item for a message to be delivered. The generator knows them as it writes the frame, so it says what
-delivery depends on without asking the code under test.
+A subscription is a frame of constructors and sequences around expressions, some of the message and
+some constant, of which one of the message must give an item for a message to be delivered. The
+generator knows them as it writes the frame, so it says what delivery depends on without asking the
+code under test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pathcast.testing.flwr_expressions import Binding, ExpressionWriter
@@ -31,12 +33,14 @@ class GeneratedFlwr:
         text: The query.
         namespaces: Prefix -> namespace name, to be given with it.
         delivered: An XQuery expression that is true for the messages that are delivered.
+        holds: One that is true for those of which a notice is due, or that are sent on.
         width: What it was asked to be.
     """
 
     text: str
     namespaces: Mapping[str, str]
     delivered: str
+    holds: str
     width: FlwrWidth
 
 
@@ -49,6 +53,8 @@ class FrameWriter:
         self.depth = depth
         self.width = write.width
         self.contents: list[str] = []
+        self.parts: list[str] = []
+        self.constructors = 0
 
     def flwr(self) -> GeneratedFlwr:
         """The subscription."""
@@ -56,19 +62,51 @@ class FrameWriter:
             case FlwrWidth.PAPER:
                 body = self.paper_form()
             case FlwrWidth.SIMPLE if self.random.randrange(4):
-                body = self.element(2, self.content(self.flwor(self.depth)))
+                with self.constructed():
+                    loop = self.asked(lambda: self.flwor(self.depth))
+                body = self.element(2, loop)
             case _:
                 body = self.frame(2)
         if not self.contents:
-            body = self.element(1, self.content(self.write.binding_path(0).text))
+            with self.constructed():
+                path = self.content(self.write.binding_path(0).text)
+            body = self.element(1, path)
         delivered = " or ".join(self.contents)
+        holds = f"boolean(({', '.join(self.parts)}))"
         prolog, namespaces = self.prolog()
         return GeneratedFlwr(
             text=prolog + body,
             namespaces=namespaces,
             delivered=prolog + delivered,
+            holds=prolog + holds,
             width=self.width,
         )
+
+    def notice(self) -> GeneratedFlwr:
+        """A subscription that is asked whether it is true: a value of any type, or some of them."""
+        write, random = self.write, self.random
+        while not self.contents:
+            count = random.choice((1, 1, 1, 2))
+            body = ", ".join(self.asked(self.truth) for _ in range(count))
+        prolog, namespaces = self.prolog()
+        return GeneratedFlwr(
+            text=prolog + (body if count == 1 and not write.one_in(4) else f"({body}, ())"),
+            namespaces=namespaces,
+            delivered=prolog + " or ".join(self.contents),
+            holds=prolog + f"boolean(({', '.join(self.parts)}))",
+            width=self.width,
+        )
+
+    def truth(self) -> str:
+        """What is true or false, more or less."""
+        write, depth = self.write, self.depth
+        write.is_result = False
+        writers = (write.any_number, write.any_string, write.values, write.anything, self.flwor)
+        if self.random.randrange(3):
+            return write.boolean(depth)
+        text = self.random.choice(writers)(depth)
+        # Constants of a sequence in the frame would say nothing.
+        return f"data({text})" if text.startswith("(") else text
 
     def prolog(self) -> tuple[str, dict[str, str]]:
         """Declarations in the query, and the namespaces that are given beside it."""
@@ -102,7 +140,27 @@ class FrameWriter:
                 test = f"<w{declaration}>{test}</w>"
             test = f'string({test}) = "true"'
         self.contents.append(test)
+        # A constructor that is asked for is an element: true, as any node.
+        built = f"(if ({test}) then $msg else ())"
+        self.parts.append(built if self.constructors else f"({expression})")
         return expression
+
+    @contextmanager
+    def constructed(self) -> Iterator[None]:
+        """What is written inside stands in a constructor."""
+        self.constructors += 1
+        yield
+        self.constructors -= 1
+
+    def asked(self, write: Callable[[], str], declared: tuple[str, ...] = ()) -> str:
+        """An expression of the frame, noted as content if it depends on the message."""
+        before = self.write.message_uses, self.write.is_result
+        self.write.is_result = self.constructors == 0
+        text = write()
+        self.write.is_result = before[1]
+        if self.write.message_uses > before[0]:
+            self.content(text, declared=declared)
+        return text
 
     # --- The paper's class -----------------------------------------------------------------------
 
@@ -120,7 +178,8 @@ class FrameWriter:
         template = self.template(source.name, start, 1)
         blank = random.choice((" ", "\n  "))
         loop = f"for ${name} in {source.text}{blank}{where}{blank}return {template}"
-        self.content(loop)
+        with self.constructed():
+            self.content(loop)
         if write.one_in(6):
             return loop
         tag = random.choice(_TAGS)
@@ -158,9 +217,9 @@ class FrameWriter:
             choice = 7
         match choice:
             case 0 | 1:
-                return self.content(self.flwor(self.depth, is_built=True), declared=outer)
+                return self.asked(lambda: self.flwor(self.depth, is_built=True), outer)
             case 2:
-                return self.content(self.frame_value(), declared=outer)
+                return self.asked(self.frame_value, outer)
             case 3:
                 parts = [self.frame(levels - 1, outer, is_inside=True) for _ in range(2)]
                 if self.write.one_in(4):
@@ -173,23 +232,27 @@ class FrameWriter:
             case _:
                 declared = self.declaration() if self.write.one_in(5) else ""
                 scope = (*outer, declared) if declared else outer
-                inner = [
-                    f"{{ {self.frame(levels - 1, scope, is_inside=True)} }}"
-                    if random.randrange(4)
-                    else self.literal()
-                    for _ in range(random.choice((1, 1, 2, 3)))
-                ]
+                with self.constructed():
+                    inner = [
+                        f"{{ {self.frame(levels - 1, scope, is_inside=True)} }}"
+                        if random.randrange(4)
+                        else self.literal()
+                        for _ in range(random.choice((1, 1, 2, 3)))
+                    ]
                 return self.element(levels, None, declared, inner)
 
     def frame_value(self) -> str:
-        """A value that asks for something: no literal, for literals decide nothing."""
+        """A value: of the message most of the time, or constant, which decides nothing.
+
+        It is no sequence, of which a part might be constant.
+        """
         write = self.write
         if self.width is FlwrWidth.SIMPLE:
             return write.binding_path(1).text
-        while True:
-            text = write.anything(self.depth)
-            if not text.startswith(("(", '"', "'")) and not text[0].isdigit():
-                return text
+        before = write.message_uses
+        while (text := write.anything(self.depth)).startswith("("):
+            write.message_uses = before
+        return text
 
     def declaration(self) -> str:
         """A namespace declaration on a constructor."""
@@ -230,10 +293,10 @@ class FrameWriter:
         for name in self.random.sample(("n", "id", "xml:lang", "k"), self.random.choice((1, 1, 2))):
             quote = self.random.choice('""\'')
             value = self.random.choice(_VALUE_TEXTS) if self.write.one_in(2) else ""
-            for _ in range(self.random.choice((0, 1, 1, 2))):
-                value += f"{{{self.template_value(depth)}}}"
             # Inside braces quotes are the expression's own; outside they are doubled.
             value = value.replace("''", "x") if quote == "'" else value
+            for _ in range(self.random.choice((0, 1, 1, 2))):
+                value += f"{{{self.template_value(depth)}}}"
             text += f" {name}={quote}{value}{quote}"
         return text
 
@@ -245,7 +308,7 @@ class FrameWriter:
         binding = write.bound("node", "nodes")
         if binding is None:
             return f"count({write.binding_path(0).text})"
-        return write.value_step(f"${binding.name}", binding.element).text
+        return write.value_step(write.use(binding), binding.element).text
 
     # --- FLWORs ----------------------------------------------------------------------------------
 
@@ -287,7 +350,7 @@ class FrameWriter:
     def let_clause(self, depth: int) -> str:
         """`let $x := ...`; the variable is in scope afterwards."""
         write = self.write
-        name = write.new_name()
+        name, before = write.new_name(), write.message_uses
         kind = self.random.randrange(5 if self.width is FlwrWidth.WHOLE else 2)
         binding: Binding
         if kind < 2:
@@ -299,7 +362,9 @@ class FrameWriter:
             text, binding = write.any_string(depth - 1), Binding(name, "string")
         else:
             text, binding = self.element(0, write.nodes(depth - 1).text), Binding(name, "built")
-        write.scope.append(binding)
+        # Where the variable is used, its value is, and not before.
+        is_of_message, write.message_uses = write.message_uses > before, before
+        write.scope.append(replace(binding, is_of_message=is_of_message))
         return f"let ${name} := {text}"
 
     def condition(self, depth: int) -> str:
@@ -336,7 +401,7 @@ class FrameWriter:
             return self.constructor(depth)
         binding = write.bound("built") if is_built else None
         if binding is not None and write.one_in(2):
-            return f"${binding.name}"
+            return write.use(binding)
         return (
             f"({self.value(depth - 1)})" if self.width is FlwrWidth.WHOLE else write.nodes(0).text
         )
@@ -371,6 +436,6 @@ class FrameWriter:
                 return f"if ({condition}) then {then} else {write.anything(depth - 1)}"
             case 2:
                 binding = write.bound("built")
-                return f"${binding.name}" if binding else write.anything(depth)
+                return write.use(binding) if binding else write.anything(depth)
             case _:
                 return write.anything(depth)

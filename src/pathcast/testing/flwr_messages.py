@@ -1,9 +1,9 @@
-"""Random messages of a vocabulary: flat or recursive, as publishers write them and as nobody would.
+r"""Random messages of a vocabulary: flat or recursive, as publishers write them and as nobody does.
 
 Example:
     >>> import random
     >>> random_flwr_message(random.Random(0), BOOK, MessageTemper(hostility=0))[:40]
-    b'<book><title>easy</title><title> XML </t'
+    b'<?xml version="1.0"?><book><title>\'"]}{<'
 
 Every message is well-formed. `hostility` says how often it leaves its vocabulary and what else a
 reader of XML must stand: values that are no numbers, markup between text, references and CDATA

@@ -64,6 +64,7 @@ _FORWARD: Final = ("child", "descendant", "descendant-or-self", "following", "fo
 _REVERSE: Final = ("parent", "ancestor", "ancestor-or-self", "preceding", "preceding-sibling")
 _KINDS: Final = ("node()", "text()", "comment()", "processing-instruction()", "element()")
 _DOCUMENTS: Final = ('doc("doc.xml")', "document('doc.xml')", 'document("a.xml")', "fn:doc('x')")
+_STARTS: Final = ("$msg", "$msg", *_DOCUMENTS, "", "")
 
 
 class PathWriter:
@@ -75,6 +76,10 @@ class PathWriter:
         width: How much of the language.
         is_binding: Whether a binding path is being written: the paper allows simple predicates
             there alone.
+        starts: What a path from the message begins with; ("()",) for expressions of which nothing
+            is of the message.
+        message_uses: How often the message has been reached for, so that who writes an expression
+            knows whether it depends on the message.
     """
 
     def __init__(self, random: Random, vocabulary: Vocabulary, width: FlwrWidth) -> None:
@@ -82,6 +87,8 @@ class PathWriter:
         self.vocabulary = vocabulary
         self.width = width
         self.is_binding = False
+        self.starts: tuple[str, ...] = _STARTS
+        self.message_uses = 0
 
     def one_in(self, number: int) -> bool:
         """Whether something happens that happens once in so many times."""
@@ -134,8 +141,13 @@ class PathWriter:
         finally:
             self.is_binding = before
 
+    def message(self) -> str:
+        """What a path from the message begins with."""
+        self.message_uses += self.starts is _STARTS
+        return self.random.choice(self.starts)
+
     def _from_message(self, depth: int) -> Selected:
-        start = self.random.choice(("$msg", "$msg", *_DOCUMENTS, "", ""))
+        start = self.message()
         vocabulary = self.vocabulary
         names = sorted(vocabulary.elements)
         if self.one_in(3):

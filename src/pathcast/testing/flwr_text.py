@@ -22,7 +22,14 @@ from pathcast.testing.flwr_expressions import ExpressionWriter, FlwrWidth
 from pathcast.testing.flwr_frame import FrameWriter, GeneratedFlwr
 from pathcast.testing.flwr_vocabulary import BOOK, Vocabulary
 
-__all__ = ["BOOK", "FlwrWidth", "GeneratedFlwr", "random_flwr"]
+__all__ = [
+    "BOOK",
+    "FlwrWidth",
+    "GeneratedFlwr",
+    "random_constant",
+    "random_flwr",
+    "random_notice",
+]
 
 _SIZE: Final = {FlwrWidth.PAPER: 2, FlwrWidth.SIMPLE: 2, FlwrWidth.WHOLE: 3}
 
@@ -43,3 +50,41 @@ def random_flwr(
     """
     depth = _SIZE[width] if size is None else size
     return FrameWriter(ExpressionWriter(random, vocabulary, width), depth).flwr()
+
+
+def random_notice(random: Random, vocabulary: Vocabulary = BOOK, size: int = 2) -> GeneratedFlwr:
+    """One subscription whose effective boolean value matters, of the whole language.
+
+    Args:
+        random: Every choice comes from here.
+        vocabulary: Names, values, namespaces.
+        size: Levels of expressions in expressions.
+
+    Example:
+        >>> import random
+        >>> random_notice(random.Random(3), size=0).text
+        '( <= 2.0)'
+    """
+    return FrameWriter(ExpressionWriter(random, vocabulary, FlwrWidth.WHOLE), size).notice()
+
+
+def random_constant(random: Random, vocabulary: Vocabulary = BOOK, size: int = 2) -> str:
+    """One expression that depends on nothing of any message, of the whole language.
+
+    It needs the namespaces of the vocabulary, whose names it speaks of: where others begin at the
+    message, its paths begin at nothing.
+
+    Args:
+        random: Every choice comes from here.
+        vocabulary: Names, values, namespaces.
+        size: Levels of expressions in expressions.
+
+    Example:
+        >>> import random
+        >>> random_constant(random.Random(3), size=1)
+        ''
+    """
+    write = ExpressionWriter(random, vocabulary, FlwrWidth.WHOLE)
+    write.starts = ("()",)
+    frame = FrameWriter(write, size)
+    return random.choice((write.anything, write.boolean, frame.flwor, frame.value))(size)

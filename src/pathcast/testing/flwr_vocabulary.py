@@ -100,7 +100,10 @@ BIB: Final = Vocabulary(
         }
     ),
     numbers=frozenset({"year"}),
-    texts=("XML", "XML processing", "Stevens", "W.", "EUR", "Data & Web", "caf\u00e9", "a<b"),
+    texts=(
+        *("XML", "XML processing", "Stevens", "W.", "EUR", "Data & Web", "caf\u00e9", "a<b"),
+        'it\'s "so"',
+    ),
 )
 """Flat: no element below one of its name."""
 
@@ -121,7 +124,10 @@ BOOK: Final = Vocabulary(
         }
     ),
     numbers=frozenset({"id", "width", "height"}),
-    texts=("XML processing", "XML", "easy", "hard", "Introduction", "x.gif", "R&D", " XML "),
+    texts=(
+        *("XML processing", "XML", "easy", "hard", "Introduction", "x.gif", "R&D", " XML "),
+        "'\"]}{",
+    ),
     depth_max=6,
 )
 """Recursive: sections in sections, as deep as the message goes."""
@@ -142,7 +148,7 @@ ORDERS: Final = Vocabulary(
         }
     ),
     numbers=frozenset({"no", "o:no"}),
-    texts=("new", "paid", "buyer", "seller", "EUR", "ACME & Co", "M\u00fcller", "<x>"),
+    texts=("new", "paid", "buyer", "seller", "EUR", "ACME & Co", "M\u00fcller", "<x>", '"\'"'),
     namespaces=MappingProxyType({"": "urn:example:line", "o": "urn:example:o", "p": "urn:p?a&b"}),
 )
 """Namespaces: names in three of them, the one without prefix included."""
@@ -172,6 +178,7 @@ WORDS: Final = Vocabulary(
         "for",
         "$x",
         "{}",
+        '\'" and "\'"',
         "]]>",
         "it's",
         'say "so"',
@@ -190,7 +197,7 @@ SMALL: Final = Vocabulary(
     root="a",
     elements=MappingProxyType({"a": _ANY, "b": _ANY, "c": ElementKind(content="number")}),
     numbers=frozenset({"x"}),
-    texts=("u", "v", "1", "u v"),
+    texts=("u", "v", "1", "u v", "'\""),
     depth_max=5,
 )
 """Three names, each within each: many path matches, many duplicates."""

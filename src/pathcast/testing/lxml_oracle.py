@@ -168,8 +168,8 @@ def _xpath_1_name(found: re.Match[str]) -> str:
     if found["local"]:
         return f"*[local-name()='{found['local']}']"
     if found["name"] == "*":
-        return f"*[namespace-uri()='{found['uri']}']"
-    return f"*[local-name()='{found['name']}' and namespace-uri()='{found['uri']}']"
+        return f"*[namespace-uri()={literal_text(found['uri'])}]"
+    return f"*[local-name()='{found['name']}' and namespace-uri()={literal_text(found['uri'])}]"
 
 
 def xpath_1_text(steps: Sequence[Step]) -> str:
@@ -200,9 +200,9 @@ def _name_test(test: NameTest) -> str:
         case AnyNamespace(local):
             return f"*[local-name()='{local}']"
         case AnyIn(uri):
-            return f"*[namespace-uri()='{uri}']"
+            return f"*[namespace-uri()={literal_text(uri)}]"
         case _:
-            return f"*[local-name()='{test.local}' and namespace-uri()='{test.uri}']"
+            return f"*[local-name()='{test.local}' and namespace-uri()={literal_text(test.uri)}]"
 
 
 def _stage(stage: Stage) -> str:

@@ -24,6 +24,7 @@ from typing import Final
 
 from pathcast.message import MessageTree
 from pathcast.model import Query
+from pathcast.testing.string_text import joined_string
 
 _INTEGER: Final = re.compile(r"\s*[0-9]{1,15}\s*", re.ASCII)
 """Exact as a double in every implementation."""
@@ -129,10 +130,9 @@ class _Writer:
 
     def compared(self, left: str, value: str) -> str:
         random = self.random
-        if len(value) > 40 or ("'" in value and '"' in value) or random.randrange(4) == 0:
+        if len(value) > 40 or random.randrange(4) == 0:
             return left if left != "." else ". != 'x'"
         if random.randrange(3) == 0 and _INTEGER.fullmatch(value):
             number = int(value) + random.choice((-1, 0, 0, 1))
             return f"{left} {random.choice(('=', '<', '<=', '>', '>=', '!='))} {number}"
-        quote = '"' if "'" in value else "'"
-        return f"{left} {random.choice(('=', '=', '=', '!='))} {quote}{value}{quote}"
+        return f"{left} {random.choice(('=', '=', '=', '!='))} {joined_string(random, value)}"

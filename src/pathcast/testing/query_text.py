@@ -31,6 +31,7 @@ from pathcast.query import (
 )
 from pathcast.query.canonical import name_test_text, number_text
 from pathcast.testing.alphabet import ALPHABET, Alphabet
+from pathcast.testing.string_text import written_string
 
 _OPERATORS = ("=", "=", "!=", "<", "<=", ">", ">=")
 
@@ -174,7 +175,7 @@ class _Writer:
         if random.randrange(2):
             right = random.choice(self.alphabet.numbers)
         else:
-            right = quoted(random, random.choice(self.alphabet.values))
+            right = written_string(random, random.choice(self.alphabet.values))
         if random.randrange(6) == 0:
             return f"{right} {operator} {left}"
         return f"{left} {operator} {right}"
@@ -253,15 +254,11 @@ def _rewritten_comparison(random: Random, left: str, compare: Comparison | None)
     if compare is None:
         return left
     constant = compare.constant
-    right = number_text(constant) if isinstance(constant, float) else quoted(random, constant)
+    if isinstance(constant, float):
+        right = number_text(constant)
+    else:
+        right = written_string(random, constant)
     blank = random.choice(("", " "))
     if random.randrange(3) == 0:
         return f"{right}{blank}{_FLIPPED[compare.operator]}{blank}{left}"
     return f"{left}{blank or ' '}{compare.operator.value}{blank}{right}"
-
-
-def quoted(random: Random, value: str) -> str:
-    """A string literal, in either kind of quotes where the value leaves the choice."""
-    if "'" in value:
-        return f'"{value}"'
-    return f"'{value}'" if '"' in value or random.randrange(2) else f'"{value}"'

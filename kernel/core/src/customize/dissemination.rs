@@ -106,6 +106,13 @@ impl SubscriptionIds {
         self.len() == 0
     }
 
+    /// Sorts what belongs to subscriptions by their ids, in the order of code points.
+    pub(super) fn sort<T>(&self, items: &mut [T], number: impl Fn(&T) -> SubscriptionNumber) {
+        let ids = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let id = |item: &T| ids.get(number(item) as usize);
+        items.sort_unstable_by(|a, b| id(a).cmp(id(b)));
+    }
+
     /// Calls `f` with the id of each number.
     pub fn for_each(
         &self,
@@ -207,7 +214,7 @@ impl State {
         }
         if deliver == Deliver::Fragment {
             let program =
-                Program::parse(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
+                Program::parse_path(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
             if !matches!(program.expr(program.body()), Expr::Path { .. }) {
                 return Err(NotTaken::Declined);
             }

@@ -23,6 +23,9 @@ use std::ops::Range;
 /// What came of a template and a list: its results, by number; none if they are too long.
 pub(super) type Written = Result<Range<u32>, TooLong>;
 
+/// A table with room for more is dropped, and not cleared.
+const FORGOTTEN_MAX: usize = 1 << 10;
+
 /// Memory of the factory; reused from message to message.
 #[derive(Debug, Default)]
 pub(super) struct Factory {
@@ -59,6 +62,21 @@ impl Factory {
             let is_like = found.list(first) == found.list(list);
             self.first_like.push(if is_like { first } else { list });
         }
+    }
+
+    /// The first list with the same BoundNodes.
+    pub fn first_like(&self, list: ListId) -> ListId {
+        self.first_like[list as usize]
+    }
+
+    /// Forgets what has been written, for output that will lie elsewhere.
+    pub fn forget(&mut self) {
+        // To clear a table costs what it once held; one after a long result would cost it every time.
+        if self.copied.capacity() > FORGOTTEN_MAX {
+            self.copied = HashMap::default();
+        }
+        self.copied.clear();
+        self.written.clear();
     }
 
     /// Writes the results of a template for a list, unless they have been written.

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`plans`] (what subscriptions share), [`paths`], [`probe`] and [`template`] (what that
 //! is made of), [`recognise`] (which programs have such a plan), [`run`] (a message through the plans;
-//! `streams`, `reached` and [`found`] are its columns), `factory` (results become bytes),
+//! `streams`, `reached` and [`found`] are its columns), `factory` (results become bytes; `ordered`: where those of a message are too many),
 //! [`dissemination`] (subscriptions of all kinds), [`worker`] and [`batch`] (the whole way of a message,
 //! of many).
 //!
@@ -17,6 +17,7 @@ pub mod batch;
 pub mod dissemination;
 mod factory;
 pub mod found;
+mod ordered;
 pub mod paths;
 pub mod plans;
 pub mod probe;

@@ -77,6 +77,10 @@ impl Reader<'_> {
         let mut tag = Vec::new();
         self.open_tag(element, &mut scope, &mut tag)?;
         for attribute in program.attributes(element.attributes) {
+            if program.is_id(attribute) {
+                // What it writes is not what its parts give.
+                return None;
+            }
             self.attribute_name(attribute.name, &mut scope, &mut tag)?;
             for part in program.parts(attribute.parts) {
                 let Part::Text(text) = part else { return None };
@@ -320,6 +324,10 @@ impl Reader<'_> {
         self.open_tag(element, &mut scope, parts.bytes())?;
         let mut names: Vec<Box<str>> = Vec::new();
         for attribute in program.attributes(element.attributes) {
+            if program.is_id(attribute) {
+                // What it writes is not what its parts give.
+                return None;
+            }
             self.attribute_name(attribute.name, &mut scope, parts.bytes())?;
             names.push(program.text(attribute.name.local).into());
             for &part in program.parts(attribute.parts) {

@@ -2,6 +2,7 @@
 
 use super::dissemination::{Deliver, Dissemination, State, Way};
 use super::factory::{Factory, Source, is_delivered};
+use super::ordered::{Ordered, Service};
 use super::plans::SubscriptionNumber;
 use super::run::{Overflow, SharedRun};
 use crate::door::{Door, Limits, Parsed, Refusal};
@@ -23,9 +24,15 @@ pub struct Options {
     pub result_bytes_max: usize,
     /// The same, as a multiple of the bytes of the message.
     pub result_ratio_max: usize,
+    /// Bytes that the results of all subscriptions may have for one message, equal ones counted once, and
+    /// [`DELIVERY_BYTES`] for each that is delivered.
+    pub message_result_bytes_max: usize,
     /// Node numbers that the columns of the shared plans may hold together for one message.
     pub entries_max: usize,
 }
+
+/// What the delivery of a result takes besides its bytes: a row of the answer, on its way and in the end.
+pub const DELIVERY_BYTES: usize = 64;
 
 /// Results of so many bytes are never too long for a message that is small.
 const RESULT_BYTES_FREE: usize = 4096;
@@ -55,6 +62,8 @@ pub enum Verdict {
         /// Bytes that they may have.
         bytes_max: usize,
     },
+    /// The results of the subscriptions whose ids come before have taken what all may have together.
+    MessageFull,
     /// Its constructor makes no element: `XQTY0024`, `XQDY0025`.
     Construction(&'static str),
 }
@@ -103,7 +112,13 @@ struct Serving {
     programs: xquery::Scratch,
     gate_numbers: Vec<QueryNumber>,
     undecided: Vec<QueryNumber>,
+    /// Subscriptions whose gate holds, ascending.
+    candidates: Vec<SubscriptionNumber>,
+    ordered: Ordered,
 }
+
+/// The results of a message are longer together than they may be.
+struct Full;
 
 impl Worker {
     /// A worker with empty caches.
@@ -122,6 +137,8 @@ impl Worker {
                 programs: xquery::Scratch::default(),
                 gate_numbers: Vec::new(),
                 undecided: Vec::new(),
+                candidates: Vec::new(),
+                ordered: Ordered::default(),
             },
             stats: Stats::default(),
             options,
@@ -182,6 +199,7 @@ impl Worker {
                 .saturating_mul(self.options.result_ratio_max)
                 .max(RESULT_BYTES_FREE)
                 .min(self.options.result_bytes_max),
+            message_bytes_max: self.options.message_result_bytes_max,
             cache_bytes_max: self.options.cache_bytes_max / 2,
         };
         loop {
@@ -210,22 +228,44 @@ impl Worker {
     }
 }
 
-/// What one subscription may cost for a message.
-struct Allowance {
-    steps_max: u64,
-    bytes_max: usize,
+/// What one subscription may cost for a message, and all of them.
+pub(super) struct Allowance {
+    pub steps_max: u64,
+    pub bytes_max: usize,
+    pub message_bytes_max: usize,
     cache_bytes_max: usize,
 }
 
+impl Allowance {
+    /// What one run of a program may cost.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { steps_max: self.steps_max, bytes_max: self.bytes_max }
+    }
+
+    /// What a run that was stopped is called.
+    pub fn verdict(&self, error: RunError) -> Verdict {
+        match error {
+            RunError::OverBudget => Verdict::OverBudget,
+            RunError::TooLong => Verdict::TooLong { bytes_max: self.bytes_max },
+            RunError::Construction(code) => Verdict::Construction(code),
+        }
+    }
+}
+
 /// The message as it came, which is a fragment from when somebody wants it.
-struct Whole<'m> {
-    bytes: &'m [u8],
-    fragment: Option<u32>,
+pub(super) struct Whole<'m> {
+    pub bytes: &'m [u8],
+    pub fragment: Option<u32>,
 }
 
 impl Whole<'_> {
+    /// Bytes that it takes among the fragments. They are not counted: a message is as long as it is.
+    fn len(&self) -> usize {
+        if self.fragment.is_some() { self.bytes.len() } else { 0 }
+    }
+
     /// The delivery of the message or of the fact.
-    fn delivery(
+    pub fn delivery(
         &mut self,
         subscription: SubscriptionNumber,
         deliver: Deliver,
@@ -275,25 +315,32 @@ impl Serving {
     ) {
         let (deliveries, verdicts) = (out.deliveries.len(), out.verdicts.len());
         let outcome = self.run_shared(state, parsed, allowance, stats);
-        let started = Instant::now();
-        match outcome {
-            Ok(()) => self.serve_shared(state, parsed, allowance, whole, out),
-            Err(Overflow) => {
-                let affected = self.shared.affected(&state.plans).into_iter();
-                out.verdicts.extend(affected.map(|number| (number, Verdict::OverBudget)));
-            }
+        if let Err(Overflow) = outcome {
+            let affected = self.shared.affected(&state.plans).into_iter();
+            out.verdicts.extend(affected.map(|number| (number, Verdict::OverBudget)));
         }
-        stats.customising_ns += started.elapsed().as_nanos() as u64;
+        self.candidates.clear();
         if state.has_gated() {
-            let (shared_deliveries, shared_verdicts) = (out.deliveries.len(), out.verdicts.len());
-            self.serve_gated(state, parsed, allowance, whole, out, stats);
-            if shared_deliveries > deliveries && out.deliveries.len() > shared_deliveries {
-                out.deliveries[deliveries..].sort_unstable_by_key(|d| (d.subscription, d.result));
-            }
-            if shared_verdicts > verdicts {
-                out.verdicts[verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
-            }
+            self.find_candidates(state, parsed, out, stats);
         }
+        let started = Instant::now();
+        let before = Before::of(out);
+        let served = match outcome {
+            Ok(()) => self.serve_shared(state, parsed, allowance, whole, out, before),
+            Err(Overflow) => Ok(()),
+        };
+        let shared_deliveries = out.deliveries.len();
+        let served =
+            served.and_then(|()| self.serve_gated(state, parsed, allowance, whole, out, before));
+        if let Err(Full) = served {
+            before.restore(out);
+            whole.fragment = None;
+            self.serve_in_order(state, parsed, allowance, whole, out, outcome.is_ok());
+        } else if shared_deliveries > deliveries && out.deliveries.len() > shared_deliveries {
+            out.deliveries[deliveries..].sort_unstable_by_key(|d| (d.subscription, d.result));
+        }
+        out.verdicts[verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
+        stats.customising_ns += started.elapsed().as_nanos() as u64;
         let mut last = None;
         for delivery in &out.deliveries[deliveries..] {
             stats.matches +=
@@ -311,10 +358,11 @@ impl Serving {
         allowance: &Allowance,
         whole: &mut Whole<'_>,
         out: &mut Output,
-    ) {
+        before: Before,
+    ) -> Result<(), Full> {
         let found = self.shared.found();
         if found.is_empty() {
-            return;
+            return Ok(());
         }
         self.factory.begin(found);
         let Parsed { message, names } = parsed;
@@ -348,7 +396,40 @@ impl Serving {
                 }
                 Err(_) => out.verdicts.push((subscription, Verdict::TooLong { bytes_max })),
             }
+            before.check(out, whole, allowance)?;
         }
+        Ok(())
+    }
+
+    /// Finds the subscriptions whose gate holds.
+    fn find_candidates(
+        &mut self,
+        state: &State,
+        parsed: Parsed<'_>,
+        out: &mut Output,
+        stats: &mut Stats,
+    ) {
+        let gates = state.gate.state();
+        self.gate_numbers.clear();
+        self.undecided.clear();
+        // The engine counts matches of gates as matches; deliveries are counted instead.
+        let mut gate_stats = Stats::default();
+        let view = View::of_index(&gates);
+        self.gate.run(view, parsed, &mut self.gate_numbers, &mut self.undecided, &mut gate_stats);
+        gate_stats.matches = 0;
+        gate_stats.verdicts = 0;
+        gate_stats.nodes = 0;
+        stats.add(&gate_stats);
+        let ids = gates.ids();
+        drop(gates);
+        let number_of = |id: &str| id.parse().expect("gates are registered under numbers");
+        let candidates = &mut self.candidates;
+        ids.for_each(self.gate_numbers.iter().copied(), |id| candidates.push(number_of(id)));
+        ids.for_each(self.undecided.iter().copied(), |id| {
+            out.verdicts.push((number_of(id), Verdict::OverBudget));
+        });
+        candidates.sort_unstable();
+        stats.evaluations += candidates.len() as u64;
     }
 
     fn serve_gated(
@@ -358,43 +439,38 @@ impl Serving {
         allowance: &Allowance,
         whole: &mut Whole<'_>,
         out: &mut Output,
-        stats: &mut Stats,
-    ) {
-        let gates = state.gate.state();
-        let mut numbers = std::mem::take(&mut self.gate_numbers);
-        let mut undecided = std::mem::take(&mut self.undecided);
-        numbers.clear();
-        undecided.clear();
-        // The engine counts matches of gates as matches; deliveries are counted instead.
-        let mut gate_stats = Stats::default();
-        let view = View::of_index(&gates);
-        self.gate.run(view, parsed, &mut numbers, &mut undecided, &mut gate_stats);
-        gate_stats.matches = 0;
-        gate_stats.verdicts = 0;
-        gate_stats.nodes = 0;
-        stats.add(&gate_stats);
-        let started = Instant::now();
-        let ids = gates.ids();
-        drop(gates);
-        let mut candidates: Vec<SubscriptionNumber> = Vec::with_capacity(numbers.len());
-        let number_of = |id: &str| id.parse().expect("gates are registered under numbers");
-        ids.for_each(numbers.iter().copied(), |id| candidates.push(number_of(id)));
-        ids.for_each(undecided.iter().copied(), |id| {
-            out.verdicts.push((number_of(id), Verdict::OverBudget));
-        });
-        candidates.sort_unstable();
-        if !candidates.is_empty() {
-            let Parsed { message, names } = parsed;
-            let mut session = Session::new(message, names, &mut self.programs);
-            stats.evaluations += candidates.len() as u64;
-            for subscription in candidates {
-                let way = &state.ways[subscription as usize];
-                serve_one((subscription, way), &mut session, allowance, whole, out);
-            }
+        before: Before,
+    ) -> Result<(), Full> {
+        if self.candidates.is_empty() {
+            return Ok(());
         }
-        self.gate_numbers = numbers;
-        self.undecided = undecided;
-        stats.customising_ns += started.elapsed().as_nanos() as u64;
+        let Parsed { message, names } = parsed;
+        let mut session = Session::new(message, names, &mut self.programs);
+        for &subscription in &self.candidates {
+            let way = &state.ways[subscription as usize];
+            serve_one((subscription, way), &mut session, allowance, whole, out);
+            before.check(out, whole, allowance)?;
+        }
+        Ok(())
+    }
+
+    /// Serves the subscriptions in the order of their ids, as long as there is room for their results.
+    fn serve_in_order(
+        &mut self,
+        state: &State,
+        parsed: Parsed<'_>,
+        allowance: &Allowance,
+        whole: &mut Whole<'_>,
+        out: &mut Output,
+        has_shared: bool,
+    ) {
+        let Parsed { message, names } = parsed;
+        let source = Source { message, names, shared: &self.shared };
+        let session = Session::new(message, names, &mut self.programs);
+        let found = has_shared.then(|| self.shared.found());
+        self.ordered.begin(state, found, &self.candidates);
+        let with = Service { state, source, factory: &mut self.factory, session, allowance };
+        self.ordered.serve(with, whole, out);
     }
 
     /// Reads groupSequence-listSequence of every subscription from end to end.
@@ -416,6 +492,43 @@ impl Serving {
     }
 }
 
+/// What an output held before a message.
+#[derive(Clone, Copy)]
+struct Before {
+    deliveries: usize,
+    verdicts: usize,
+    bytes: usize,
+    ends: usize,
+}
+
+impl Before {
+    fn of(out: &Output) -> Self {
+        Before {
+            deliveries: out.deliveries.len(),
+            verdicts: out.verdicts.len(),
+            bytes: out.fragments.bytes.len(),
+            ends: out.fragments.ends.len(),
+        }
+    }
+
+    fn restore(self, out: &mut Output) {
+        out.deliveries.truncate(self.deliveries);
+        out.verdicts.truncate(self.verdicts);
+        out.fragments.bytes.truncate(self.bytes);
+        out.fragments.ends.truncate(self.ends);
+    }
+
+    /// Whether the results are surely no longer than they may be: equal ones that were written more
+    /// than once are counted more than once here, and deliveries of the message as results.
+    #[inline]
+    fn check(self, out: &Output, whole: &Whole<'_>, allowance: &Allowance) -> Result<(), Full> {
+        let bytes = out.fragments.bytes.len() - self.bytes - whole.len();
+        let rows = out.deliveries.len() - self.deliveries;
+        let is_within = bytes + rows * DELIVERY_BYTES <= allowance.message_bytes_max;
+        if is_within { Ok(()) } else { Err(Full) }
+    }
+}
+
 /// Bytes of a fragment.
 fn fragment_len(fragments: &Results, fragment: u32) -> usize {
     match fragment {
@@ -433,7 +546,7 @@ fn serve_one(
     whole: &mut Whole<'_>,
     out: &mut Output,
 ) {
-    let bounds = Bounds { steps_max: allowance.steps_max, bytes_max: allowance.bytes_max };
+    let bounds = allowance.bounds();
     let first = out.fragments.ends.len();
     let outcome = match way {
         Way::Gone | Way::Shared => Ok(false),
@@ -445,7 +558,7 @@ fn serve_one(
             session.run(program, bounds, &mut out.fragments)
         }
         Way::Program(program, deliver) => {
-            let delivered = session.is_delivered(program, bounds);
+            let delivered = session.holds(program, bounds);
             if delivered == Ok(true) {
                 out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
                 return;
@@ -464,13 +577,6 @@ fn serve_one(
                 fragment: fragment as u32,
             }));
         }
-        Err(error) => {
-            let verdict = match error {
-                RunError::OverBudget => Verdict::OverBudget,
-                RunError::TooLong => Verdict::TooLong { bytes_max: allowance.bytes_max },
-                RunError::Construction(code) => Verdict::Construction(code),
-            };
-            out.verdicts.push((subscription, verdict));
-        }
+        Err(error) => out.verdicts.push((subscription, allowance.verdict(error))),
     }
 }

@@ -4,7 +4,7 @@
 //! Each function keeps the answer to "does the path select something".
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::{condition_text, is_call, nested_text, position_text};
+use super::canonical::{condition_text, has_literal, is_call, nested_text, position_text};
 use super::scan::number_of;
 use std::cmp::Ordering;
 
@@ -184,19 +184,21 @@ fn deepest_branch(conditions: &[Condition<'_>]) -> Option<(usize, usize)> {
 /// How deep brackets and calls nest in the canonical text of a path.
 fn depth(steps: &[Step<'_>]) -> usize {
     let stages = steps.iter().flat_map(|step| &step.stages);
-    let inside = |stage: &Stage<'_>| {
-        let calls = usize::from(stage.conditions.iter().any(is_call_condition));
-        deepest_branch(&stage.conditions).map_or(0, |found| found.1).max(calls)
-    };
-    stages.map(|stage| 1 + inside(stage)).max().unwrap_or(0)
+    let inside = |stage: &Stage<'_>| stage.conditions.iter().map(condition_depth).max();
+    stages.map(|stage| 1 + inside(stage).unwrap_or(0)).max().unwrap_or(0)
 }
 
-fn is_call_condition(condition: &Condition<'_>) -> bool {
-    match condition {
-        Condition::Attribute { compare: Some((operator, _)), .. }
-        | Condition::Value(operator, _) => is_call(*operator),
-        _ => false,
-    }
+/// How deep brackets and calls nest in a condition, its own bracket not counted.
+pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
+    let (operator, constant) = match condition {
+        Condition::Attribute { compare: Some((operator, constant)), .. }
+        | Condition::Text(Some((operator, constant)))
+        | Condition::Value(operator, constant) => (*operator, constant),
+        Condition::Nested(steps) => return depth(steps),
+        Condition::Attribute { compare: None, .. } | Condition::Text(None) => return 0,
+    };
+    let is_joined = matches!(constant, Constant::String(text) if !has_literal(text));
+    usize::from(is_call(operator)) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before

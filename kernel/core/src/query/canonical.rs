@@ -173,13 +173,45 @@ fn push_argument(constant: &Constant<'_>, out: &mut String) {
 fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
         Constant::Number(number) => push_number(*number, out),
-        Constant::String(text) => {
-            let quote = if text.contains('\'') { '"' } else { '\'' };
-            out.push(quote);
-            out.push_str(text);
-            out.push(quote);
-        }
+        Constant::String(text) => push_string(text, out),
     }
+}
+
+/// A string in quotes; one with both kinds of quotes, which has no literal, as the `concat` of the
+/// pieces between which the kind of its quotes changes.
+fn push_string(text: &str, out: &mut String) {
+    let (quote, first) = first_piece(text);
+    if first.len() == text.len() {
+        return push_literal(quote, text, out);
+    }
+    out.push_str("concat(");
+    push_literal(quote, first, out);
+    let mut rest = &text[first.len()..];
+    while !rest.is_empty() {
+        let (quote, piece) = first_piece(rest);
+        out.push(',');
+        push_literal(quote, piece, out);
+        rest = &rest[piece.len()..];
+    }
+    out.push(')');
+}
+
+fn push_literal(quote: char, text: &str, out: &mut String) {
+    out.push(quote);
+    out.push_str(text);
+    out.push(quote);
+}
+
+/// The text up to a quote of another kind than the first in it, and the quote to put it in.
+fn first_piece(text: &str) -> (char, &str) {
+    let first = memchr::memchr2(b'\'', b'"', text.as_bytes()).map(|at| text.as_bytes()[at]);
+    let quote = if first == Some(b'\'') { '"' } else { '\'' };
+    (quote, &text[..text.find(quote).unwrap_or(text.len())])
+}
+
+/// Whether a string can stand in quotes: XPath 1.0 has no escapes.
+pub(super) fn has_literal(text: &str) -> bool {
+    first_piece(text).1.len() == text.len()
 }
 
 fn push_number(number: f64, out: &mut String) {

@@ -384,6 +384,9 @@ impl<'q> Parser<'q> {
         }
         if self.scanner.peek() == b'Q' && self.scanner.peek_at(1) == b'{' {
             let uri = self.scanner.braced_uri().ok_or(Declined)?;
+            if !is_collapsed(uri) {
+                return Err(Declined);
+            }
             return self.local_in(uri);
         }
         let name = self.scanner.ncname().ok_or(Declined)?;
@@ -422,10 +425,12 @@ impl<'q> Parser<'q> {
         if self.scanner.peek() == b'(' { Err(Declined) } else { Ok(NameTest::Name { uri, local }) }
     }
 
-    /// Notes the length of a bound URI; one with braces cannot be written canonically.
+    /// Notes the length of a bound URI; one with braces, or with white space that is collapsed where it
+    /// is read again, cannot be written canonically.
     fn count(&mut self, uri: &str) -> Result<(), Declined> {
         self.uri_bytes += uri.len() + "Q{}".len();
-        if memchr::memchr2(b'{', b'}', uri.as_bytes()).is_some() { Err(Declined) } else { Ok(()) }
+        let has_braces = memchr::memchr2(b'{', b'}', uri.as_bytes()).is_some();
+        if has_braces || !is_collapsed(uri) { Err(Declined) } else { Ok(()) }
     }
 
     /// Predicates in brackets, added to those before; blanks after them are skipped.
@@ -446,6 +451,15 @@ impl<'q> Parser<'q> {
         }
         Ok(stages)
     }
+}
+
+/// Whether a URI has no white space but single blanks between other characters.
+fn is_collapsed(uri: &str) -> bool {
+    let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let is_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
+    let bytes = uri.as_bytes();
+    let edges = [bytes.first(), bytes.last()];
+    !edges.into_iter().flatten().any(|&byte| is_blank(byte)) && !bytes.windows(2).any(is_odd)
 }
 
 /// Puts the condition of a path's end where it belongs, and the path in order.

@@ -1,6 +1,6 @@
 //! Predicates of a query: positions, comparisons, nested paths, `and` between them.
 
-use super::arrange::{add_predicate, comparison, flipped};
+use super::arrange::{add_predicate, comparison, condition_depth, flipped};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ impl<'q> Parser<'q> {
         let mut is_first = true;
         loop {
             self.scanner.blanks();
-            if let Some(constant) = self.constant()? {
+            if let Some(constant) = self.constant(depth)? {
                 self.scanner.blanks();
                 if let (b']', true, Constant::Number(number)) =
                     (self.scanner.peek(), is_first, &constant)
@@ -105,7 +105,7 @@ impl<'q> Parser<'q> {
         let mut compare = None;
         if let Some(operator) = self.operator() {
             self.scanner.blanks();
-            let constant = self.constant()?.ok_or(Declined)?;
+            let constant = self.constant(depth)?.ok_or(Declined)?;
             compare = Some(comparison(operator, constant));
         }
         push(conditions, nested(steps, end, is_pending, compare, depth)?);
@@ -138,8 +138,7 @@ impl<'q> Parser<'q> {
         if depth > DEPTH_MAX {
             return Err(Declined);
         }
-        // The call and the constant.
-        self.nodes += 2;
+        self.nodes += 1;
         let mut steps = Vec::new();
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
@@ -148,7 +147,7 @@ impl<'q> Parser<'q> {
             return Err(Declined);
         }
         self.scanner.blanks();
-        let constant = self.scanner.literal().ok_or(Declined)?;
+        let constant = self.string(depth)?.ok_or(Declined)?;
         self.scanner.blanks();
         if !self.scanner.take(b')') {
             return Err(Declined);
@@ -162,8 +161,10 @@ impl<'q> Parser<'q> {
             return Err(Declined);
         }
         // Every string starts with the empty one and contains it.
-        let compare = (operator, Constant::String(Cow::Borrowed(constant)));
-        Ok((!constant.is_empty()).then(|| end.condition(Some(compare))).flatten())
+        if constant.is_empty() {
+            return Ok(None);
+        }
+        Ok(end.condition(Some((operator, Constant::String(constant)))))
     }
 
     fn operator(&mut self) -> Option<Operator> {
@@ -181,18 +182,67 @@ impl<'q> Parser<'q> {
         Some(operator)
     }
 
-    /// A constant, if one begins here.
-    fn constant(&mut self) -> Result<Option<Constant<'q>>, Declined> {
-        if matches!(self.scanner.peek(), b'\'' | b'"') {
-            self.nodes += 1;
-            let text = self.scanner.literal().ok_or(Declined)?;
-            return Ok(Some(Constant::String(Cow::Borrowed(text))));
+    /// A constant, if one begins here; `depth` brackets and calls stand around it.
+    fn constant(&mut self, depth: usize) -> Result<Option<Constant<'q>>, Declined> {
+        if let Some(text) = self.string(depth)? {
+            return Ok(Some(Constant::String(text)));
         }
         if !self.scanner.is_number() {
             return Ok(None);
         }
         self.nodes += 1 + usize::from(self.scanner.peek() == b'-');
         Ok(Some(Constant::Number(self.scanner.number().ok_or(Declined)?)))
+    }
+}
+
+/// Strings.
+impl<'q> Parser<'q> {
+    /// A string, if one begins here: a literal, or literals joined by `concat`, as a string with
+    /// both kinds of quotes has to be written.
+    fn string(&mut self, depth: usize) -> Result<Option<Cow<'q, str>>, Declined> {
+        match self.scanner.peek() {
+            b'\'' | b'"' => Ok(Some(Cow::Borrowed(self.literal()?))),
+            b'c' if self.concat() => self.joined(depth + 1).map(|text| Some(Cow::Owned(text))),
+            _ => Ok(None),
+        }
+    }
+
+    fn literal(&mut self) -> Result<&'q str, Declined> {
+        self.nodes += 1;
+        self.scanner.literal().ok_or(Declined)
+    }
+
+    /// Moves over `concat(`.
+    fn concat(&mut self) -> bool {
+        let start = self.scanner.mark();
+        if self.scanner.word("concat") {
+            self.scanner.blanks();
+            if self.scanner.take(b'(') {
+                return true;
+            }
+        }
+        self.scanner.reset(start);
+        false
+    }
+
+    /// What stands after `concat(`: two literals or more.
+    fn joined(&mut self, depth: usize) -> Result<String, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        self.nodes += 1;
+        let mut text = String::new();
+        let mut count = 0;
+        loop {
+            self.scanner.blanks();
+            text.push_str(self.literal()?);
+            count += 1;
+            self.scanner.blanks();
+            if !self.scanner.take(b',') {
+                break;
+            }
+        }
+        if count > 1 && self.scanner.take(b')') { Ok(text) } else { Err(Declined) }
     }
 }
 
@@ -227,7 +277,9 @@ fn nested<'q>(
     if steps.is_empty() && !is_pending {
         return Ok(condition);
     }
-    if condition.is_some() && depth == DEPTH_MAX {
+    let too_deep = |end: &Condition<'_>| depth + 1 + condition_depth(end) > DEPTH_MAX;
+    // Most nest far less deep: brackets, calls and `concat` of the condition are three at most.
+    if depth + 3 > DEPTH_MAX && condition.as_ref().is_some_and(too_deep) {
         return Err(Declined);
     }
     finish(&mut steps, condition, is_pending && !is_element, false);

@@ -24,13 +24,15 @@ pub struct LiveQuery<'q> {
     pub record: QueryRecord<'q>,
 }
 
-/// Builds the snapshot of `queries`, all of which end in `nfa`. Their order is changed.
+/// Builds the snapshot of `queries`, all of which end in `nfa`. Their order is changed. `limits` go
+/// into the file as they are.
 ///
 /// Cost: two sorts of the queries (by end, by id) and one of the states; about 1 µs a query.
 pub fn freeze(
     nfa: &GrowingNfa,
     queries: &mut [LiveQuery<'_>],
     namespaces: &[NamespaceMap],
+    limits: &str,
 ) -> SnapshotFile {
     let used = used_states(nfa, queries);
     let symbols = Ranking::of_symbols(nfa, &used);
@@ -50,7 +52,7 @@ pub fn freeze(
         .collect();
     let order = order_of_ids(queries);
     let namespaces = serde_json::to_vec(namespaces).expect("maps of strings are JSON");
-    let version = columns.version(&namespaces);
+    let version = columns.version(&namespaces, limits);
     let metadata = format!(
         r#"{{"version":"{version:016x}","queries":{},"states":{},"plans":{},"expressions":{}}}"#,
         queries.len(),
@@ -66,6 +68,7 @@ pub fn freeze(
         .section(Tag::NamespaceOf, &columns.namespaces)
         .section(Tag::Namespaces, &namespaces)
         .section(Tag::Metadata, metadata.as_bytes())
+        .section(Tag::Limits, limits.as_bytes())
         .section(Tag::SymbolOffsets, &symbols.offsets)
         .section(Tag::Symbols, symbols.text.as_bytes())
         .section(Tag::StateSymbol, &states.symbol)
@@ -182,9 +185,10 @@ impl Columns {
         self.namespaces.push(record.namespaces);
     }
 
-    /// A digest of the queries: equal sets of queries have equal versions. That of another format
-    /// is another one, so that whoever names files by it finds none that cannot be read.
-    fn version(&self, namespaces: &[u8]) -> u64 {
+    /// A digest of what decides the answers: equal sets of queries under equal limits have equal
+    /// versions. That of another format is another one, so that whoever names files by it finds none
+    /// that cannot be read.
+    fn version(&self, namespaces: &[u8], limits: &str) -> u64 {
         let mut digest = Xxh3::new();
         digest.update(&FORMAT.to_le_bytes());
         for part in [
@@ -194,6 +198,7 @@ impl Columns {
             self.texts.as_bytes(),
             bytemuck::cast_slice(&self.namespaces),
             namespaces,
+            limits.as_bytes(),
         ] {
             digest.update(part);
         }

@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Version of the layout; a file of another version is refused.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// The file holds the automaton beside the queries.
 pub const KIND_AUTOMATON: u32 = 0;
 /// The file holds the queries only.
@@ -32,7 +32,7 @@ const HEADER: usize = 64;
 const ALIGN: usize = 64;
 const ENTRY: usize = 24;
 
-/// What a section holds. The first seven are in every file.
+/// What a section holds. The first eight are in every file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Tag {
@@ -50,6 +50,9 @@ pub enum Tag {
     Namespaces = 6,
     /// JSON object: version and the like.
     Metadata = 7,
+    /// JSON object: what a message may cost, as agreed where the queries were registered. It is kept
+    /// for whoever opens the file, and not read here.
+    Limits = 8,
     /// u32 per symbol from the first name on, and one more.
     SymbolOffsets = 10,
     /// Symbols in canonical notation.

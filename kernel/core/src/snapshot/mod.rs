@@ -115,6 +115,11 @@ impl Snapshot {
         self.file.array::<u32>(Tag::StateSymbol).len()
     }
 
+    /// What a message may cost, as [`Tag::Limits`] has it.
+    pub fn limits(&self) -> &str {
+        str::from_utf8(self.file.bytes(Tag::Limits)).expect("checked when opened")
+    }
+
     /// The file.
     pub fn file(&self) -> &SnapshotFile {
         &self.file
@@ -341,7 +346,10 @@ fn check_queries(file: &SnapshotFile) -> Option<&'static str> {
     }
     let texts_ok = check_texts(file, Tag::IdOffsets, Tag::Ids, queries.len())
         && check_texts(file, Tag::TextOffsets, Tag::Texts, queries.len());
-    (!texts_ok).then_some("the ids or texts of the queries do not fit their offsets")
+    if !texts_ok {
+        return Some("the ids or texts of the queries do not fit their offsets");
+    }
+    str::from_utf8(file.bytes(Tag::Limits)).is_err().then_some("the limits are not UTF-8")
 }
 
 fn check_automaton(file: &SnapshotFile) -> Option<&'static str> {

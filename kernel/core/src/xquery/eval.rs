@@ -3,9 +3,9 @@
 //! `eval` puts the items of an expression on the stack; who only wants its truth, its first item or
 //! its nodes asks for that, which often is less work.
 
-use super::functions::Function;
 use super::run::{Evaluator, Focus, Keeps, Run};
 use super::syntax::{Clause, Expr, ExprId, Number};
+use super::truth::effective_boolean;
 use super::value::{Item, Slot, Text};
 use crate::xpath::List;
 use crate::xpath::document::{Main, Node, Sort};
@@ -86,122 +86,6 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             }
         }
         Ok(())
-    }
-
-    /// The effective boolean value of an expression (2.4.3); of several atomic values true.
-    pub fn truth(&mut self, id: ExprId) -> Run<bool> {
-        match self.program.expr(id) {
-            Expr::Or(list) => {
-                for &operand in self.program.list(list) {
-                    if self.truth(operand)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Expr::And(list) => {
-                for &operand in self.program.list(list) {
-                    if !self.truth(operand)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Expr::Comparison { operator, is_value: false, left, right } => {
-                self.compare_all(operator, left, right)
-            }
-            Expr::Quantified { is_every, bindings, condition } => {
-                let clauses = self.program.clauses(bindings);
-                let found = self.tuples(clauses, None, Keeps::Nothing, &mut |evaluator| {
-                    Ok(evaluator.truth(condition)? != is_every)
-                })?;
-                Ok(found != is_every)
-            }
-            Expr::Path { .. } | Expr::Union(_) => self.exists(id),
-            Expr::Call(function, list) => self.truth_of_call(function, list),
-            _ => {
-                let mark = self.mark();
-                self.eval(id)?;
-                let truth = effective_boolean(&self.state.stack[mark.stack..]);
-                self.release(mark);
-                Ok(truth)
-            }
-        }
-    }
-
-    fn truth_of_call(&mut self, function: Function, list: List) -> Run<bool> {
-        match (function, self.program.list(list)) {
-            (
-                Function::Not | Function::Empty | Function::Boolean | Function::Exists,
-                &[operand],
-            ) => {
-                self.budget.charge(1)?;
-                match function {
-                    Function::Not => Ok(!self.truth(operand)?),
-                    Function::Boolean => self.truth(operand),
-                    Function::Empty => Ok(!self.exists(operand)?),
-                    _ => self.exists(operand),
-                }
-            }
-            _ => {
-                let mark = self.mark();
-                self.call(function, list)?;
-                let truth = effective_boolean(&self.state.stack[mark.stack..]);
-                self.release(mark);
-                Ok(truth)
-            }
-        }
-    }
-
-    /// Whether an expression gives an item.
-    pub fn exists(&mut self, id: ExprId) -> Run<bool> {
-        match self.program.expr(id) {
-            Expr::Path { start, steps } => self.is_any(id, start, steps),
-            Expr::Union(list) => {
-                for &operand in self.program.list(list) {
-                    if self.exists(operand)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            // A constructor may fail, and then the whole does.
-            _ if self.program.may_fail => self.exists_in_full(id),
-            Expr::Sequence(list) => {
-                for &item in self.program.list(list) {
-                    if self.exists(item)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Expr::Flwor { clauses, condition, body, .. } => {
-                let clauses = self.program.clauses(clauses);
-                self.tuples(clauses, condition, Keeps::Nothing, &mut |evaluator| {
-                    evaluator.exists(body)
-                })
-            }
-            Expr::If { condition, then, otherwise } => {
-                let chosen = if self.truth(condition)? { then } else { otherwise };
-                self.exists(chosen)
-            }
-            Expr::Element(_)
-            | Expr::String(_)
-            | Expr::Number(_)
-            | Expr::Quantified { .. }
-            | Expr::Or(_)
-            | Expr::And(_)
-            | Expr::ContextItem => Ok(true),
-            _ => self.exists_in_full(id),
-        }
-    }
-
-    fn exists_in_full(&mut self, id: ExprId) -> Run<bool> {
-        let mark = self.mark();
-        self.eval(id)?;
-        let exists = self.state.stack.len() > mark.stack;
-        self.release(mark);
-        Ok(exists)
     }
 
     /// The first item of an expression, if it has one.
@@ -464,15 +348,5 @@ impl<'r, 'w> Evaluator<'r, 'w> {
         };
         self.release(mark);
         Ok(holds)
-    }
-}
-
-fn effective_boolean(items: &[Item]) -> bool {
-    match items {
-        [] => false,
-        [Item::Boolean(value)] => *value,
-        [Item::Number(number)] => number.is_true(),
-        [Item::String(text) | Item::Untyped(text)] => !text.is_empty(),
-        _ => true,
     }
 }

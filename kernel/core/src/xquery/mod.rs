@@ -23,6 +23,7 @@ mod run;
 mod session;
 mod sink;
 mod syntax;
+mod truth;
 mod value;
 mod write;
 
@@ -76,6 +77,13 @@ pub struct Results {
 }
 
 impl Results {
+    /// A result.
+    pub fn get(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.bytes[start..self.ends[number]]
+    }
+
     /// Empties it, keeping its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -111,7 +119,13 @@ impl Program {
     ///
     /// Cost: linear in the text; a few microseconds for what subscribers write.
     pub fn parse(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
-        parse::parse(text, namespaces)
+        parse::parse(text, namespaces, parse::Language::XQuery)
+    }
+
+    /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. Declines it
+    /// where a literal has a reference or a line end, which XPath takes as they stand.
+    pub fn parse_path(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
+        parse::parse(text, namespaces, parse::Language::XPath)
     }
 
     /// As [`Session::run`], for one program alone.
@@ -126,15 +140,15 @@ impl Program {
         Session::new(message, names, scratch).run(self, bounds, out)
     }
 
-    /// As [`Session::is_delivered`], for one program alone.
-    pub fn is_delivered(
+    /// As [`Session::holds`], for one program alone.
+    pub fn holds(
         &self,
         message: Message<'_>,
         names: &NameTable,
         scratch: &mut Scratch,
         bounds: Bounds,
     ) -> Result<bool, RunError> {
-        Session::new(message, names, scratch).is_delivered(self, bounds)
+        Session::new(message, names, scratch).holds(self, bounds)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs over one message, which is prepared for them once.
 
 use super::run::{Evaluator, Run, State};
-use super::syntax::{Expr, ExprId, Part, Program};
+use super::syntax::Program;
 use super::{Bounds, Results, RunError};
 use crate::names::NameTable;
 use crate::output::{self, Limit, Namespaces, Writer};
@@ -93,12 +93,24 @@ impl<'s> Session<'s> {
         answer
     }
 
-    /// Whether a message is delivered, for those who want no result: the content expressions are
-    /// tried one after the other until one of them gives an item.
+    /// The effective boolean value of a program, which decides where no result is wanted. Constants of
+    /// the frame say nothing, and a constructor of it is an element if one of its content expressions
+    /// gives an item, and nothing otherwise.
+    pub fn holds(&mut self, program: &Program, bounds: Bounds) -> Result<bool, RunError> {
+        let mut discarded = std::mem::take(self.discarded);
+        let answer = self.evaluate(program, bounds, &mut discarded, |evaluator| {
+            evaluator.frame_holds(program.body())
+        });
+        *self.discarded = discarded;
+        self.discarded.clear();
+        answer
+    }
+
+    /// Whether a message is delivered to a program that wants results; none is made.
     pub fn is_delivered(&mut self, program: &Program, bounds: Bounds) -> Result<bool, RunError> {
         let mut discarded = std::mem::take(self.discarded);
         let answer = self.evaluate(program, bounds, &mut discarded, |evaluator| {
-            is_asked_for(evaluator, program, program.body())
+            evaluator.frame_gives_item(program.body())
         });
         *self.discarded = discarded;
         self.discarded.clear();
@@ -118,6 +130,16 @@ impl<'s> Session<'s> {
         let answer = ask(&mut evaluator);
         self.steps_taken = evaluator.budget.taken();
         answer
+    }
+
+    /// Whether a bare XPath expression selects a node.
+    pub fn selects(
+        &mut self,
+        expression: &xpath::Expression,
+        bounds: Bounds,
+    ) -> Result<bool, RunError> {
+        let value = self.xpath.evaluate_at(None, expression, bounds.steps_max)?;
+        Ok(matches!(value, Value::Nodes(nodes) if !nodes.is_empty()))
     }
 
     /// The nodes that a bare XPath expression selects, each a result, in document order; says
@@ -145,35 +167,4 @@ impl<'s> Session<'s> {
         }
         Ok(!nodes.is_empty())
     }
-}
-
-/// Whether a content expression of a part of the frame gives an item.
-fn is_asked_for(evaluator: &mut Evaluator<'_, '_>, program: &Program, id: ExprId) -> Run<bool> {
-    match program.expr(id) {
-        Expr::String(_) | Expr::Number(_) => Ok(false),
-        Expr::Sequence(list) => {
-            for &item in program.list(list) {
-                if is_asked_for(evaluator, program, item)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
-        Expr::Element(number) => is_asked_for_in(evaluator, program, number),
-        _ => evaluator.exists(id),
-    }
-}
-
-fn is_asked_for_in(evaluator: &mut Evaluator<'_, '_>, program: &Program, number: u32) -> Run<bool> {
-    for &part in program.parts(program.element(number).content) {
-        let is_asked_for = match part {
-            Part::Text(_) => false,
-            Part::Element(nested) => is_asked_for_in(evaluator, program, nested)?,
-            Part::Enclosed(id) => is_asked_for(evaluator, program, id)?,
-        };
-        if is_asked_for {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -42,6 +42,8 @@ pub struct Program {
     pub(super) kept_slots: u32,
     /// By number of the expression: where its value is kept, `u32::MAX` if it is not.
     pub(super) kept: Vec<u32>,
+    /// The expressions of the frame that depend on the message, ascending.
+    pub(super) contents: Vec<ExprId>,
     pub(super) needs_full_tree: bool,
     /// A constructor can be given attributes of the message where none may come.
     pub(super) may_fail: bool,
@@ -336,6 +338,16 @@ impl Program {
     /// A name, literal or text.
     pub fn text(&self, range: TextRange) -> &str {
         &self.text[range.start as usize..range.end as usize]
+    }
+
+    /// Whether an expression of the frame depends on the message, so that it decides on delivery.
+    pub(super) fn is_content(&self, id: ExprId) -> bool {
+        self.contents.binary_search(&id).is_ok()
+    }
+
+    /// Whether an attribute of a constructor is `xml:id`, whose value is normalised.
+    pub fn is_id(&self, attribute: &Attribute) -> bool {
+        self.text(attribute.name.local) == "id" && self.text(attribute.name.prefix) == "xml"
     }
 
     /// Number of variables; slots are below it.

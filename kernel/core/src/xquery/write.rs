@@ -10,6 +10,8 @@ use super::run::{Evaluator, Keeps, Run};
 use super::syntax::{Expr, ExprId, Part};
 use super::value::{Event, Item, Text};
 use crate::xpath::document::{Main, Sort};
+use crate::xpath::strings;
+use std::borrow::Cow;
 
 impl<'r, 'w> Evaluator<'r, 'w> {
     /// Writes the items of an expression: into the element under way, or as results. In the frame,
@@ -32,11 +34,11 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 self.end_result();
                 Ok(())
             }
-            Expr::String(_) | Expr::Number(_) => self.write_items(id),
             _ => {
                 let before = self.items_put;
                 self.write_value(id)?;
-                self.is_delivered |= is_frame && self.items_put > before;
+                self.is_delivered |=
+                    is_frame && self.items_put > before && self.program.is_content(id);
                 Ok(())
             }
         }
@@ -210,9 +212,19 @@ impl Evaluator<'_, '_> {
             [Part::Text(range)] => Text::of_program(range),
             _ => self.attribute_value(parts)?,
         };
+        let value = match program.is_id(&program.attributes[at as usize]) {
+            true => self.normalised(value)?,
+            false => value,
+        };
         self.attribute(at, value)?;
         self.release(mark);
         Ok(())
+    }
+
+    /// A value of `xml:id`, as one word.
+    fn normalised(&mut self, value: Text) -> Run<Text> {
+        let word = strings::normalized(Cow::Borrowed(self.bytes(value))).into_owned();
+        self.keep(&word)
     }
 
     fn attribute_value(&mut self, parts: &[Part]) -> Run<Text> {

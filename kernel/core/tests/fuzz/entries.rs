@@ -130,8 +130,9 @@ pub fn program(data: &[u8]) {
             let answer = session.run(&program, bounds, &mut results);
             answers.push((answer, session.steps_taken(), results.bytes, results.ends));
             if let Ok(is_delivered) = answer {
-                let asked = session.is_delivered(&program, bounds);
-                assert_eq!(asked, Ok(is_delivered), "{head:?}");
+                // A condition that holds gives an item, but not every item is true.
+                let holds = session.holds(&program, bounds);
+                assert!(holds == Ok(is_delivered) || holds == Ok(false), "{head:?}");
             }
         }
     }

@@ -169,7 +169,7 @@ const PROGRAM_WORDS: [&str; 44] = [
     " :)",
 ];
 
-const EXPRESSIONS: [&str; 24] = [
+const EXPRESSIONS: [&str; 25] = [
     "//a[count(b) > 1]/preceding-sibling::*[1]",
     "/a/b[position() = last()] | //c[@x = ../@x]",
     "not(//a[@x = 1]) or sum(//b) > 3",
@@ -180,6 +180,7 @@ const EXPRESSIONS: [&str; 24] = [
     "//text()[. != normalize-space(.)]",
     "/descendant::node()[position() mod 2 = 1]/self::comment()",
     "//*[lang('en')]/namespace::*",
+    "//a[@x = concat(\"'\", '\"][@y=1')][contains(., concat('\"', \"'\"))]",
     "id('i1')/.. | id(//@y)",
     "concat(name(//b), string(1 div 3), 'x') != translate(//a, 'u', 'v')",
     "//a[b[c[@x]]/b]//*[@y][2]",

@@ -3,11 +3,8 @@
 The marks are those of the other figures (`bench.figures.page`), with names such as `broker_7`.
 
 Example:
-    >>> from pathcast.bench.broker.statements import Verdict
-    >>> print(statements_table([Verdict("F grows fastest", "6.4", True, "2 : 1")]))
-    | the paper says | | here | |
-    | --- | --- | --- | --- |
-    | F grows fastest | 6.4 | holds | 2 : 1 |
+    >>> broker_table(BrokerFigure.model_construct(name="7", paper=()), [])
+    ''
 """
 
 from __future__ import annotations
@@ -19,9 +16,10 @@ from typing import Any
 
 from pathcast.bench.broker.definition import BrokerFigure, BrokerFigures
 from pathcast.bench.broker.kernel_subject import KERNEL, SERIALISED
-from pathcast.bench.broker.statements import OPERATORS, Verdict, judge
+from pathcast.bench.broker.statements import OPERATORS, judge
 from pathcast.bench.figures.page import BLANK, marks_of, refreshed, run_text, time_text
 from pathcast.bench.figures.point import Value
+from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.report import number
 
 AXES = {"queries": "Q", "predicates": "PP", "returns": "RP"}
@@ -66,13 +64,6 @@ def write_broker_page(
             blocks[figure.block] = "\n\n".join(parts) + (f"\n{notes}" if notes else "")
     page.write_text(refreshed(text, blocks), encoding="utf-8")
     return [name for name in marked if name in blocks]
-
-
-def statements_table(verdicts: Sequence[Verdict]) -> str:
-    """What the paper says, and whether it holds here."""
-    rows = [["the paper says", "", "here", ""], ["---"] * 4]
-    rows += [[one.statement, one.where, one.word, one.detail] for one in verdicts]
-    return "\n".join(("| " + " | ".join(row) + " |").replace("  ", " ") for row in rows)
 
 
 def broker_table(figure: BrokerFigure, values: Sequence[Value]) -> str:

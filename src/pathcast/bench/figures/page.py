@@ -22,6 +22,8 @@ from typing import Any
 
 from pathcast.bench.figures.definition import FigureDefinition, FiguresDefinition
 from pathcast.bench.figures.point import FIRST_PASS, KERNEL, Value
+from pathcast.bench.figures.statements import judge
+from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.report import number
 from pathcast.errors import ConfigError
 
@@ -72,7 +74,11 @@ def write_page(
             plot = directory / f"{figure.file_stem}.png"
             image = f"![{figure.caption}]({link}/{plot.name})\n\n" if plot.is_file() else ""
             notes = "".join(f"\n- {note}" for note in by_name[figure.name]["notes"])
-            blocks[figure.name] = image + table(figure, found) + (f"\n{notes}" if notes else "")
+            parts = [image + table(figure, found)]
+            verdicts = judge(figure.name, found, figure.paper)
+            if verdicts:
+                parts.append(statements_table(verdicts))
+            blocks[figure.name] = "\n\n".join(parts) + (f"\n{notes}" if notes else "")
     page.write_text(refreshed(text, blocks), encoding="utf-8")
     return [name for name in marked if name in blocks]
 

@@ -6,6 +6,7 @@ evaluates nothing (`pathcast.reference.xquery` and the kernel do).
 
 from __future__ import annotations
 
+from pathcast.query.xquery.comments import without_comments
 from pathcast.query.xquery.frame import content_expressions
 from pathcast.query.xquery.notation import text_of
 from pathcast.query.xquery.paper import (
@@ -22,6 +23,7 @@ from pathcast.query.xquery.subscription import (
     CompiledSubscription,
     compile_subscription,
     is_xquery,
+    selection_of,
 )
 from pathcast.query.xquery.syntax import Program
 
@@ -41,5 +43,7 @@ __all__ = [
     "is_xquery",
     "paper_form",
     "parse",
+    "selection_of",
     "text_of",
+    "without_comments",
 ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.names import NCNAME, XML_NAMESPACE
+from pathcast.query.names import NCNAME, XML_NAMESPACE, uri_of
 from pathcast.query.xquery.paths import Paths
 from pathcast.query.xquery.syntax import (
     Attribute,
@@ -31,7 +31,6 @@ _CONTENT_STOP: Final = re.compile(r"[<{}]")
 _VALUE_STOPS: Final = {'"': re.compile(r'["<{}]'), "'": re.compile(r"['<{}]")}
 _VALUE_SPACE: Final = re.compile(r"\r\n|[\t\r\n]")
 _BLANK: Final = " \t\r\n"
-_XMLNS_NAMESPACE: Final = "http://www.w3.org/2000/xmlns/"
 
 
 @dataclass(slots=True)
@@ -202,16 +201,14 @@ class Constructors(Paths):
                 offset,
                 "write the declaration first",
             )
-        uri = "".join(part.value for part in parts if isinstance(part, Text))
+        uri = uri_of("".join(part.value for part in parts if isinstance(part, Text)))
         if prefix in tag.namespaces:
             raise self.error("XQST0071", offset, f"{prefix or 'the default'} is declared twice")
         if prefix == "xmlns" or (prefix == "xml") is not (uri == XML_NAMESPACE):
             raise self.error("XQST0070", offset, "xml and xmlns are reserved")
-        if uri == _XMLNS_NAMESPACE:
-            raise self.error("XQST0070", offset, f"the namespace name {uri} is reserved")
         if prefix and not uri:
             raise self.error("XQST0085", offset, f"the prefix {prefix} cannot be taken back")
-        tag.namespaces[prefix] = self.writable(uri, offset)
+        tag.namespaces[prefix] = self.bindable(prefix, uri, offset)
         # What follows in this tag sees the declaration, too.
         self.namespaces = {**self.namespaces, prefix: uri}
 
@@ -243,6 +240,8 @@ class Constructors(Paths):
         """`{expr}` at a place; and where it ends."""
         self.count(place)
         self.move(place + 1)
+        if self.is_symbol("}"):
+            raise self.unsupported("an empty enclosed expression {}", place, "write {()}")
         expr = self.sequence()
         if not self.is_symbol("}"):
             raise self.unexpected("} or an operator")

@@ -51,6 +51,31 @@ CONTEXT_FUNCTIONS: Final = frozenset(
 )
 """Functions that read the context item where they are given no argument."""
 
+REFUSED_ARGUMENTS: Final = MappingProxyType(
+    {
+        **{
+            (name, count): f"a collation in {name}()"
+            for name, count in (
+                ("contains", 3),
+                ("starts-with", 3),
+                ("ends-with", 3),
+                ("substring-before", 3),
+                ("substring-after", 3),
+                ("distinct-values", 2),
+                ("min", 2),
+                ("max", 2),
+            )
+        },
+        ("sum", 2): "the value of sum() for no items",
+        ("id", 2): "the node of id()",
+        ("lang", 2): "the node of lang()",
+        ("round", 2): "the digits of round()",
+        ("string-join", 1): "string-join() without a separator",
+        ("data", 0): "data() without an argument",
+    }
+)
+"""Function and number of arguments -> what XQuery knows, and a subscription does not."""
+
 SCHEMA_NAMESPACE: Final = "http://www.w3.org/2001/XMLSchema"
 """What the prefix `xs` stands for."""
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pathcast.query import canonical
 from pathcast.query.xquery.formula import Formula
 from pathcast.query.xquery.syntax import Expr, For
 
@@ -55,8 +54,3 @@ def bound_scope(scope: Scope, clause: For, item: Item) -> Scope:
     if clause.position is not None:
         inner[clause.position] = Unknown()
     return inner
-
-
-def literal_text(value: str) -> str | None:
-    """A string as an XPath literal; None if it has quotes of both kinds."""
-    return None if "'" in value and '"' in value else canonical.literal_text(value)

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from pathcast.query.canonical import number_text
+from pathcast.query.canonical import literal_text, number_text
 from pathcast.query.xquery.formula import (
     FALSE,
     ROOT,
@@ -49,7 +49,6 @@ from pathcast.query.xquery.items import (
     Then,
     Unknown,
     bound_scope,
-    literal_text,
 )
 from pathcast.query.xquery.paper import FLIPPED
 from pathcast.query.xquery.steps import may_be_number, path_text
@@ -333,9 +332,9 @@ class Necessary:
         """`contains`, `starts-with` and `ends-with` some text."""
         whole, part = expr.arguments
         match part:
-            case Literal(value=str() as text) if text and (wanted := literal_text(text)):
-                function = _PARTS[expr.function]
-                return self.of_text(whole, scope, context, f"{function}(", f",{wanted})")
+            case Literal(value=str() as text) if text:
+                before = f"{_PARTS[expr.function]}("
+                return self.of_text(whole, scope, context, before, f",{literal_text(text)})")
         return UNKNOWN
 
     def of_text(self, expr: Expr, scope: Scope, context: Item, before: str, after: str) -> Formula:
@@ -412,9 +411,8 @@ class Necessary:
         for call, literal in ((expr.left, expr.right), (expr.right, expr.left)):
             match call, literal:
                 case Call(function=function), Literal(value=str() as text) if text:
-                    wanted = literal_text(text)
-                    if function in _TEXT_FUNCTIONS and wanted is not None:
-                        return self.of_text(call, scope, context, "", f" = {wanted}")
+                    if function in _TEXT_FUNCTIONS:
+                        return self.of_text(call, scope, context, "", f" = {literal_text(text)}")
         return None
 
     def counted(self, expr: Comparison, scope: Scope, context: Item) -> Formula | None:
@@ -446,10 +444,9 @@ class Necessary:
     def against(self, node: Node, operator: Comparator, value: str | float) -> Formula:
         """A node compares so with a constant."""
         if isinstance(value, str):
-            wanted = literal_text(value)
-            if operator not in (Comparator.EQ, Comparator.NE) or wanted is None:
+            if operator not in (Comparator.EQ, Comparator.NE):
                 return UNKNOWN
-            return Atom(node.variable, f". {operator.value} {wanted}", True)
+            return Atom(node.variable, f". {operator.value} {literal_text(value)}", True)
         is_cast = self.casts_left > 0 and operator in self.cast_operators
         if not is_cast or value in (float("inf"), float("-inf")):
             return UNKNOWN

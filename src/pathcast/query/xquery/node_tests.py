@@ -6,13 +6,29 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.query import suggestions
-from pathcast.query.names import NCNAME_PATTERN, Namespaces, namespace_of
+from pathcast.query.names import (
+    NCNAME_PATTERN,
+    XML_NAMESPACE,
+    XMLNS_NAMESPACE,
+    Namespaces,
+    namespace_of,
+    uri_of,
+)
 from pathcast.query.xquery.functions import FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
 from pathcast.query.xquery.scanner import Kind, Scanner
 from pathcast.query.xquery.syntax import Axis, KindTest, NameTest, NodeKind, NodeTest
 
 _AXES: Final = MappingProxyType({axis.value: axis for axis in Axis})
 NODE_KINDS: Final = MappingProxyType({kind.value: kind for kind in NodeKind})
+PREDECLARED: Final = MappingProxyType(
+    {
+        "fn": FUNCTION_NAMESPACE,
+        "local": "http://www.w3.org/2005/xquery-local-functions",
+        "xs": SCHEMA_NAMESPACE,
+        "xsi": "http://www.w3.org/2001/XMLSchema-instance",
+    }
+)
+"""The prefixes that need no declaration, besides `xml` (XQuery 1.0, 4.12)."""
 REFUSED_KINDS: Final = frozenset({"document-node", "item", "schema-element", "schema-attribute"})
 
 
@@ -27,8 +43,8 @@ class NodeTests(Scanner):
 
     def __init__(self, text: str, namespaces: Namespaces) -> None:
         self.namespaces: dict[str, str] = dict(namespaces)
-        self.namespaces.setdefault("fn", FUNCTION_NAMESPACE)
-        self.namespaces.setdefault("xs", SCHEMA_NAMESPACE)
+        for prefix, uri in PREDECLARED.items():
+            self.namespaces.setdefault(prefix, uri)
         self.variables: frozenset[str] = frozenset()
         self.predicates_open = 0
         super().__init__(text)
@@ -48,6 +64,15 @@ class NodeTests(Scanner):
                 f"did you mean {meant}:?" if meant else hint,
                 prefix=prefix,
             )
+        return self.bindable(prefix, uri, offset)
+
+    def bindable(self, prefix: str, uri: str, offset: int) -> str:
+        """A namespace URI that a prefix, or the default "", may be bound to."""
+        if uri == XMLNS_NAMESPACE or (uri == XML_NAMESPACE and prefix != "xml"):
+            raise self.error("XQST0070", offset, f"the namespace {uri} is reserved")
+        if uri_of(uri) != uri:
+            # One of the text is collapsed; this one was given beside it.
+            raise self.unsupported("a namespace URI with white space to be collapsed", offset)
         return self.writable(uri, offset)
 
     def writable(self, uri: str, offset: int) -> str:
@@ -60,7 +85,7 @@ class NodeTests(Scanner):
 
     def default_namespace(self, offset: int) -> str:
         """The default element namespace."""
-        return self.writable(self.namespaces.get("", ""), offset)
+        return self.bindable("", self.namespaces.get("", ""), offset)
 
     def name_test(self, axis: Axis) -> NameTest:
         """The name test that is the token; goes on."""
@@ -69,13 +94,21 @@ class NodeTests(Scanner):
             return self._star()
         self.advance()
         if written.startswith("Q{"):
-            uri, _, local = written[2:].partition("}")
+            uri, local = self.braced(written, offset)
             return NameTest(uri, None if local == "*" else local)
         prefix, colon, local = written.partition(":")
         if colon:
             return NameTest(self.prefixed(prefix, offset), None if local == "*" else local)
         default = "" if axis is Axis.ATTRIBUTE else self.default_namespace(offset)
         return NameTest(default, written)
+
+    def braced(self, written: str, offset: int) -> tuple[str, str]:
+        """The namespace URI and the local name of `Q{uri}name`."""
+        uri, _, local = written[2:].partition("}")
+        uri = uri_of(uri)
+        if uri == XMLNS_NAMESPACE:
+            raise self.error("XQST0070", offset, f"the namespace {uri} is reserved")
+        return uri, local
 
     def _star(self) -> NameTest:
         """`*`, or `*:name` without blanks."""

@@ -25,7 +25,7 @@ import re
 from types import MappingProxyType
 from typing import Final
 
-from pathcast.query.names import NCNAME, XML_NAMESPACE, Namespaces
+from pathcast.query.names import NCNAME, Namespaces, uri_of
 from pathcast.query.parser import check_length
 from pathcast.query.xquery.constructors import Constructors
 from pathcast.query.xquery.scanner import TEXT_BYTES_MAX, Kind
@@ -98,9 +98,20 @@ _REFUSED_OPERATORS: Final = MappingProxyType(
 _REFUSED_CLAUSES: Final = MappingProxyType(
     {"group": "group by", "count": "the count clause", "window": "window"}
 )
+_REARRANGED: Final = MappingProxyType(
+    {
+        "where": "join the conditions with and, before order by",
+        "for": "write for and let before where and order by, or nest a FLWOR in return",
+        "let": "write for and let before where and order by, or nest a FLWOR in return",
+        "order": "write the keys after one order by, with commas",
+        "stable": "write the keys after one order by, with commas",
+    }
+)
+"""The first word of a clause that comes too late -> what to write."""
 _IMPORTS: Final = MappingProxyType({"import": ("schema", "module"), "module": ("namespace",)})
 """What follows the first word of a declaration that is refused."""
 
+_ENCODING: Final = re.compile("[A-Za-z][A-Za-z0-9._-]*")
 _COMPUTED: Final = re.compile(
     rf"(element|attribute|processing-instruction|namespace|validate)[ \t\r\n]+"
     rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*\{{"
@@ -110,13 +121,15 @@ _NAMED: Final = frozenset(
 )
 
 
-def parse(text: str, namespaces: Namespaces | None = None) -> Program:
+def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None = None) -> Program:
     """The syntax tree of a FLWR subscription.
 
     Args:
         text: XQuery 1.0, of the subset that docs/subscriptions.md describes.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace. The
             prolog may add to them and replace them.
+        deliver: "fragment", "message" or "ids", for the rules that depend on it; None for the
+            language alone.
 
     Returns:
         The tree, with names resolved and offsets in characters.
@@ -133,7 +146,7 @@ def parse(text: str, namespaces: Namespaces | None = None) -> Program:
     check_length(text, text, TEXT_BYTES_MAX)
     parser = _Parser(text, namespaces or {})
     program = parser.program()
-    check(program, parser)
+    check(program, parser, deliver)
     return program
 
 
@@ -179,6 +192,8 @@ class _Parser(Constructors):
         if self.take_word("encoding"):
             if self.kind is not Kind.STRING:
                 raise self.unexpected("an encoding in quotes")
+            if _ENCODING.fullmatch(self.value) is None:
+                raise self.error("XQST0087", self.start, "this cannot be the name of an encoding")
             self.advance()
         self.expect(";", "after the version")
 
@@ -210,7 +225,7 @@ class _Parser(Constructors):
             raise self.unexpected("namespace or default element namespace")
         if self.kind is not Kind.STRING:
             raise self.unexpected("a namespace URI in quotes")
-        uri = self.value
+        uri = uri_of(self.value)
         self._check_declared(prefix, uri, place)
         if prefix in declared:
             raise self.error(code, place, f"{prefix or 'the default'} is declared twice")
@@ -223,9 +238,9 @@ class _Parser(Constructors):
         self.expect(";", "after the declaration")
 
     def _check_declared(self, prefix: str, uri: str, offset: int) -> None:
-        if prefix in ("xml", "xmlns") or uri == XML_NAMESPACE:
+        if prefix in ("xml", "xmlns"):
             raise self.error("XQST0070", offset, "xml and xmlns are reserved")
-        self.writable(uri, offset)
+        self.bindable(prefix, uri, offset)
 
     # Sequences, FLWOR, quantifiers, conditionals.
 
@@ -278,13 +293,27 @@ class _Parser(Constructors):
                 clauses.append(self.for_binding() if is_for else self.let_binding())
         where = self.single() if self.take_word("where") else None
         order = self.order()
-        if self.kind is Kind.NAME and self.value in _REFUSED_CLAUSES:
-            raise self.unsupported(_REFUSED_CLAUSES[self.value], self.start)
+        self._refuse_clause("order by" if order else "where")
         self.expect_word("return", "or another clause")
         body = self.single()
         self.variables = outer
         self.leave()
         return Flwor(tuple(clauses), where, order, body, offset)
+
+    def _refuse_clause(self, before: str) -> None:
+        """Refuses a clause of XQuery that is not evaluated, or not there, by its name."""
+        if self.kind is not Kind.NAME:
+            return
+        word = self.value
+        construct = _REFUSED_CLAUSES.get(word)
+        if word == "where":
+            construct = f"a second where clause, or one after {before}"
+        elif word in ("for", "let") and self.comes("$"):
+            construct = f"a {word} clause after {before}"
+        elif word in ("order", "stable"):
+            construct = "a second order by clause"
+        if construct is not None:
+            raise self.unsupported(construct, self.start, _REARRANGED.get(word))
 
     def binding_name(self) -> str:
         """The variable that is bound; goes on to what follows."""

@@ -8,10 +8,12 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import suggestions
+from pathcast.query.names import NCNAME_PATTERN
 from pathcast.query.xquery.functions import (
     ARGUMENT_COUNTS,
     CONTEXT_FUNCTIONS,
     FUNCTION_NAMESPACE,
+    REFUSED_ARGUMENTS,
     REFUSED_FUNCTIONS,
     SCHEMA_NAMESPACE,
     arguments_expected,
@@ -138,18 +140,26 @@ class Paths(NodeTests):
         return self.value in NODE_KINDS or self.value in REFUSED_KINDS
 
     def _begins_primary(self) -> bool:
-        """Whether the token would begin a primary expression, which is no step."""
+        """Whether the token may begin a primary expression, which is no step.
+
+        After a slash, `<` does (the constraint leading-lone-slash), so the slash is no whole path.
+        """
         if self.kind is Kind.SYMBOL:
-            if self.value == "<":
-                after = self.text[self.end : self.end + 1]
-                return after.isalpha() or after in ("_", "!", "?")
-            return self.value == "("
+            return self.value in ("(", "<")
         return self.kind is not Kind.END
+
+    def _begins_constructor(self) -> bool:
+        """Whether a constructor comes with the token `<`."""
+        after = self.text[self.end : self.end + 1]
+        return after in ("!", "?") or NCNAME_PATTERN.match(after) is not None
 
     def step(self) -> Step:
         """A step with its predicates."""
         offset = self.start
         if not self.is_axis_step():
+            if self.is_symbol("<") and not self._begins_constructor():
+                hint = "for the message itself, put the slash in parentheses: (/) < ..."
+                raise self.unexpected("a location step", hint)
             if self._begins_primary():
                 raise self.unsupported(
                     "an expression as a path step", offset, "use a for clause, or call on the path"
@@ -306,7 +316,7 @@ class Paths(NodeTests):
         prefix, colon, local = written.partition(":")
         uri = FUNCTION_NAMESPACE
         if written.startswith("Q{"):
-            uri, _, local = written[2:].partition("}")
+            uri, local = self.braced(written, offset)
         elif colon:
             uri = self.prefixed(prefix, offset)
         else:
@@ -345,6 +355,9 @@ class Paths(NodeTests):
 
     def check_arity(self, function: str, given: int, offset: int) -> None:
         """Refuses a wrong number of arguments."""
+        construct = REFUSED_ARGUMENTS.get((function, given))
+        if construct is not None:
+            raise self.unsupported(construct, offset)
         fewest, most = ARGUMENT_COUNTS[function]
         if not fewest <= given <= most:
             reason = f"{function}() takes {arguments_expected(function)}, {given} given"

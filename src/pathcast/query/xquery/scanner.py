@@ -134,7 +134,12 @@ class Scanner:
         return self.refusal("query.unsupported", construct, offset, suggestion)
 
     def refusal(
-        self, code: str, construct: str, offset: int, suggestion: str | None = None
+        self,
+        code: str,
+        construct: str,
+        offset: int,
+        suggestion: str | None = None,
+        **params: Param,
     ) -> UnsupportedQueryError:
         """The refusal of what XQuery allows, with a code of its own."""
         return UnsupportedQueryError(
@@ -146,6 +151,7 @@ class Scanner:
             construct=construct,
             reason=f"{construct} is not supported",
             suggestion=suggestion,
+            **params,
         )
 
     def unexpected(self, expected: str, suggestion: str | None = None) -> QuerySyntaxError:

@@ -1,14 +1,16 @@
 """Static rules: what kinds of items an expression can give, and where they cannot go.
 
-Three kinds are told apart: nodes of the message, atomic values, and elements that the subscription
-builds. From them follow the rules:
+Four kinds are told apart: nodes of the message, booleans, other atomic values, and elements that
+the subscription builds. From them follow the rules:
 
 - A path begins at nodes of the message; so does `name()` take them, and a union.
 - An element that is built can flow to the result - through variables, conditionals, sequences,
   positions, `count`, `exists` and `empty` - but nothing reads its value: it is not navigated,
   compared, made a string or a number, or sorted by. So nobody has to keep it as a tree.
-- A subscription whose frame holds no expression would send every message the same constant, and is
-  refused (`pathcast.query.xquery.frame`).
+- A subscription whose frame holds no expression over the message would send every message the same
+  constant, and is refused (`pathcast.query.xquery.frame`).
+- A result of its own is no boolean: whoever writes a condition means to hear of the messages that
+  fulfil it, and not `false` of the others.
 
 Kinds are upper bounds: `if (c) then //a else 1` gives nodes or atomic values, and no path begins
 there.
@@ -22,7 +24,8 @@ from collections.abc import Iterable
 from enum import IntFlag
 from typing import Final
 
-from pathcast.query.xquery.frame import content_expressions
+from pathcast.query.xquery.dependence import Dependences
+from pathcast.query.xquery.frame import parts
 from pathcast.query.xquery.scanner import TREE_DEPTH_MAX, Scanner
 from pathcast.query.xquery.syntax import (
     And,
@@ -56,29 +59,83 @@ class Items(IntFlag):
 
     NONE = 0
     NODES = 1
-    ATOMS = 2
+    OTHER_ATOMS = 2
     BUILT = 4
+    BOOLEANS = 8
+    ATOMS = OTHER_ATOMS | BOOLEANS
 
 
 _COUNTING: Final = frozenset({"count", "exists", "empty"})
 _NODE_FUNCTIONS: Final = frozenset({"name", "local-name", "namespace-uri"})
+_BOOLEAN_FUNCTIONS: Final = frozenset(
+    {
+        "boolean",
+        "contains",
+        "empty",
+        "ends-with",
+        "exists",
+        "false",
+        "lang",
+        "not",
+        "starts-with",
+        "true",
+    }
+)
+_ATOMS_OF: Final = frozenset({"data", "distinct-values", "min", "max"})
+"""Functions that give values of their argument."""
+_ONE_ATOM: Final = _BOOLEAN_FUNCTIONS | frozenset(
+    {"concat", "count", "number", "string", "string-join", "string-length", "sum"}
+)
+"""Functions that give one value whatever they are given."""
 _BUILT: Final = "the value of a constructed element"
 
 
-def check(program: Program, scanner: Scanner) -> None:
+def check(program: Program, scanner: Scanner, deliver: str | None = None) -> None:
     """Refuses a program that breaks a static rule.
 
     Args:
         program: As it was parsed.
         scanner: Who makes the errors, and knows the text.
+        deliver: What is delivered; None if that is not known.
 
     Raises:
-        QuerySyntaxError: A type error (XPTY0004, XPTY0019), a constant, a tree that is too deep.
-        UnsupportedQueryError: The value of a constructed element is read.
+        QuerySyntaxError: A type error (XPTY0004, XPTY0019, FORG0006), a tree that is too deep.
+        UnsupportedQueryError: The value of a constructed element is read, the body is constant, a
+            result is a boolean.
     """
-    _Checker(scanner).items(program.body)
-    if not content_expressions(program):
+    checker = _Checker(scanner)
+    checker.items(program.body)
+    asked = tuple(parts(program, Dependences()))
+    if not asked:
         raise scanner.refusal("subscription.constant", "a constant body", 0)
+    if deliver == "fragment":
+        for part in asked:
+            if checker.items(part) & Items.BOOLEANS:
+                raise _boolean_result(scanner, part)
+    elif deliver is not None and len(asked) > 1 and all(map(_is_one_atom, asked[:2])):
+        reason = "several values, as this gives whatever the message, are neither true nor false"
+        hint = "say how they belong together: (...) and (...)"
+        raise scanner.error("FORG0006", asked[1].offset, reason, hint)
+
+
+def _boolean_result(scanner: Scanner, part: Expr) -> Exception:
+    return scanner.refusal(
+        "subscription.fragment",
+        "fragments of a boolean",
+        part.offset,
+        "for a result of its own, write if (...) then <hit/> else (), or string(...)",
+        found="boolean",
+    )
+
+
+def _is_one_atom(expr: Expr) -> bool:
+    """Whether an expression gives just one atomic value, whatever the message."""
+    match expr:
+        case And() | Or() | Quantified() | Comparison(is_value=False):
+            return True
+        case Call(function=function):
+            return function in _ONE_ATOM
+    return False
 
 
 class _Checker:
@@ -108,11 +165,13 @@ class _Checker:
             case Variable(name=name):
                 return self.variables[name]
             case Literal():
-                return Items.ATOMS
-            case Comparison(left=left, right=right) | Arithmetic(left=left, right=right):
+                return Items.OTHER_ATOMS
+            case Comparison(left=left, right=right):
+                return self.booleans((left, right))
+            case Arithmetic(left=left, right=right):
                 return self.values((left, right))
             case And(operands=operands) | Or(operands=operands):
-                return self.values(operands)
+                return self.booleans(operands)
             case Negation(operand=operand):
                 return self.values((operand,))
             case Call():
@@ -150,7 +209,12 @@ class _Checker:
         """The values of some are read, to compute an atomic value."""
         for expr in exprs:
             self.value(expr)
-        return Items.ATOMS
+        return Items.OTHER_ATOMS
+
+    def booleans(self, exprs: Iterable[Expr]) -> Items:
+        """The values of some are read, to compute a boolean."""
+        self.values(exprs)
+        return Items.BOOLEANS
 
     def nodes(self, expr: Expr, why: str, code: str) -> None:
         """Nodes of the message are needed."""
@@ -203,9 +267,16 @@ class _Checker:
             self.together(expr.arguments)
         elif expr.function in _NODE_FUNCTIONS:
             self.nodes(expr.arguments[0], f"{expr.function}() takes a node", "XPTY0004")
+        elif expr.function in _ATOMS_OF:
+            found = self.items(expr.arguments[0])
+            if found & Items.BUILT:
+                raise self.built(expr.arguments[0].offset)
+            return found if not found & Items.NODES else found & ~Items.NODES | Items.OTHER_ATOMS
         else:
             self.values(expr.arguments)
-        return Items.NODES if expr.function == "id" else Items.ATOMS
+        if expr.function == "id":
+            return Items.NODES
+        return Items.BOOLEANS if expr.function in _BOOLEAN_FUNCTIONS else Items.OTHER_ATOMS
 
     def element(self, expr: Element) -> Items:
         for attribute in expr.attributes:
@@ -238,7 +309,7 @@ class _Checker:
     def bind(self, clause: For) -> None:
         self.variables[clause.variable] = self.items(clause.source)
         if clause.position is not None:
-            self.variables[clause.position] = Items.ATOMS
+            self.variables[clause.position] = Items.OTHER_ATOMS
 
     def quantified(self, expr: Quantified) -> Items:
         outer = self.variables
@@ -247,4 +318,4 @@ class _Checker:
             self.bind(binding)
         self.value(expr.condition)
         self.variables = outer
-        return Items.ATOMS
+        return Items.BOOLEANS

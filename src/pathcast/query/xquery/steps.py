@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pathcast.query.canonical import number_text
+from pathcast.query.canonical import has_literal, literal_text, number_text
 from pathcast.query.xquery.formula import exact, implied
-from pathcast.query.xquery.items import Node, Scope, literal_text
+from pathcast.query.xquery.items import Node, Scope
 from pathcast.query.xquery.syntax import (
     And,
     Axis,
@@ -149,7 +149,7 @@ def _node_test(step: Step) -> str:
         case NameTest(uri=uri, local=local):
             return f"Q{{{uri}}}{local}"
         case KindTest(kind=NodeKind.PROCESSING_INSTRUCTION, target=str() as target):
-            return f"processing-instruction({literal_text(target) or ''})"
+            return f"processing-instruction({literal_text(target) if has_literal(target) else ''})"
         case KindTest(kind=NodeKind.ELEMENT):
             # No element is an attribute, and no text is.
             return "text()" if step.axis is Axis.ATTRIBUTE else "*"
@@ -165,5 +165,5 @@ def _is_whole_test(step: Step) -> bool:
         case KindTest(kind=NodeKind.ATTRIBUTE):
             return step.axis is Axis.ATTRIBUTE
         case KindTest(target=str() as target):
-            return literal_text(target) is not None
+            return has_literal(target)
     return True

@@ -1,8 +1,9 @@
 """Subscription text -> what is registered: a bare XPath, or a FLWR program and its gate.
 
-A text is a bare XPath if the grammar of XPath 1.0 takes it, and XQuery otherwise. So a path keeps
-the semantics of XPath 1.0 wherever it is registered, and what only XQuery can say (`for`, tags,
-`min()`, a prolog) is XQuery. `(//a)` is XPath; `(//a, //b)` is not.
+A text is a bare XPath if the grammar of XPath 1.0 takes it, comments left out, and XQuery
+otherwise; `is_xquery` alone decides that. So a path keeps the semantics of XPath 1.0 wherever it is
+registered, and what only XQuery can say (`for`, tags, `min()`, a prolog) is XQuery. `(//a)` is
+XPath; `(//a, //b)` is not.
 
 Example:
     >>> compile_subscription("//story[@urgent]").kind
@@ -22,7 +23,9 @@ from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.query.compiled import Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.parser import parse as parse_xpath
-from pathcast.query.static import Kind, kind_of
+from pathcast.query.static import Kind, kind_of, resolve
+from pathcast.query.syntax import Expr
+from pathcast.query.xquery.comments import without_comments
 from pathcast.query.xquery.functions import ADDED_ARGUMENT_COUNTS
 from pathcast.query.xquery.gate import gate_of
 from pathcast.query.xquery.parser import parse
@@ -39,11 +42,9 @@ from pathcast.query.xquery.syntax import (
     Sequence,
 )
 
-_COMMENT_OR_SPACE: Final = r"(?:[ \t\r\n]|\(:[^:(]*:\))*"
-
-# What no XPath expression begins with.
+# What no XPath expression begins with; a comment that is still there does not end.
 _XQUERY: Final = re.compile(
-    rf"{_COMMENT_OR_SPACE}(?:<|\(:|(?:for|let|some|every)\s*\$|if\s*\(|declare\s|xquery\s+version\b"
+    r"[ \t\r\n]*(?:<|\(:|(?:for|let|some|every)\s*\$|if\s*\(|declare\s|xquery\s+version\b"
     r"|import\s|module\s|typeswitch\s*\()"
 )
 
@@ -80,7 +81,8 @@ def compile_subscription(
     Args:
         text: An XPath 1.0 expression or an XQuery FLWR expression.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
-        deliver: "fragment", "message" or "ids". With "fragment", an XPath must select nodes.
+        deliver: "fragment", "message" or "ids". With "fragment", an XPath must select nodes, and no
+            result of XQuery is a boolean; otherwise the effective boolean value decides.
 
     Returns:
         Its program or expression, and the paths of which one must be there.
@@ -94,8 +96,8 @@ def compile_subscription(
     bound = namespaces or {}
     if not is_xquery(text):
         return _compile_xpath(text, bound, deliver)
-    program = parse(text, bound)
-    alternatives, reasons = gate_of(program)
+    program = parse(text, bound, deliver)
+    alternatives, reasons = gate_of(program, is_condition=deliver != "fragment")
     return CompiledSubscription("xquery", program, alternatives, None, reasons)
 
 
@@ -103,18 +105,21 @@ def is_xquery(text: str) -> bool:
     """Whether a text is read as XQuery.
 
     True if the grammar of XPath 1.0 does not take it, unless nothing else does either and it looks
-    like a path.
+    like a path. Comments do not count.
 
     Example:
         >>> [is_xquery(text) for text in ("//a", "(//a, //b)", "<a>{//b}</a>", "//a[", "min(//a)")]
         [False, True, True, False, True]
+        >>> is_xquery("//a[b < '9'] (: c :)")
+        False
 
     Cost: linear in the text.
     """
-    if _XQUERY.match(text):
+    plain = without_comments(text)
+    if _XQUERY.match(plain):
         return True
     try:
-        parse_xpath(text)
+        parse_xpath(plain)
     except QuerySyntaxError as error:
         if error.code in _LIMITS:
             return _has_what_xpath_lacks(text)
@@ -160,11 +165,28 @@ def _is_nearer_to_xquery(text: str, xpath: QuerySyntaxError) -> bool:
     return True
 
 
+def selection_of(text: str, namespaces: Namespaces | None = None) -> Expr:
+    """The expression of a subscription that is a bare XPath, names resolved.
+
+    Example:
+        >>> from pathcast.query.expression import expression_text
+        >>> expression_text(selection_of("(: all :) //a[1]"))
+        '/descendant-or-self::node()/child::a[1]'
+
+    Raises:
+        QuerySyntaxError: As `compile_subscription`.
+
+    Cost: linear in the text.
+    """
+    plain = without_comments(text)
+    return resolve(parse_xpath(plain), plain, namespaces or {})
+
+
 def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledSubscription:
     """A bare XPath."""
-    compiled = compile_query(text, namespaces)
+    compiled = compile_query(without_comments(text), namespaces)
     if deliver == "fragment":
-        kind = kind_of(parse_xpath(text))
+        kind = kind_of(selection_of(text, namespaces))
         if kind is not Kind.NODE_SET:
             found = kind.value.removeprefix("a ")
             raise UnsupportedQueryError(

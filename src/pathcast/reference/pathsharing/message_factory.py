@@ -31,7 +31,9 @@ from pathcast.query.xquery.syntax import (
     Enclosed,
     Expr,
     Flwor,
+    For,
     Path,
+    Root,
     Sequence,
     Text,
     Variable,
@@ -101,8 +103,10 @@ class _Factory(Evaluator):
         self._query = query
         self._groups = groups
         self._template = _Template().of(query.template)
-        # Without an outer constructor the FLWR stands alone; what it says is not looked at.
-        self.body: Expr = query.outer or Flwor((), None, (), query.template)
+        # Without an outer constructor the FLWR stands alone; of what it says, only that it depends
+        # on the message is looked at.
+        bound = For(query.variable, None, Path(Root(), ()))
+        self.body: Expr = query.outer or Flwor((bound,), None, (), query.template)
 
     def flwor(self, flwor: Flwor, context: DynamicContext) -> Items:
         """The template, once for each group."""

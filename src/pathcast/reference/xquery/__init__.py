@@ -1,7 +1,7 @@
 """FLWR subscriptions in plain Python: exactly what they mean, with nothing shared.
 
 The kernel is tested against it, and it serves `explain`. In reading order: `items`, `calculation`,
-`comparison` (values); `context`, `dependence`, `budget` (evaluation); `paths`, `functions`,
+`comparison` (values); `context`, `budget` (evaluation); `paths`, `functions`,
 `evaluator` (expressions); `construction`, `serialiser` (results); `evaluation` (all of it).
 
 Example:
@@ -30,11 +30,12 @@ error in evaluating a value, that value is the one that XPath 1.0 would have. By
 * an atomic value has no nodes around it: a step from one leads nowhere, it adds nothing to a union
   and has no name (XPTY0018, XPTY0019, XPTY0020).
 
-Besides, decimals have the precision of a double; `xml:id` is an attribute like any other, whose
-value is not normalised; an element that takes the default namespace back (`xmlns=""`), in the
-message or in a constructor, inherits none from the element that it is put into; and an attribute
-whose prefix means something else in the element that it is copied to gets one there that has its
-namespace, or its own with `_1` after it (XQuery leaves the choice open).
+Besides, decimals have the precision of a double; `xml:id` is normalised where a constructor writes
+it (XQDY0091 is never raised), and an attribute like any other in the message; an element that takes
+the default namespace back (`xmlns=""`), in the message or in a constructor, inherits none from the
+element that it is put into; and an attribute whose prefix means something else in the element that
+it is copied to gets one there that has its namespace, or its own with `_1` after it (XQuery leaves
+the choice open).
 
 Attributes after content (XQTY0024) and attributes that are there twice (XQDY0025) have no value to
 fall back on and are verdicts.
@@ -42,7 +43,7 @@ fall back on and are verdicts.
 
 from __future__ import annotations
 
-from pathcast.reference.xquery.evaluation import Evaluation, evaluate, is_delivered
+from pathcast.reference.xquery.evaluation import Evaluation, evaluate, holds
 
-__all__ = ["Evaluation", "evaluate", "is_delivered"]
+__all__ = ["Evaluation", "evaluate", "holds"]
 """What this package is asked for."""

@@ -10,6 +10,8 @@ the default namespace back (`xmlns=""`) inherits none, wherever it is put. An at
 means something else here gets the first one, by code point, that has its namespace; if there is
 none, its own with `_1`, `_2` and so on after it, the first that is free.
 
+What a constructor writes as `xml:id` is one word, without the white space around it.
+
 Source: XQuery 1.0, section 3.7.1 (direct element constructors), 3.7.4 (in-scope namespaces).
 """
 
@@ -19,6 +21,8 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING
 
+from pathcast.query.names import XML_NAMESPACE
+from pathcast.query.values import normalize_space
 from pathcast.query.xquery.syntax import Attribute, Element, Enclosed, Name, Text
 from pathcast.reference.xpath import Node, NodeKind
 from pathcast.reference.xquery.context import DynamicContext
@@ -97,7 +101,9 @@ def _attribute_value(evaluator: Evaluator, attribute: Attribute, context: Dynami
             values = evaluator.atomised(evaluator.value(part.expr, context))
             texts.append(" ".join(str(value) for value in values))
         evaluator.budget.charge_text(len(texts[-1]))
-    return "".join(texts)
+    value = "".join(texts)
+    is_id = (attribute.name.uri, attribute.name.local) == (XML_NAMESPACE, "id")
+    return normalize_space(value) if is_id else value
 
 
 class _Content:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathcast.errors import ConstructionError, EvaluationBudgetError, ResultLimitError
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message import MessageTree
-from pathcast.query.xquery import Program, content_expressions
+from pathcast.query.xquery import Program
 from pathcast.reference.xpath import Document, OverBudgetError
 from pathcast.reference.xquery.construction import ConstructionFault
 from pathcast.reference.xquery.context import DynamicContext
@@ -73,16 +73,24 @@ def evaluate(
     return Evaluation(True, results)
 
 
-def is_delivered(
+def holds(
     program: Program,
     message: MessageTree | Document,
     limits: Limits | None = None,
     *,
     subscription_id: str = "",
 ) -> bool:
-    """Whether a message is delivered to a subscription that wants no result of it.
+    """The effective boolean value of a subscription, which decides where no result is wanted.
 
-    The content expressions are tried one after the other until one of them gives an item.
+    Constants of the frame say nothing, and a constructor of it is an element if one of its content
+    expressions gives an item. Several values are true, as in every condition.
+
+    Example:
+        >>> from pathcast.message import parse_message
+        >>> from pathcast.query.xquery import parse
+        >>> message = parse_message(b"<a>1</a>")
+        >>> [holds(parse(text), message) for text in ("/a eq '2'", "max(/a)", "<r>{//b}</r>")]
+        [False, True, False]
 
     Raises:
         EvaluationBudgetError: It takes too many steps.
@@ -91,9 +99,37 @@ def is_delivered(
     limits = limits or Limits()
     document = message if isinstance(message, Document) else Document(message)
     evaluator = Evaluator(document, limits.evaluation_steps_max)
-    wanted = content_expressions(program)
     try:
-        return any(evaluator.value(expr, DynamicContext()) for expr in wanted)
+        return evaluator.holds(program)
+    except (ConstructionFault, OverBudgetError, RecursionError) as error:
+        raise verdict(error, limits, subscription_id) from None
+
+
+def gives_item(
+    program: Program,
+    message: MessageTree | Document,
+    limits: Limits | None = None,
+    *,
+    subscription_id: str = "",
+) -> bool:
+    """Whether a message is delivered to a subscription that wants results; none is made.
+
+    Example:
+        >>> from pathcast.message import parse_message
+        >>> from pathcast.query.xquery import parse
+        >>> message = parse_message(b"<a>1</a>")
+        >>> [gives_item(parse(text), message) for text in ("<r>{/a}</r>", "<r>{//b}</r>")]
+        [True, False]
+
+    Raises:
+        EvaluationBudgetError: It takes too many steps.
+        ConstructionError: A constructor would make what is no element.
+    """
+    limits = limits or Limits()
+    document = message if isinstance(message, Document) else Document(message)
+    evaluator = Evaluator(document, limits.evaluation_steps_max)
+    try:
+        return evaluator.gives_item(program)
     except (ConstructionFault, OverBudgetError, RecursionError) as error:
         raise verdict(error, limits, subscription_id) from None
 

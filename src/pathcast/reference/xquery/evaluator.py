@@ -1,8 +1,9 @@
 """Expressions of a FLWR subscription over one message.
 
 A value is a sequence of items. `value` takes any expression; what a path or a predicate gives is
-kept, by what it depends on (`dependence`), and not found again. `frame` is `value` for the frame of
-a subscription: it notes whether one of the content expressions met there gave an item.
+kept, by what it depends on (`pathcast.query.xquery.dependence`), and not found again. `frame` is
+`value` for the frame of a subscription: it notes whether one of the content expressions met there
+gave an item.
 
 Example:
     >>> from pathcast.message import parse_message
@@ -23,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pathcast.query.xquery import syntax
+from pathcast.query.xquery.dependence import Dependences
+from pathcast.query.xquery.frame import contents_of, is_constant, parts
 from pathcast.query.xquery.syntax import Context, Element, Expr, Flwor, For, Let, Root, Step
 from pathcast.reference.xpath import DOCUMENT_NODE, Document, Node, NodeKind
 from pathcast.reference.xpath.axes import axis_nodes
@@ -31,7 +34,6 @@ from pathcast.reference.xquery.budget import Budget
 from pathcast.reference.xquery.calculation import calculate, negated
 from pathcast.reference.xquery.construction import construct, element_text
 from pathcast.reference.xquery.context import Binding, DynamicContext, Focus
-from pathcast.reference.xquery.dependence import Dependences
 from pathcast.reference.xquery.functions import call
 from pathcast.reference.xquery.items import (
     Atomic,
@@ -80,11 +82,32 @@ class Evaluator:
                 return tuple(item for part in parts for item in self.frame(part, context))
             case Element():
                 return (construct(self, expr, context, is_frame=True),)
-            case syntax.Literal():
-                return self.value(expr, context)
         items = self.value(expr, context)
-        self.is_delivered = self.is_delivered or bool(items)
+        if items and not self.is_delivered:
+            self.is_delivered = not is_constant(expr, self._dependences)
         return items
+
+    def holds(self, program: syntax.Program) -> bool:
+        """The effective boolean value of a subscription (`pathcast.query.xquery.frame.parts`)."""
+        found: Items = ()
+        for part in parts(program, self._dependences):
+            if isinstance(part, Element):
+                contents = contents_of(part, self._dependences)
+                if any(self.value(expr, DynamicContext()) for expr in contents):
+                    return True
+                continue
+            found += self.value(part, DynamicContext())
+            if len(found) > 1 or (found and not isinstance(found[0], Atomic)):
+                return True
+        return effective_boolean(found)
+
+    def gives_item(self, program: syntax.Program) -> bool:
+        """Whether some content expression of the frame gives an item."""
+        for part in parts(program, self._dependences):
+            wanted = contents_of(part, self._dependences) if isinstance(part, Element) else [part]
+            if any(self.value(expr, DynamicContext()) for expr in wanted):
+                return True
+        return False
 
     def value(self, expr: Expr, context: DynamicContext) -> Items:
         """The value of an expression."""

@@ -2,10 +2,11 @@
 
 use super::super::syntax::{Attribute, Declaration, Element, Expr, ExprId, Name, Part};
 use super::facts::items;
-use super::names::{Binding, XML, XMLNS};
+use super::names::{Binding, XML, collapsed};
 use super::scan::Parsed;
 use super::{Facts, Parser};
 use crate::xpath::{List, TextRange};
+use std::borrow::Cow;
 
 /// A name as written in a tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -202,20 +203,24 @@ impl<'t> Parser<'t> {
         if tag.has_expressions {
             return Err(self.scanner.declined("a declaration after an enclosed expression"));
         }
-        let range = match parts {
+        let mut range = match parts {
             [Part::Text(range)] => *range,
             _ => TextRange::default(),
         };
+        if let Cow::Owned(uri) = collapsed(self.program.text(range)) {
+            range = self.keep(&uri);
+        }
         let uri = self.program.text(range);
         let reason = if tag.declarations.iter().any(|&(known, _)| known == prefix) {
             "declared twice"
-        } else if prefix == "xmlns" || (prefix == "xml") != (uri == XML) || uri == XMLNS {
+        } else if prefix == "xmlns" || (prefix == "xml") != (uri == XML) {
             "xml and xmlns are reserved"
         } else if !prefix.is_empty() && uri.is_empty() {
             "a prefix cannot be taken back"
-        } else if uri.contains(['{', '}']) {
-            "a namespace URI with braces"
         } else {
+            if prefix != "xml" {
+                self.check_uri(uri)?;
+            }
             tag.declarations.push((prefix, range));
             self.bindings.push(Binding { prefix, uri: Some(range) });
             return Ok(());

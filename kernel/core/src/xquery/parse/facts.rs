@@ -25,6 +25,8 @@ pub(super) mod reads {
 pub(super) struct Facts {
     pub items: u8,
     pub reads: u8,
+    /// It depends on the message, in itself or by a variable; what does not is constant.
+    pub is_of_message: bool,
     /// It can be one number, which as predicate is a position.
     pub may_be_number: bool,
     /// It can be attributes of the message, which cannot go anywhere in a constructor.
@@ -45,6 +47,7 @@ impl Facts {
     pub fn around(self, inner: Facts) -> Facts {
         Facts {
             reads: self.reads | inner.reads,
+            is_of_message: self.is_of_message | inner.is_of_message,
             depth: self.depth.max(inner.depth + 1),
             is_costly: self.is_costly | inner.is_costly,
             ..self
@@ -60,6 +63,16 @@ impl Facts {
             may_be_attribute: self.may_be_attribute | inner.may_be_attribute,
             ..around
         }
+    }
+
+    /// Those of something that comes from the message.
+    pub fn of_message(self) -> Facts {
+        Facts { is_of_message: true, ..self }
+    }
+
+    /// As the value of a variable: what depends on the message does so where the variable is used.
+    pub fn as_let(self) -> Facts {
+        Facts { is_of_message: false, ..self }
     }
 
     /// As a predicate of something: its context is that.

@@ -32,9 +32,21 @@ const DEPTH_MAX: u32 = 64;
 /// Depth of the syntax tree, operators counted too.
 const TREE_DEPTH_MAX: u16 = 128;
 
+/// What a text is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    XQuery,
+    /// A path that means the same in XPath 1.0.
+    XPath,
+}
+
 /// Parses a text.
-pub(super) fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Program> {
-    let mut parser = Parser::new(text, namespaces);
+pub(super) fn parse(
+    text: &str,
+    namespaces: &[(String, String)],
+    language: Language,
+) -> Parsed<Program> {
+    let mut parser = Parser::new(text, namespaces, language);
     if text.len() > TEXT_BYTES_MAX {
         return Err(parser.scanner.declined("the text is too long"));
     }
@@ -49,10 +61,12 @@ pub(super) fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Progr
     if parser.facts(body).depth > TREE_DEPTH_MAX {
         return Err(parser.scanner.declined("nests too deep"));
     }
-    if !parser.asks(body) {
+    let contents = parser.contents(body);
+    if contents.is_empty() {
         return Err(parser.scanner.declined("every message would give the same result"));
     }
     let mut program = parser.program;
+    program.contents = contents;
     program.body = body;
     program.needs_full_tree = needs_full_tree(&program);
     Ok(program)
@@ -84,6 +98,7 @@ struct Parser<'t> {
     /// One entry per expression.
     facts: Vec<Facts>,
     namespaces: &'t [(String, String)],
+    language: Language,
     /// Prefixes bound by the prolog and by the constructors around this place.
     bindings: Vec<Binding<'t>>,
     /// The constructor around this place.
@@ -100,7 +115,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str, namespaces: &'t [(String, String)]) -> Self {
+    fn new(text: &'t str, namespaces: &'t [(String, String)], language: Language) -> Self {
         let guess = text.len() / 16 + 4;
         let program = Program {
             exprs: Vec::with_capacity(guess),
@@ -113,6 +128,7 @@ impl<'t> Parser<'t> {
             program,
             facts: Vec::with_capacity(guess),
             namespaces,
+            language,
             bindings: Vec::new(),
             constructor: None,
             variables: Vec::new(),
@@ -181,9 +197,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Whether the frame has an expression that depends on the message: what decides on delivery.
-    fn asks(&self, body: ExprId) -> bool {
+    /// The expressions of the frame that depend on the message, ascending: what decides on delivery.
+    fn contents(&self, body: ExprId) -> Vec<ExprId> {
         use super::syntax::Part;
+        let mut contents = Vec::new();
         let mut waiting = vec![Part::Enclosed(body)];
         while let Some(part) = waiting.pop() {
             match part {
@@ -193,17 +210,18 @@ impl<'t> Parser<'t> {
                     waiting.extend_from_slice(self.program.parts(content));
                 }
                 Part::Enclosed(id) => match self.program.expr(id) {
-                    Expr::String(_) | Expr::Number(_) => {}
                     Expr::Element(element) => waiting.push(Part::Element(element)),
                     Expr::Sequence(list) => {
                         waiting
                             .extend(self.program.list(list).iter().map(|&id| Part::Enclosed(id)));
                     }
-                    _ => return true,
+                    _ if self.facts(id).is_of_message => contents.push(id),
+                    _ => {}
                 },
             }
         }
-        false
+        contents.sort_unstable();
+        contents
     }
 }
 
@@ -277,8 +295,11 @@ impl Parser<'_> {
             }
             loop {
                 let clause = if is_for { self.for_clause(true)? } else { self.let_clause()? };
-                let (Clause::For { source: id, .. } | Clause::Let { value: id, .. }) = clause;
-                facts = facts.around(self.facts(id));
+                let inner = match clause {
+                    Clause::For { source, .. } => self.facts(source),
+                    Clause::Let { value, .. } => self.facts(value).as_let(),
+                };
+                facts = facts.around(inner);
                 facts.is_costly |= is_for;
                 clauses.push(clause);
                 if !self.scanner.take(b',') {

@@ -3,14 +3,20 @@
 use super::super::syntax::Start;
 use super::facts::items;
 use super::scan::Parsed;
-use super::{Expr, ExprId, Facts, Parser, reads};
+use super::{Expr, ExprId, Facts, Language, Parser, reads};
 use crate::xpath::{List, TextRange};
 use std::borrow::Cow;
 
 pub(super) const XML: &str = "http://www.w3.org/XML/1998/namespace";
 pub(super) const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 pub(super) const FUNCTIONS: &str = "http://www.w3.org/2005/xpath-functions";
-const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
+/// The prefixes that need no declaration, besides `xml` (XQuery 1.0, 4.12).
+const PREDECLARED: [(&str, &str); 4] = [
+    ("fn", FUNCTIONS),
+    ("local", "http://www.w3.org/2005/xquery-local-functions"),
+    ("xs", "http://www.w3.org/2001/XMLSchema"),
+    ("xsi", "http://www.w3.org/2001/XMLSchema-instance"),
+];
 
 /// What a prefix is bound to in a part of the text; none if it is bound to nothing there.
 pub(super) struct Binding<'t> {
@@ -54,8 +60,13 @@ impl<'t> Parser<'t> {
         if self.literal()?.as_deref() != Some("1.0") {
             return Err(self.scanner.declined("this version is not supported"));
         }
-        if self.scanner.take_word("encoding") && self.literal()?.is_none() {
-            return Err(self.scanner.declined("expected an encoding in quotes"));
+        if self.scanner.take_word("encoding") {
+            let Some(encoding) = self.literal()? else {
+                return Err(self.scanner.declined("expected an encoding in quotes"));
+            };
+            if !is_encoding(&encoding) {
+                return Err(self.scanner.declined("this cannot be the name of an encoding"));
+            }
         }
         self.scanner.expect(b';', "expected ;")
     }
@@ -79,7 +90,8 @@ impl<'t> Parser<'t> {
         let Some(uri) = self.literal()? else {
             return Err(self.scanner.declined("expected a namespace URI in quotes"));
         };
-        if matches!(prefix, "xml" | "xmlns") || uri == XML {
+        let uri = collapsed(&uri);
+        if matches!(prefix, "xml" | "xmlns") {
             return Err(self.scanner.declined("xml and xmlns are reserved"));
         }
         if declared.contains(&prefix) {
@@ -102,20 +114,45 @@ impl<'t> Parser<'t> {
         }
         let mut given = self.namespaces.iter().rev();
         let uri = match given.find(|(known, _)| known == prefix) {
-            Some((_, uri)) => uri,
-            None if prefix == "fn" => FUNCTIONS,
-            None if prefix == "xs" => SCHEMA,
-            None => return Err(self.scanner.declined("this prefix is not bound")),
+            Some((_, uri)) => uri.as_str(),
+            None => match self.predeclared().iter().find(|(known, _)| *known == prefix) {
+                Some(&(_, uri)) => uri,
+                None => return Err(self.scanner.declined("this prefix is not bound")),
+            },
         };
         self.keep_uri(uri)
     }
 
-    /// A namespace URI that canonical texts can hold.
+    fn predeclared(&self) -> &'static [(&'static str, &'static str)] {
+        if self.language == Language::XQuery { &PREDECLARED } else { &[] }
+    }
+
+    /// A namespace URI that a prefix other than `xml`, or the default, may be bound to.
     fn keep_uri(&mut self, uri: &str) -> Parsed<TextRange> {
-        if uri.contains(['{', '}']) {
-            return Err(self.scanner.declined("a namespace URI with braces"));
-        }
+        self.check_uri(uri)?;
         Ok(self.keep(uri))
+    }
+
+    pub(super) fn check_uri(&self, uri: &str) -> Parsed<()> {
+        let reason = if matches!(uri, XML | XMLNS) {
+            "this namespace is reserved"
+        } else if uri.contains(['{', '}']) {
+            "a namespace URI with braces"
+        } else if matches!(collapsed(uri), Cow::Owned(_)) {
+            "a namespace URI with white space to be collapsed"
+        } else {
+            return Ok(());
+        };
+        Err(self.scanner.declined(reason))
+    }
+
+    /// The namespace of `Q{uri}`.
+    pub(super) fn braced(&mut self, uri: &str) -> Parsed<TextRange> {
+        let uri = collapsed(uri);
+        if uri == XMLNS {
+            return Err(self.scanner.declined("this namespace is reserved"));
+        }
+        Ok(self.keep(&uri))
     }
 
     /// The namespace of element names without a prefix.
@@ -189,7 +226,7 @@ impl<'t> Parser<'t> {
     /// The document node.
     pub(super) fn message(&mut self) -> ExprId {
         let path = Expr::Path { start: Start::Root, steps: List::default() };
-        self.push(path, Facts::of(items::NODES))
+        self.push(path, Facts::of(items::NODES).of_message())
     }
 
     /// A string literal after blanks, if one is there.
@@ -223,6 +260,9 @@ impl<'t> Parser<'t> {
             start = self.scanner.at;
         }
         match whole.contains(['&', '\r']) {
+            true if self.language == Language::XPath => {
+                Err(self.scanner.declined("XPath has no references"))
+            }
             true => {
                 let mut plain = String::with_capacity(whole.len());
                 self.add_plain(&whole, &mut plain)?;
@@ -255,6 +295,22 @@ impl<'t> Parser<'t> {
         out.push_str(rest);
         Ok(())
     }
+}
+
+/// The URI that a literal means: white space in it counts as in a list of words.
+pub(super) fn collapsed(uri: &str) -> Cow<'_, str> {
+    let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
+    let words: Vec<&str> = uri.split(is_blank).filter(|word| !word.is_empty()).collect();
+    let len: usize = words.iter().map(|word| word.len() + 1).sum();
+    // Joined by single blanks it would be as long as it is.
+    let is_collapsed =
+        len == uri.len() + usize::from(!words.is_empty()) && !uri.contains(['\t', '\r', '\n']);
+    if is_collapsed { Cow::Borrowed(uri) } else { Cow::Owned(words.join(" ")) }
+}
+
+fn is_encoding(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_part)
 }
 
 /// What a reference stands for.

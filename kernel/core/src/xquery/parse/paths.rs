@@ -112,6 +112,7 @@ impl<'t> Parser<'t> {
             reads: steps.facts.reads | own,
             depth: steps.facts.depth.max(1),
             may_be_attribute: may_be_attribute(start, &steps.steps),
+            is_of_message: steps.facts.is_of_message || start == Start::Root,
             is_costly: true,
             ..Facts::of(items::NODES)
         };
@@ -164,10 +165,8 @@ impl<'t> Parser<'t> {
     /// Whether what is here would begin a primary expression, which is no step.
     fn begins_primary(&mut self) -> bool {
         match self.scanner.peek() {
-            b'<' => {
-                let after = self.scanner.rest()[1..].chars().next();
-                after.is_some_and(|c| is_ncname_start(c) || matches!(c, '!' | '?'))
-            }
+            // The token alone, whatever follows it (the constraint leading-lone-slash).
+            b'<' => !matches!(self.scanner.byte_after(1), b'<' | b'='),
             b'(' | b'"' | b'\'' | b'$' | b'0'..=b'9' => true,
             b'.' => self.scanner.byte_after(1).is_ascii_digit(),
             _ => self.scanner.rest().starts_with(is_ncname_start),
@@ -363,8 +362,8 @@ impl<'t> Parser<'t> {
             Written::Plain(local) => (self.default_uri()?, local),
             Written::Prefixed(prefix, local) => (self.prefixed(prefix)?, local),
             Written::AnyIn(prefix) => return Ok(NodeTest::AnyIn { uri: self.prefixed(prefix)? }),
-            Written::Braced(uri, None) => return Ok(NodeTest::AnyIn { uri: self.keep(uri) }),
-            Written::Braced(uri, Some(local)) => (self.keep(uri), local),
+            Written::Braced(uri, None) => return Ok(NodeTest::AnyIn { uri: self.braced(uri)? }),
+            Written::Braced(uri, Some(local)) => (self.braced(uri)?, local),
         };
         let hash = hash_name(self.program.text(uri), local);
         Ok(NodeTest::Name { uri, local: self.keep(local), hash })

@@ -3,7 +3,7 @@
 use super::super::functions::{self, Function};
 use super::super::syntax::{Expr, ExprId, Number};
 use super::facts::{self as kinds, items, reads};
-use super::names::FUNCTIONS;
+use super::names::{FUNCTIONS, collapsed};
 use super::paths::Written;
 use super::scan::Parsed;
 use super::{Facts, Parser};
@@ -183,7 +183,7 @@ impl Parser<'_> {
                 }
                 name
             }
-            Written::Braced(FUNCTIONS, Some(name)) => name,
+            Written::Braced(uri, Some(name)) if collapsed(uri) == FUNCTIONS => name,
             _ => return Err(self.scanner.declined("there is no function of this name")),
         };
         if self.scanner.peek() != b'(' {
@@ -242,8 +242,11 @@ impl Parser<'_> {
             Function::Lang if self.predicates > 0 => reads::CONTEXT,
             _ => 0,
         };
+        // Outside predicates, the language is that of the message.
+        let is_of_message =
+            function == Function::Id || (function == Function::Lang && self.predicates == 0);
         let (items, may_be_number) = kinds::result_of(function);
-        let mut facts = Facts { reads: own, may_be_number, ..Facts::of(items) };
+        let mut facts = Facts { reads: own, may_be_number, is_of_message, ..Facts::of(items) };
         for &argument in arguments {
             facts = facts.around(self.facts(argument));
             match function {

@@ -1,22 +1,27 @@
-"""What the value of an expression depends on: variables, and parts of the focus.
+"""What the value of an expression depends on: the message, variables, parts of the focus.
 
-A value is kept and used again where nothing that it depends on has changed. That makes nested
-predicates polynomial and lifts out of a loop what the loop does not change.
+What depends on nothing of the message is constant, however it is written. And a value is kept and
+used again where nothing that it depends on has changed, which makes nested predicates polynomial
+and lifts out of a loop what the loop does not change.
+
+It is found from where values come from and where they go to, not from what they are: `count(//a) *
+0` depends on the message, and `let $a := //a return 1`, which does not use the variable, does not.
 
 Example:
     >>> from pathcast.query.xquery.syntax import Call, ContextItem, Variable
-    >>> expr = Call("concat", (Variable("x"), ContextItem()))
-    >>> Dependences().of(expr)
-    Dependence(variables=frozenset({'x'}), is_on_item=True, is_on_position=False, is_on_size=False)
+    >>> found = Dependences().of(Call("concat", (Variable("x"), ContextItem())))
+    >>> sorted(found.variables), found.is_on_item, found.is_on_message
+    (['x'], True, False)
 
 Source: Gottlob, Koch and Pichler, TODS 2005, section 5 ("relevant context"), with variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from pathcast.query.xquery import syntax
 from pathcast.query.xquery.syntax import (
     And,
     Arithmetic,
@@ -38,7 +43,6 @@ from pathcast.query.xquery.syntax import (
     Path,
     Quantified,
     Root,
-    Sequence,
     Step,
     Text,
     Union,
@@ -51,12 +55,14 @@ class Dependence(NamedTuple):
 
     Attributes:
         variables: Names of variables that are bound outside the expression.
+        is_on_message: Whether on the message, other than by a variable or the focus.
         is_on_item: Whether on the context item.
         is_on_position: Whether on its position.
         is_on_size: Whether on the number of items.
     """
 
     variables: frozenset[str] = frozenset()
+    is_on_message: bool = False
     is_on_item: bool = False
     is_on_position: bool = False
     is_on_size: bool = False
@@ -64,17 +70,19 @@ class Dependence(NamedTuple):
     def __or__(self, other: Dependence) -> Dependence:
         return Dependence(
             self.variables | other.variables,
+            self.is_on_message or other.is_on_message,
             self.is_on_item or other.is_on_item,
             self.is_on_position or other.is_on_position,
             self.is_on_size or other.is_on_size,
         )
 
-    def without(self, names: Iterable[str]) -> Dependence:
+    def without(self, *names: str | None) -> Dependence:
         """The same with some variables bound inside."""
-        return self._replace(variables=self.variables - frozenset(names))
+        return self._replace(variables=self.variables.difference(names))
 
 
 NOTHING: Final = Dependence()
+MESSAGE: Final = Dependence(is_on_message=True)
 
 
 class Dependences:
@@ -107,6 +115,7 @@ class Dependences:
                 return self.of(primary) | self._of_predicates(predicates)
             case Call(function=function, arguments=arguments):
                 own = Dependence(
+                    is_on_message=function == "id",
                     is_on_item=function == "lang",
                     is_on_position=function == "position",
                     is_on_size=function == "last",
@@ -127,7 +136,7 @@ class Dependences:
                 return self.of(operand)
             case Element():
                 return self._of_element(expr)
-            case Sequence(items=operands) | Or(operands) | And(operands) | Union(operands):
+            case syntax.Sequence(items=operands) | Or(operands) | And(operands) | Union(operands):
                 return self._of_all(operands)
         raise AssertionError(expr)
 
@@ -139,7 +148,7 @@ class Dependences:
 
     def _of_start(self, start: Root | Context | Expr) -> Dependence:
         if isinstance(start, Root):
-            return NOTHING
+            return MESSAGE
         return Dependence(is_on_item=True) if isinstance(start, Context) else self.of(start)
 
     def _of_steps(self, steps: Iterable[Step]) -> Dependence:
@@ -149,19 +158,19 @@ class Dependences:
         return found
 
     def _of_predicates(self, predicates: Iterable[Expr]) -> Dependence:
-        """Predicates have a focus of their own."""
-        return Dependence(self._of_all(predicates).variables)
+        """Predicates have a focus of their own, which comes from what they are predicates of."""
+        found = self._of_all(predicates)
+        return Dependence(found.variables, found.is_on_message)
 
-    def _of_clauses(self, clauses: Iterable[For | Let], rest: Iterable[Expr]) -> Dependence:
-        found = NOTHING
-        bound: set[str] = set()
-        for clause in clauses:
-            source = clause.source if isinstance(clause, For) else clause.value
-            found |= self.of(source).without(bound)
-            bound.add(clause.variable)
-            if isinstance(clause, For) and clause.position is not None:
-                bound.add(clause.position)
-        return found | self._of_all(rest).without(bound)
+    def _of_clauses(self, clauses: Sequence[For | Let], rest: Iterable[Expr]) -> Dependence:
+        """From the last clause up, so that a `let` counts where its variable is used."""
+        found = self._of_all(rest)
+        for clause in reversed(clauses):
+            if isinstance(clause, For):
+                found = found.without(clause.variable, clause.position) | self.of(clause.source)
+            elif clause.variable in found.variables:
+                found = found.without(clause.variable) | self.of(clause.value)
+        return found
 
     def _of_element(self, element: Element) -> Dependence:
         found = NOTHING

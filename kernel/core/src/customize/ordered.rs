@@ -1,0 +1,218 @@
+//! A message whose results are longer together than they may be: who is served, and who is not.
+//!
+//! Subscriptions are served in the order of their ids, as long as there is room. The first one whose
+//! results do not fit, and all after it that would have a result, are told so; nothing is written for
+//! them. Equal results take room once, whoever made them, so that the answer depends on the message and
+//! the subscriptions alone: not on what an engine happens to share, nor on who came first.
+
+use super::dissemination::{Deliver, State, Way};
+use super::factory::{Factory, Source, is_delivered};
+use super::found::{Found, ListId};
+use super::plans::SubscriptionNumber;
+use super::template::TemplateId;
+use super::worker::{Allowance, DELIVERY_BYTES, Delivery, Output, Verdict, Whole};
+use crate::xquery::{Results, RunError, Session};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A subscription that may have a result: by the shared plans, or because its gate holds.
+type Wanted = (SubscriptionNumber, Option<(ListId, TemplateId)>);
+
+/// What subscriptions are served with.
+pub(super) struct Service<'s, 'm> {
+    pub state: &'s State,
+    pub source: Source<'m>,
+    /// It has begun with what the shared plans have found.
+    pub factory: &'s mut Factory,
+    pub session: Session<'m>,
+    pub allowance: &'s Allowance,
+}
+
+/// What came of a subscription.
+enum Outcome {
+    /// Its results are these of [`Ordered::fragments`].
+    Results(Range<usize>),
+    /// It gets the message, or the notice.
+    Told(Deliver),
+    /// It would have a result, and there is no room.
+    Full,
+    /// Nothing.
+    Unasked,
+}
+
+/// Memory of messages whose results are too long together.
+#[derive(Debug, Default)]
+pub(super) struct Ordered {
+    wanted: Vec<Wanted>,
+    /// Results of one subscription.
+    scratch: Results,
+    /// By hash of its bytes: a fragment of the message.
+    known: HashMap<u64, u32, FxBuildHasher>,
+    /// Fragments of those who are served, one after another.
+    fragments: Vec<u32>,
+    /// By template and BoundNodes: which of `fragments`; none where the results are too long.
+    written: HashMap<(TemplateId, ListId), Option<Range<usize>>, FxBuildHasher>,
+    spent: usize,
+    is_full: bool,
+}
+
+impl Ordered {
+    /// Puts those who may have a result in order.
+    pub fn begin(
+        &mut self,
+        state: &State,
+        found: Option<&Found>,
+        candidates: &[SubscriptionNumber],
+    ) {
+        // Such messages are rare, and their memory large: it is not kept.
+        *self = Ordered::default();
+        for (number, list, template) in found.into_iter().flat_map(Found::iter) {
+            self.wanted.push((number, Some((list, template))));
+        }
+        self.wanted.extend(candidates.iter().map(|&number| (number, None)));
+        state.ids().sort(&mut self.wanted, |&(number, _)| number);
+    }
+
+    /// Serves them.
+    pub fn serve(&mut self, mut with: Service<'_, '_>, whole: &mut Whole<'_>, out: &mut Output) {
+        let deliveries = out.deliveries.len();
+        for (subscription, shared) in std::mem::take(&mut self.wanted) {
+            let outcome = match shared {
+                Some((list, template)) => self.shared(&mut with, list, template, out),
+                None => self.gated(&mut with, subscription, out),
+            };
+            match outcome {
+                Ok(Outcome::Results(range)) => {
+                    let fragments = self.fragments[range].iter().enumerate();
+                    out.deliveries.extend(fragments.map(|(result, &fragment)| Delivery {
+                        subscription,
+                        result: result as u32,
+                        fragment,
+                    }));
+                }
+                Ok(Outcome::Told(deliver)) => {
+                    let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
+                    out.deliveries.push(delivery);
+                }
+                Ok(Outcome::Full) => out.verdicts.push((subscription, Verdict::MessageFull)),
+                Ok(Outcome::Unasked) => {}
+                Err(error) => out.verdicts.push((subscription, with.allowance.verdict(error))),
+            }
+        }
+        out.deliveries[deliveries..].sort_unstable_by_key(|d| (d.subscription, d.result));
+    }
+
+    fn shared(
+        &mut self,
+        with: &mut Service<'_, '_>,
+        list: ListId,
+        template: TemplateId,
+        out: &mut Output,
+    ) -> Result<Outcome, RunError> {
+        let kind = with.state.plans.templates.kind(template);
+        let plan = with.state.plans.templates.get(template);
+        if kind.deliver != Deliver::Fragment || kind.may_be_empty || self.is_full {
+            let bound = with.source.shared.found().list(list);
+            let is_delivered = is_delivered(&with.source, plan, bound);
+            if !is_delivered || kind.deliver != Deliver::Fragment || self.is_full {
+                return Ok(told(kind.deliver, is_delivered));
+            }
+        }
+        let key = (template, with.factory.first_like(list));
+        if let Some(written) = self.written.get(&key) {
+            let range = written.clone().ok_or(RunError::TooLong)?;
+            self.spent += range.len() * DELIVERY_BYTES;
+            self.is_full = self.spent > with.allowance.message_bytes_max;
+            return Ok(if self.is_full { Outcome::Full } else { Outcome::Results(range) });
+        }
+        self.scratch.clear();
+        with.factory.forget();
+        let (template, bytes_max) = ((template, || plan), with.allowance.bytes_max);
+        let written =
+            with.factory.write(&with.source, template, list, bytes_max, &mut self.scratch);
+        if written.is_err() {
+            self.written.insert(key, None);
+            return Err(RunError::TooLong);
+        }
+        let kept = self.keep(with.allowance, out);
+        if let Outcome::Results(range) = &kept {
+            self.written.insert(key, Some(range.clone()));
+        }
+        Ok(kept)
+    }
+
+    fn gated(
+        &mut self,
+        with: &mut Service<'_, '_>,
+        subscription: SubscriptionNumber,
+        out: &mut Output,
+    ) -> Result<Outcome, RunError> {
+        let bounds = with.allowance.bounds();
+        self.scratch.clear();
+        match &with.state.ways[subscription as usize] {
+            Way::Gone | Way::Shared => return Ok(Outcome::Unasked),
+            Way::Filter(deliver) => return Ok(Outcome::Told(*deliver)),
+            Way::Program(program, deliver) if *deliver != Deliver::Fragment => {
+                return Ok(told(*deliver, with.session.holds(program, bounds)?));
+            }
+            Way::Program(program, _) if self.is_full => {
+                return Ok(told(Deliver::Fragment, with.session.is_delivered(program, bounds)?));
+            }
+            Way::Program(program, _) => {
+                with.session.run(program, bounds, &mut self.scratch)?;
+            }
+            Way::Selection(expression) if self.is_full => {
+                return Ok(told(Deliver::Fragment, with.session.selects(expression, bounds)?));
+            }
+            Way::Selection(expression) => {
+                with.session.select(expression, bounds, &mut self.scratch)?;
+            }
+        }
+        Ok(self.keep(with.allowance, out))
+    }
+
+    /// Takes the results that lie in `scratch` over, each unless the message has an equal one already;
+    /// nothing if there is no room for all of them.
+    fn keep(&mut self, allowance: &Allowance, out: &mut Output) -> Outcome {
+        let Output { fragments, .. } = out;
+        let (bytes, ends, first) =
+            (fragments.bytes.len(), fragments.ends.len(), self.fragments.len());
+        let mut start = 0;
+        for &end in &self.scratch.ends {
+            let result = &self.scratch.bytes[start..end];
+            start = end;
+            let hash = xxh3_64(result);
+            let known = self.known.get(&hash).copied();
+            let fragment = known.filter(|&fragment| fragments.get(fragment) == result);
+            let fragment = fragment.unwrap_or_else(|| {
+                let fragment = fragments.ends.len() as u32;
+                fragments.bytes.extend_from_slice(result);
+                fragments.ends.push(fragments.bytes.len());
+                self.known.insert(hash, fragment);
+                self.spent += result.len();
+                fragment
+            });
+            self.fragments.push(fragment);
+            self.spent += DELIVERY_BYTES;
+            if self.spent > allowance.message_bytes_max {
+                fragments.bytes.truncate(bytes);
+                fragments.ends.truncate(ends);
+                self.fragments.truncate(first);
+                self.is_full = true;
+                return Outcome::Full;
+            }
+        }
+        Outcome::Results(first..self.fragments.len())
+    }
+}
+
+/// What comes of a subscription for which no result is made.
+fn told(deliver: Deliver, is_delivered: bool) -> Outcome {
+    match deliver {
+        _ if !is_delivered => Outcome::Unasked,
+        Deliver::Fragment => Outcome::Full,
+        Deliver::Message | Deliver::Ids => Outcome::Told(deliver),
+    }
+}

@@ -1,0 +1,167 @@
+"""A budget of result bytes a message: who is served is the same on every engine, in every batch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from broker_engines import broker_engines, missing
+from pathcast import Broker, Subscription
+from pathcast.limits import Limits
+from pathcast.model import DELIVER_MODES, EngineName
+from pathcast.testing import ENGINES
+
+DELIVERY_BYTES = 64
+
+
+def answer(broker: Broker, parts: list[list[tuple[str, bytes]]]) -> dict[Any, Any]:
+    """Message and subscription -> its results, or the code of its verdict."""
+    found: dict[Any, Any] = {}
+    for part in parts:
+        batch = broker.process_batch([text for _, text in part], [name for name, _ in part])
+        for row in batch.table.to_pylist():
+            found.setdefault((row["message_id"], row["subscription_id"]), []).append(
+                row["fragment"]
+            )
+        for row in batch.verdicts.to_pylist():
+            key = (row["message_id"], row["subscription_id"])
+            assert key not in found, "a subscription has results and a verdict"
+            found[key] = row["code"]
+    return found
+
+
+def model(
+    results: dict[str, list[bytes | None]], modes: Mapping[str, str], bytes_max: int
+) -> dict[str, Any]:
+    """Who is served, as the documentation says it: by ids, equal results once."""
+    known: set[bytes] = set()
+    spent, is_full = 0, False
+    expected: dict[str, Any] = {}
+    for name in sorted(results):
+        if modes[name] == "fragment" and not is_full:
+            new = {result for result in results[name] if result is not None} - known
+            known |= new
+            spent += sum(map(len, new)) + DELIVERY_BYTES * len(results[name])
+            is_full = spent > bytes_max
+        is_served = modes[name] != "fragment" or not is_full
+        expected[name] = results[name] if is_served else "limit.message_result_bytes"
+    return expected
+
+
+QUERIES = [
+    "//a",
+    "//b",
+    "for $a in //a return <r>{$a}</r>",
+    "<all>{for $a in //a return $a/b}</all>",
+    "<all>{//b}</all>",
+    "for $a in //a where count($a/b) = 1 return <r>{$a}</r>",
+    "for $a in //a where count($a/b) > 1 return $a/b",
+    "//a[count(b) > 1]",
+    "//a/@n",
+    "<always n='{count(//b)}'>{/*}</always>",
+    "//nothing",
+]
+
+
+def message(rng: random.Random) -> bytes:
+    """A message that all engines write alike, byte for byte."""
+    parts = []
+    for number in range(rng.randrange(1, 8)):
+        inner = b"".join(
+            b"<b>%s</b>" % (b"x" * rng.randrange(1, 12)) for _ in range(rng.randrange(3))
+        )
+        head = b'<a n="%d"' % (number % 3)
+        parts.append(head + (b">" + inner + b"</a>" if inner else b"/>"))
+    return b"<m>" + b"".join(parts) + b"</m>"
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(8, 200))]
+)
+def test_who_is_served_is_what_the_documentation_says(seed: int) -> None:
+    rng = random.Random(seed)
+    names = rng.sample([f"s{n}" for n in range(40)] + ["é", "A", "z", "s", "\U0001f600"], 14)
+    subscriptions = [
+        Subscription(
+            name,
+            "ann",
+            rng.choice(QUERIES),
+            rng.choices(DELIVER_MODES, (8, 1, 1))[0],
+        )
+        for name in names
+    ]
+    modes = {each.id: each.deliver for each in subscriptions}
+    messages = [(f"m{n}", message(rng)) for n in range(5)]
+    everything = Broker("reference", threads=1)
+    everything.subscribe(subscriptions)
+    whole = answer(everything, [messages])
+    totals = [
+        sum(
+            DELIVERY_BYTES + len(each)
+            for (of, who), results in whole.items()
+            if of == name and modes[who] == "fragment"
+            for each in results
+        )
+        for name, _ in messages
+    ]
+    bytes_max = max(1, rng.randrange(max(totals) + 30))
+    expected: dict[Any, Any] = {}
+    for name, _ in messages:
+        results = {who: found for (of, who), found in whole.items() if of == name}
+        expected |= {(name, who): told for who, told in model(results, modes, bytes_max).items()}
+    limits = Limits(message_result_bytes_max=bytes_max)
+    for engine in ENGINES:
+        if missing(engine) is not None:
+            continue
+        broker = Broker(engine, limits, threads=rng.choice([1, 2]))
+        broker.subscribe(rng.sample(subscriptions, len(subscriptions)))
+        cut = rng.randrange(len(messages) + 1)
+        assert answer(broker, [messages[:cut], messages[cut:]]) == expected, engine
+        assert answer(Broker.restored(broker.freeze()), [messages]) == expected, engine
+
+
+@broker_engines
+class TestRoom:
+    def test_equal_results_take_room_once(self, engine: EngineName) -> None:
+        many = [Subscription(f"s{n:03}", "ann", "//b") for n in range(100)]
+        many.append(Subscription("t", "ann", "for $b in //b where count($b) = 1 return $b"))
+        text = b"<a><b>" + b"x" * 1000 + b"</b></a>"
+        exact = Limits(message_result_bytes_max=1007 + 101 * DELIVERY_BYTES)
+        broker = Broker(engine, exact)
+        broker.subscribe(many)
+        assert (len(broker.publish(text)), broker.publish(text).verdicts) == (101, {})
+        short = Limits(message_result_bytes_max=1006 + 101 * DELIVERY_BYTES)
+        broker = Broker(engine, short)
+        broker.subscribe(many)
+        assert list(broker.publish(text).verdicts) == ["t"]
+
+    def test_the_verdict_names_who_is_not_served_and_how_to_be(self, engine: EngineName) -> None:
+        broker = Broker(engine, Limits(message_result_bytes_max=80))
+        broker.subscribe(
+            [
+                Subscription("c", "ann", "//a/text()"),
+                Subscription("b", "ann", "//a"),
+                Subscription("a", "ann", "//a/@n"),
+                Subscription("d", "ann", "//nothing"),
+                Subscription("e", "ann", "//a", "ids"),
+                Subscription("f", "ann", "/a", "message"),
+            ]
+        )
+        found = broker.publish(b"<a n='1'>text</a>")
+        assert sorted(delivery.subscription_id for delivery in found) == ["a", "e", "f"]
+        assert sorted(found.verdicts) == ["b", "c"]
+        error = found.verdicts["b"]
+        assert (error.code, error.params["maximum"]) == ("limit.message_result_bytes", 80)
+        assert "Limits(message_result_bytes_max=...)" in str(error)
+
+    def test_a_message_alone_is_judged(self, engine: EngineName) -> None:
+        # What an earlier message of the batch has taken is not counted.
+        broker = Broker(engine, Limits(message_result_bytes_max=300))
+        broker.subscribe(Subscription("s", "ann", "//b"))
+        long, short = b"<a>" + b"<b>x</b>" * 20 + b"</a>", b"<a><b>y</b></a>"
+        batch = broker.process_batch([short, long, short, long, short] * 3)
+        assert [row["row"] for row in batch.verdicts.to_pylist()] == [1, 3, 6, 8, 11, 13]
+        assert set(batch.table.column("fragment").to_pylist()) == {b"<b>y</b>"}
