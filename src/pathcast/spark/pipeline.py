@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pathcast.spark.settings import PipelineSettings
+
+NAMES_SHOWN: Final = 10
+"""Names of files in one note."""
 
 
 def run(
@@ -178,6 +181,7 @@ class Pipeline:
         self._summary = Summary(output=str(output))
         self._received: Counter[str] = Counter()
         self._unlisted: dict[str, str] = {}
+        self._said: set[str] = set()
 
     def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
@@ -194,6 +198,7 @@ class Pipeline:
                 break
             self._process(workers, batch_id)
         if is_batch:
+            self._say_what_is_left_alone()
             self._drain(workers, due)
         else:
             self._watch(workers)
@@ -245,11 +250,27 @@ class Pipeline:
         """What somebody who set it up so would want to know."""
         if not self._generation.queries:
             self._report.note("no query is in force: every message will be read, none delivered")
-        if self._listing.passed_over:
-            self._report.note(
-                f"{self._listing.passed_over:,} files of the source do not match the pattern "
-                f"{self._listing.pattern!r} and are left alone"
+
+    def _say_what_is_left_alone(self) -> None:
+        """What the source holds and does not give, and that it holds nothing; once each."""
+        matching, others = self._listing.matching, self._listing.passed_over
+        if not matching and not others:
+            self._say_once(
+                f"{self._settings.source.path} holds no file (names that begin with a dot or an "
+                "underscore do not count)",
+                about="empty",
             )
+        elif others:
+            self._say_once(
+                f"{matching:,} of {matching + others:,} files of the source match the pattern "
+                f"{self._listing.pattern!r}, the others are left alone",
+                about="pattern",
+            )
+
+    def _say_once(self, text: str, *, about: str) -> None:
+        if about not in self._said:
+            self._said.add(about)
+            self._report.note(text)
 
     def _due(self) -> list[FoundFile]:
         """The files to be handed on, oldest first; what cannot be listed waits until it can."""
@@ -288,7 +309,10 @@ class Pipeline:
         """Delivers what comes, until told to stop."""
         while not self._stop.is_set():
             looked = time.monotonic()
-            self._drain(workers, self._due())
+            due = self._due()
+            if not self._unlisted:
+                self._say_what_is_left_alone()
+            self._drain(workers, due)
             wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
             self._stop.wait(max(0.0, wait))
 
@@ -333,6 +357,7 @@ class Pipeline:
                     units += [] if file.name in unread else reader.units(file)
                 except PathcastError as error:
                     unread[file.name] = error
+            self._say_what_is_lacking(units)
             shares = shares_of(units, workers.count)
             if not shares:
                 return []
@@ -349,6 +374,20 @@ class Pipeline:
             self._output.delete(
                 file.name for report in reports for files in report.files.values() for file in files
             )
+
+    def _say_what_is_lacking(self, units: Sequence[Unit]) -> None:
+        """Which files are without a column that is passed through; once a file."""
+        lacking: dict[tuple[str, ...], list[str]] = {}
+        for unit in units:
+            about = f"columns of {unit.name}"
+            if unit.lacks and about not in self._said:
+                self._said.add(about)
+                lacking.setdefault(unit.lacks, []).append(unit.name)
+        for columns, names in lacking.items():
+            shown = ", ".join(names[:NAMES_SHOWN])
+            more = len(names) - NAMES_SHOWN
+            others = f" and {more:,} more" if more > 0 else ""
+            self._report.note(f"no column {', '.join(columns)} (null there): {shown}{others}")
 
     def _task(
         self, batch_id: int, generation: Generation, limits: Limits, reader: FileReader

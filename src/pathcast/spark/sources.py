@@ -74,11 +74,13 @@ class Unit:
         name: Path inside the source.
         cost: About how many bytes there are to read.
         groups: Row groups, for Parquet; all where there are none.
+        lacks: Columns that are to be passed through and that the file is without.
     """
 
     name: str
     cost: int
     groups: tuple[int, ...] = ()
+    lacks: tuple[str, ...] = ()
 
 
 class FileReader(Protocol):
@@ -193,6 +195,7 @@ class ParquetReader:
         try:
             with pq.ParquetFile(self.path / file.name) as opened:
                 metadata = opened.metadata
+                there = set(opened.schema_arrow.names)
                 sizes = [
                     metadata.row_group(number).total_byte_size
                     for number in range(metadata.num_row_groups)
@@ -200,7 +203,8 @@ class ParquetReader:
         except (OSError, pa.ArrowException) as error:
             raise unreadable(file.name, error, FILE) from error
         # What is decoded weighs more than what lies in the file.
-        return [Unit(file.name, size, (number,)) for number, size in enumerate(sizes)]
+        lacks = tuple(name for name in self.extra.names if name not in there)
+        return [Unit(file.name, size, (number,), lacks) for number, size in enumerate(sizes)]
 
     def read(
         self, units: Sequence[Unit], unread: dict[str, PathcastError]
@@ -255,7 +259,7 @@ class ParquetReader:
         columns = [ids, messages, sizes, nothing, nothing]
         for field in self.extra:
             if field.name in batch.schema.names:
-                columns.append(batch.column(field.name).cast(field.type))
+                columns.append(_cast(batch.column(field.name), field))
             else:
                 columns.append(pa.nulls(len(batch), field.type))
         return pa.record_batch(columns, schema=pa.schema([*schemas.SOURCE, *self.extra]))
@@ -263,6 +267,14 @@ class ParquetReader:
 
 FILE: Final = "file.unreadable"
 """Code of the error of a file that holds many messages: none of them was processed."""
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    """A column that is passed through in the type that it has elsewhere."""
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        reason = f"column {field.name!r} is {column.type}, not {field.type} as in other files"
+        raise type(error)(f"{reason}: {error}") from error
+
 
 _MESSAGE_KINDS: Final = (
     pa.types.is_binary,
@@ -291,6 +303,8 @@ class Listing:
         self._folders: set[str] = set()
         self.passed_over = 0
         """Files that do not match the pattern, at the last look."""
+        self.matching = 0
+        """Files that do, those that are known included."""
 
     def look(self, done: Container[str]) -> tuple[list[FoundFile], dict[str, OSError]]:
         """The files that are not done, oldest first, and the folders that could not be listed.
@@ -303,7 +317,7 @@ class Listing:
         """
         found: list[FoundFile] = []
         faults: dict[str, OSError] = {}
-        self.passed_over = 0
+        self.passed_over = self.matching = 0
         pending = [""]
         while pending:
             folder = pending.pop()
@@ -321,13 +335,17 @@ class Listing:
             prefix = f"{folder}/" if folder else ""
             for name in names:
                 path = prefix + name
-                if path in done or name.startswith((".", "_")):
+                if path in done:
+                    self.matching += 1
+                    continue
+                if name.startswith((".", "_")):
                     continue
                 if path in self._folders:
                     pending.append(path)
                 else:
                     self._look_at(path, name, pending, found)
         found.sort(key=lambda file: (file.modified_ns, file.name))
+        self.matching += len(found)
         return found, faults
 
     def _look_at(self, path: str, name: str, pending: list[str], found: list[FoundFile]) -> None:
