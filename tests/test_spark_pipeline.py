@@ -131,7 +131,13 @@ def rows_of(root: Path, name: Any) -> list[dict[str, Any]]:
 
 def found(root: Path) -> dict[str, Counter[Any]]:
     """What the readers of the output see."""
-    rows = {name: rows_of(root, name) for name in ("matches", "dead_letters", "inboxes")}
+    return found_in(root / "out")
+
+
+def found_in(output: Path | str | Storage) -> dict[str, Counter[Any]]:
+    """The same, of an output anywhere."""
+    names: tuple[Any, ...] = ("matches", "dead_letters", "inboxes")
+    rows = {name: read_output(output, name).to_pylist() for name in names}
     ids = [row["delivery_id"] for row in rows["inboxes"]]
     assert len(set(ids)) == len(ids), "a delivery id occurs twice"
     return {

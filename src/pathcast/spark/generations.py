@@ -61,6 +61,8 @@ class Generation:
         subscriptions: Pairs of subscriber and query.
         has_notices: Whether some are delivered as an id, found by the filter engine.
         has_results: Whether some are answered by the broker.
+        written: Names this writing of it, as nothing else: equal subscriptions have one version
+            everywhere, but not the same files.
     """
 
     version: str
@@ -68,6 +70,7 @@ class Generation:
     subscriptions: int
     has_notices: bool
     has_results: bool
+    written: str
 
     @property
     def folder(self) -> str:
@@ -95,7 +98,7 @@ class Generation:
 
     def files(self, storage: Storage) -> GenerationFiles:
         """Its files on this machine; copied, once, where they lie elsewhere."""
-        copies = Path(tempfile.gettempdir()) / f"pathcast-{self.version}"
+        copies = Path(tempfile.gettempdir()) / f"pathcast-{self.written}"
 
         def here(name: str) -> Path:
             return storage.local_copy(f"{self.folder}/{name}", copies)

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pathcast.errors import PathcastError
 from pathcast.spark.journal import Journal
 from pathcast.spark.sources import PATTERNS, Listing, reader_of
-from pathcast.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
@@ -25,7 +24,7 @@ def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
     """
     if settings.source.kind != "directory":
         return None
-    journal = Journal(Storage(settings.checkpoint))
+    journal = Journal(settings.checkpoint)
     for number in range(journal.last, 0, -1):
         if any(file.name == message_id for file in journal.entry(number)):
             return number

@@ -106,7 +106,7 @@ def run(
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    output = Storage(settings.output.path, settings.output.storage_options)
+    output = settings.output.storage
     with sole_writer(output), stopped_by_signals(stop) as received:
         _check_source(settings)
         pipeline = Pipeline(settings, output, report, stop)
@@ -143,7 +143,7 @@ class Pipeline:
         self._output = output
         self._report = report
         self._stop = stop
-        checkpoint = Storage(settings.checkpoint)
+        checkpoint = settings.checkpoint
         self._ledger = Ledger(output, checkpoint)
         out = settings.output
         self._layout = Layout(out.format, out.matches, out.inboxes)
@@ -570,7 +570,7 @@ def _top(received: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _check_source(settings: PipelineSettings) -> None:
-    source, output = settings.source, Storage(settings.output.path)
+    source, output = settings.source, settings.output.storage
     if not source.path.is_dir():
         raise _invalid("source.path", f"{source.path} is not a directory")
     if output.is_local and source.path in (output.folder, *output.folder.parents):
