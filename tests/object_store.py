@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -19,7 +19,7 @@ class ObjectStore(LocalFileSystem):  # type: ignore[misc]
     """See the module."""
 
     protocol = "objects"
-    requests: list[tuple[str, str]] = []
+    requests: ClassVar[list[tuple[str, str]]] = []
     """What was asked for in this process: verb and path."""
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,13 @@ import pytest
 pytest.importorskip("fsspec", reason="needs: pip install 'pathcast[spark]'")
 
 from object_store import ObjectStore
+from pathcast.spark.compacting import compact
+from pathcast.spark.ledger import committed_batches, live_files, remove_replaced
+from pathcast.spark.outputs import files_of, follow, inbox, read_output
+from pathcast.spark.pipeline import run
+from pathcast.spark.storage import Storage
+from pathcast.spark.summary import Summary
+from pathcast.spark.workers import InProcess
 from test_spark_pipeline import (
     KILL_POINTS,
     WANTS,
@@ -21,14 +29,6 @@ from test_spark_pipeline import (
     put_subscriptions,
     settings,
 )
-
-from pathcast.spark.compacting import compact
-from pathcast.spark.ledger import committed_batches, live_files, remove_replaced
-from pathcast.spark.outputs import files_of, follow, inbox, read_output
-from pathcast.spark.pipeline import run
-from pathcast.spark.storage import Storage
-from pathcast.spark.summary import Summary
-from pathcast.spark.workers import InProcess
 
 NAMES: tuple[Any, ...] = ("inboxes", "matches", "dead_letters")
 
@@ -125,10 +125,19 @@ def test_following_and_compaction(root: Path) -> None:
     assert all(count > 1 for count in before.values())
 
 
-def test_copies_of_subscriptions_on_a_worker_belong_to_one_output(root: Path) -> None:
-    # The same subscriptions have the same version; their files differ from engine to engine.
+def test_copies_of_subscriptions_on_a_worker_belong_to_one_writing_of_them(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Equal subscriptions have one version everywhere; another release writes them in another way.
+    copies = root / "copies"
+    copies.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
     go(root)
-    other = settings(root, f"output.path={url(root, 'other')}", "engine.engine=nfa")
+    found = [path for path in copies.rglob("*") if path.is_file()]
+    assert found
+    for path in found:
+        path.write_bytes(b"of another release")
+    other = settings(root, f"output.path={url(root, 'other')}")
     run(other, workers=InProcess(), progress=Recorder())
     assert found_in(url(root, "other")) == expected(range(20), WANTS)
 
