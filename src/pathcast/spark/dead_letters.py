@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import Ledger, source_of
+from pathcast.spark.listing import found_file
 from pathcast.spark.outputs import read_output
-from pathcast.spark.sources import found_file
 from pathcast.spark.storage import Storage
 
 State: TypeAlias = Literal["unread", "refused", "asked for", "taken up", "final"]

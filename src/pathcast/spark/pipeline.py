@@ -36,6 +36,7 @@ from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook, TakenUp, too_few
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
+from pathcast.spark.files import FileReader, FoundFile, Unit
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
@@ -49,15 +50,7 @@ from pathcast.spark.ledger import (
 )
 from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.sources import (
-    PATTERNS,
-    FileReader,
-    FoundFile,
-    Listing,
-    Unit,
-    reader_of,
-    shares_of,
-)
+from pathcast.spark.sources import listing_of, reader_of, shares_of
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscriptions import RejectedSubscription, rejected_table
@@ -155,7 +148,7 @@ class Pipeline:
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
         self._journal = Journal(checkpoint)
-        self._listing = Listing(source.path, source.pattern or PATTERNS[source.kind])
+        self._listing = listing_of(source)
         self._reader: tuple[Limits, FileReader] | None = None
         self._book = SubscriptionBook(
             settings.subscriptions.path,
@@ -263,7 +256,7 @@ class Pipeline:
         elif others:
             self._say_once(
                 f"{matching:,} of {matching + others:,} files of the source match the pattern "
-                f"{self._listing.pattern!r}, the others are left alone",
+                f"{' or '.join(self._listing.patterns)}, the others are left alone",
                 about="pattern",
             )
 

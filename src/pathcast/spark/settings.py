@@ -67,18 +67,20 @@ class SourceSettings(BaseModel):
 
     model_config = _FROZEN
 
-    kind: Literal["directory", "parquet"] = Field(
+    kind: Literal["directory", "parquet", "archive"] = Field(
         default="directory",
         description='"directory": each file is a message and its path inside the directory the id; '
-        '"parquet": each row is a message.',
+        '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
+        "or .gz file is one.",
     )
     path: Path = Field(
         description="Directory of the messages; for Parquet, the directory of its files."
     )
     pattern: str | None = Field(
         default=None,
-        description="Glob that the name of a file has to match, at any depth of folders; *.xml or "
-        "*.parquet when not given. Names that begin with a dot or an underscore never count.",
+        description="Glob that the name of a file has to match, at any depth of folders; *.xml, "
+        "*.parquet or what archives are called when not given. Names that begin with a dot or an "
+        "underscore never count.",
     )
     message_column: str = Field(
         default="message", description="Parquet: column with the message, binary or string."
