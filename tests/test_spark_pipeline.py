@@ -557,7 +557,8 @@ def test_an_unreadable_file_is_a_dead_letter_and_done_once_it_is_mended(
 
 
 def test_a_stream_takes_up_a_file_when_it_is_mended(root: Path) -> None:
-    pack(root, "1.parquet", {"key": ["x"], "body": ["<m><a/></m>"]})
+    # The types of columns that are passed through are not known before.
+    pack(root, "1.parquet", {"key": ["x"], "body": ["<m><a/></m>"], "channel": [7]})
     whole = (root / "packed/1.parquet").read_bytes()
     (root / "packed/1.parquet").write_bytes(b"later")
     stop = threading.Event()
@@ -571,11 +572,12 @@ def test_a_stream_takes_up_a_file_when_it_is_mended(root: Path) -> None:
     report = Recorder(on_batch)
     guard = threading.Timer(60, stop.set)
     guard.start()
-    chosen = settings(root, *PACKED, "mode.kind=stream")
+    chosen = settings(root, *PACKED, 'source.columns=["channel"]', "mode.kind=stream")
     run(chosen, workers=InProcess(), progress=report, stop=stop)
     guard.cancel()
     assert [commit.messages for commit in report.commits] == [0, 1]
-    assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}
+    rows = {(row["message_id"], row["channel"]) for row in rows_of(root, "inboxes")}
+    assert rows == {("x", 7)}
 
 
 def test_files_that_cannot_be_read_or_are_too_large_end_as_dead_letters(root: Path) -> None:

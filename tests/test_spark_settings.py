@@ -40,7 +40,7 @@ def test_paths_are_relative_to_the_file_not_to_the_caller(
     # A pipeline started by cron would otherwise read and write somewhere else.
     monkeypatch.chdir("/")
     settings = load_settings(pipeline, ["mode.checkpoint=../memory"])
-    assert settings.source.path == tmp_path / "messages"
+    assert settings.source.storage.folder == tmp_path / "messages"
     assert settings.mode.checkpoint == str(tmp_path.parent / "memory")
     assert settings.checkpoint.folder == tmp_path.parent / "memory"
     assert load_settings(pipeline).checkpoint.folder == tmp_path / "out" / "_checkpoint"

@@ -49,7 +49,7 @@ def listed(root: Path, known: set[str] | None = None) -> list[str]:
 
 def read(root: Path, *names: str, limit: int = 100) -> tuple[list[Any], dict[str, PathcastError]]:
     unread: dict[str, PathcastError] = {}
-    reader = DirectoryReader(root / "in", limit)
+    reader = DirectoryReader(Storage(root / "in"), limit)
     batches = reader.read([Unit(name, 1) for name in names], unread)
     return [row for batch, _ in batches for row in batch.to_pylist()], unread
 

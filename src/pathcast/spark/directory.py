@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
 from pathcast.errors import PathcastError
 from pathcast.spark.files import FILE_COST_BYTES, FoundFile, MessageRows, Unit, shown, unreadable
+from pathcast.spark.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryReader:
     """Each file is a message; a larger one than allowed is refused without being read."""
 
-    path: Path
+    storage: Storage
     message_bytes_max: int
     is_whole: bool = True
 
@@ -49,10 +49,11 @@ class DirectoryReader:
 
     def _content(self, name: str) -> tuple[bytes | None, int]:
         """The bytes, None for too many, and how many there are."""
-        with (self.path / name).open("rb") as handle:
-            length = os.fstat(handle.fileno()).st_size
+        with self.storage.open(name) as handle:
+            length = handle.seek(0, os.SEEK_END)
             if length > self.message_bytes_max:
                 return None, length
+            handle.seek(0)
             # One byte more than allowed is enough to see that a growing file is too large.
             content = handle.read(self.message_bytes_max + 1)
             return (content if len(content) <= self.message_bytes_max else None), len(content)

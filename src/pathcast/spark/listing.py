@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Container, Sequence
+import zlib
+from collections.abc import Container, Mapping, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
+from itertools import filterfalse
 from pathlib import Path
+from typing import Any
 
 from pathcast.spark.files import FoundFile
+from pathcast.spark.storage import Storage
 
 
 class Listing:
@@ -69,7 +74,7 @@ class Listing:
             if prefix:
                 rest = [name for name in names if prefix + name not in done]
             else:
-                rest = [name for name in names if name not in done]
+                rest = list(filterfalse(done.__contains__, names))
             self.matching += len(names) - len(rest)
             for name in rest:
                 path = prefix + name
@@ -103,6 +108,68 @@ class Listing:
         file = found_file(self.path, path)
         if file is not None:
             found.append(file)
+
+
+class ObjectListing:
+    """The files of a place that is no directory, looked at again and again.
+
+    Args:
+        storage: The place.
+        patterns: As for `Listing`.
+
+    Cost:
+        Object stores have no folders that change: a look lists all names, those that were handed on
+        included. Take these away from time to time.
+    """
+
+    def __init__(self, storage: Storage, patterns: Sequence[str]) -> None:
+        self.path = str(storage)
+        self.patterns = tuple(patterns)
+        self._storage = storage
+        self.passed_over = self.matching = 0
+
+    def look(self, done: Container[str]) -> tuple[list[FoundFile], dict[str, OSError]]:
+        """See `Listing.look`; all of it can be listed, or nothing."""
+        found: list[FoundFile] = []
+        try:
+            listed = self._storage.find()
+        except FileNotFoundError:
+            listed = {}  # a place without files is none
+        self.passed_over = self.matching = 0
+        for path, about in listed.items():
+            *folders, name = path.split("/")
+            if any(part.startswith((".", "_")) for part in (*folders, name)):
+                continue
+            if path not in done and not any(fnmatchcase(name, each) for each in self.patterns):
+                self.passed_over += 1
+                continue
+            self.matching += 1
+            if path not in done:
+                found.append(_as_found(path, about))
+        found.sort(key=lambda file: (file.modified_ns, file.name))
+        return found, {}
+
+
+def file_at(storage: Storage, name: str) -> FoundFile | None:
+    """A file as it is now; None where there is none."""
+    if storage.is_local:
+        return found_file(storage.folder, name)
+    try:
+        return _as_found(name, storage.info(name))
+    except FileNotFoundError:
+        return None
+
+
+def _as_found(name: str, about: Mapping[str, Any]) -> FoundFile:
+    """What a place tells of a file, each in its own words."""
+    told = (about.get(key) for key in ("LastModified", "last_modified", "updated", "mtime"))
+    when = next((each for each in told if each is not None), 0)
+    if isinstance(when, str):
+        when = datetime.fromisoformat(when)
+    seconds = when.timestamp() if isinstance(when, datetime) else when
+    # Where times have whole seconds only, the tag tells two contents apart.
+    tag = zlib.crc32(str(about.get("ETag") or about.get("etag") or "").encode())
+    return FoundFile(name, int(about.get("size") or 0), int(seconds * 1e9), tag)
 
 
 def found_file(root: str | os.PathLike[str], name: str) -> FoundFile | None:

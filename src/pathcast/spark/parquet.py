@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pathcast.errors import ConfigError, PathcastError, UnreadableMessageError
 from pathcast.spark import schemas
 from pathcast.spark.files import BATCH_ROWS_MAX, FILE, FoundFile, Unit, shown, unreadable
+from pathcast.spark.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,13 @@ class ParquetReader:
     """Each row of a file is a message.
 
     Attributes:
-        path: The directory.
+        storage: The source.
         message_column: Column with the message, binary or text.
         id_column: Column with its id.
         extra: Columns that are passed through, as they are written.
     """
 
-    path: Path
+    storage: Storage
     message_column: str
     id_column: str
     extra: pa.Schema
@@ -36,7 +37,7 @@ class ParquetReader:
     def units(self, file: FoundFile) -> list[Unit]:
         """The row groups."""
         try:
-            with pq.ParquetFile(self.path / file.name) as opened:
+            with open_parquet(self.storage, file.name) as opened:
                 metadata = opened.metadata
                 there = set(opened.schema_arrow.names)
                 sizes = [
@@ -65,7 +66,7 @@ class ParquetReader:
                 unread[unit.name] = unreadable(unit.name, error, FILE)
 
     def _read(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        with pq.ParquetFile(self.path / unit.name, memory_map=True) as opened:
+        with open_parquet(self.storage, unit.name) as opened:
             there = opened.schema_arrow
             self._check(unit.name, there)
             wanted = [self.id_column, self.message_column]
@@ -125,25 +126,39 @@ _MESSAGE_KINDS: Final = (
 )
 
 
-def columns_of(path: Path, files: Sequence[FoundFile], names: Sequence[str]) -> pa.Schema:
+@contextmanager
+def open_parquet(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
+    """A file of a source; one of this machine is mapped into memory."""
+    if storage.is_local:
+        with pq.ParquetFile(storage.folder / name, memory_map=True) as opened:
+            yield opened
+    else:
+        with storage.open(name) as handle, pq.ParquetFile(handle) as opened:
+            yield opened
+
+
+def columns_of(storage: Storage, files: Sequence[FoundFile], names: Sequence[str]) -> pa.Schema:
     """The types of columns that are passed through, from the first file that has each.
 
     Raises:
-        ConfigError: No file has one of them.
+        ConfigError: No file that can be read has one of them.
     """
     found: dict[str, pa.Field] = {}
+    readable = 0
     for file in files:
         if len(found) == len(names):
             break
         try:
-            there = pq.read_schema(path / file.name)
+            with open_parquet(storage, file.name) as opened:
+                there = opened.schema_arrow
         except (OSError, pa.ArrowException):
             continue  # whoever reads it says what is wrong
+        readable += 1
         for name in names:
             if name in there.names:
                 found.setdefault(name, there.field(name).with_nullable(True).remove_metadata())
     missing = [name for name in names if name not in found]
-    if missing and files:
+    if missing and readable:
         raise ConfigError(
             "config.invalid",
             key="source.columns",

@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 NAMES_SHOWN: Final = 10
 """Names of files in one note."""
 
+INSIDE: Final = "it lies inside source.path, and would be read as messages"
+
 
 def run(
     settings: PipelineSettings,
@@ -273,11 +275,11 @@ class Pipeline:
             found, faults = self._listing.look(self._journal.done)
         except OSError as error:
             faults = {"": error}
-        root = self._listing.path
+        root = str(self._listing.path)
         before, self._unlisted = (
             self._unlisted,
             {
-                str(root / folder): error.strerror or str(error)
+                (f"{root}/{folder}" if folder else root): error.strerror or str(error)
                 for folder, error in sorted(faults.items())
             },
         )
@@ -530,7 +532,10 @@ class Pipeline:
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
         """The reader of the source; the types of its columns are those of the first files."""
         if self._reader is None or self._reader[0] != limits:
-            self._reader = limits, reader_of(self._settings.source, files, limits)
+            reader = reader_of(self._settings.source, files, limits)
+            if len(reader.extra) < len(self._settings.source.columns):
+                return reader  # no file could be read: the next ones say more
+            self._reader = limits, reader
         return self._reader[1]
 
     @property
@@ -564,10 +569,15 @@ def _top(received: Counter[str]) -> list[tuple[str, int]]:
 
 def _check_source(settings: PipelineSettings) -> None:
     source, output = settings.source, settings.output.storage
-    if not source.path.is_dir():
-        raise _invalid("source.path", f"{source.path} is not a directory")
-    if output.is_local and source.path in (output.folder, *output.folder.parents):
-        raise _invalid("output.path", "it lies inside source.path, and would be read as messages")
+    if not source.storage.is_local:
+        if f"{output}/".startswith(f"{source.storage}/"):
+            raise _invalid("output.path", INSIDE)
+        return
+    folder = source.storage.folder
+    if not folder.is_dir():
+        raise _invalid("source.path", f"{folder} is not a directory")
+    if output.is_local and folder in (output.folder, *output.folder.parents):
+        raise _invalid("output.path", INSIDE)
 
 
 def _invalid(key: str, reason: str) -> PathcastError:

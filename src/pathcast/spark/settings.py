@@ -73,8 +73,14 @@ class SourceSettings(BaseModel):
         '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
         "or .gz file is one.",
     )
-    path: Path = Field(
-        description="Directory of the messages; for Parquet, the directory of its files."
+    path: Place = Field(
+        description="Directory of the messages, or of the files that hold them; or a URL that "
+        "fsspec understands, such as s3://bucket/incoming."
+    )
+    storage_options: dict[str, str] = Field(
+        default_factory=dict,
+        description="What fsspec needs to open source.path where it is a URL: credentials, "
+        "endpoints.",
     )
     pattern: str | None = Field(
         default=None,
@@ -93,6 +99,11 @@ class SourceSettings(BaseModel):
         default=(),
         description="Parquet: columns that are passed through to inboxes and matches.",
     )
+
+    @property
+    def storage(self) -> Storage:
+        """Where messages come from."""
+        return Storage(self.path, self.storage_options)
 
 
 class SubscriptionSettings(BaseModel):

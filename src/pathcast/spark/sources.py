@@ -20,9 +20,8 @@ from pathcast.limits import Limits
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.directory import DirectoryReader
 from pathcast.spark.files import FileReader, FoundFile, Unit
-from pathcast.spark.listing import Listing
+from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
-from pathcast.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import SourceSettings
@@ -37,10 +36,13 @@ PATTERNS: Final[Mapping[SourceKind, tuple[str, ...]]] = {
 """What a file's name has to match where nothing else is said."""
 
 
-def listing_of(source: SourceSettings) -> Listing:
+def listing_of(source: SourceSettings) -> Listing | ObjectListing:
     """What lists the files of a source."""
     patterns = PATTERNS[source.kind] if source.pattern is None else (source.pattern,)
-    return Listing(source.path, patterns)
+    storage = source.storage
+    return (
+        Listing(storage.folder, patterns) if storage.is_local else ObjectListing(storage, patterns)
+    )
 
 
 def reader_of(source: SourceSettings, files: Sequence[FoundFile], limits: Limits) -> FileReader:
@@ -55,11 +57,11 @@ def reader_of(source: SourceSettings, files: Sequence[FoundFile], limits: Limits
         ConfigError: No file has a column that is to be passed through.
     """
     if source.kind == "directory":
-        return DirectoryReader(source.path, limits.message_bytes_max)
+        return DirectoryReader(source.storage, limits.message_bytes_max)
     if source.kind == "archive":
-        return ArchiveReader(Storage(source.path), limits.message_bytes_max)
-    extra = columns_of(source.path, files, source.columns)
-    return ParquetReader(source.path, source.message_column, source.id_column, extra)
+        return ArchiveReader(source.storage, limits.message_bytes_max)
+    extra = columns_of(source.storage, files, source.columns)
+    return ParquetReader(source.storage, source.message_column, source.id_column, extra)
 
 
 def shares_of(units: Sequence[Unit], tasks: int) -> list[list[Unit]]:
