@@ -70,7 +70,7 @@ def test_the_pipeline_file_of_the_readme_can_be_used(tmp_path: Path) -> None:
     [text] = blocks("toml")
     path = tmp_path / "pipeline.toml"
     path.write_text(text, encoding="utf-8")
-    assert settings.load_settings(path).output.path.is_relative_to(tmp_path)
+    assert Path(settings.load_settings(path).output.path).is_relative_to(tmp_path)
 
 
 def test_there_are_examples() -> None:

@@ -131,7 +131,13 @@ def rows_of(root: Path, name: Any) -> list[dict[str, Any]]:
 
 def found(root: Path) -> dict[str, Counter[Any]]:
     """What the readers of the output see."""
-    rows = {name: rows_of(root, name) for name in ("matches", "dead_letters", "inboxes")}
+    return found_in(root / "out")
+
+
+def found_in(output: Path | str | Storage) -> dict[str, Counter[Any]]:
+    """The same, of an output anywhere."""
+    names: tuple[Any, ...] = ("matches", "dead_letters", "inboxes")
+    rows = {name: read_output(output, name).to_pylist() for name in names}
     ids = [row["delivery_id"] for row in rows["inboxes"]]
     assert len(set(ids)) == len(ids), "a delivery id occurs twice"
     return {
@@ -430,13 +436,86 @@ def test_parquet_source(root: Path) -> None:
 def test_columns_are_passed_through_to_matches_and_deliveries(root: Path) -> None:
     pack(root, "1.parquet", {"key": ["x", "y"], "body": ["<m><a/></m>", "<m/>"], "channel": [7, 8]})
     pack(root, "2.parquet", {"key": ["z"], "body": ["<m><a/></m>"]})
-    go(root, *PACKED, 'source.columns=["channel"]')
+    report = Recorder()
+    go(root, *PACKED, 'source.columns=["channel"]', report=report)
+    assert [note for note in report.notes if "null there" in note] == [
+        "no column channel (null there): 2.parquet"
+    ]
     inboxes = {(row["message_id"], row["channel"]) for row in rows_of(root, "inboxes")}
     assert inboxes == {("x", 7), ("z", None)}
     matches = {(row["message_id"], row["channel"]) for row in rows_of(root, "matches")}
     assert matches == {("x", 7), ("y", 8), ("z", None)}
     with pytest.raises(ConfigError, match=r"source\.columns.*no file has a column nope"):
         go(root, *PACKED, 'source.columns=["nope"]', "output.path=other")
+
+
+def test_a_column_of_another_kind_makes_a_file_unread(root: Path) -> None:
+    body = ["<m><a/></m>"] * 3
+    pack(root, "1.parquet", {"key": ["x"], "body": body[:1], "channel": [7]})
+    os.utime(root / "packed/1.parquet", (1, 1))
+    # The first row groups could be cast: none of their rows may be delivered.
+    pack(root, "2.parquet", {"key": ["p", "q", "r"], "body": body, "channel": ["1", "2", "many"]})
+    pack(root, "3.parquet", {"key": ["z"], "body": body[:1], "channel": ["9"]})
+    report = Recorder()
+    go(root, *PACKED, 'source.columns=["channel"]', report=report)
+    inboxes = {(row["message_id"], row["channel"]) for row in rows_of(root, "inboxes")}
+    assert inboxes == {("x", 7), ("z", 9)}
+    (letter,) = rows_of(root, "dead_letters")
+    assert letter["file"] == "2.parquet"
+    assert "column 'channel' is string, not int64" in letter["message"]
+    assert any("could not be read, such as 2.parquet" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("mode", ["batch", "stream"])
+def test_what_the_source_does_not_give_is_said_once(root: Path, mode: str) -> None:
+    for number in range(31):
+        (root / "in" / f"{number}.json").write_text("{}")
+    stop = threading.Event()
+
+    def on_batch(commit: Commit) -> None:
+        if commit.batch_id == 2 and mode == "stream":
+            put_messages(root, range(20, 23))
+        elif commit.batch_id == 3:
+            stop.set()
+
+    report = Recorder(on_batch)
+    guard = threading.Timer(60, stop.set)
+    guard.start()
+    chosen = settings(root, f"mode.kind={mode}")
+    run(chosen, workers=InProcess(), progress=report, stop=stop)
+    guard.cancel()
+    told = [note for note in report.notes if "match the pattern" in note]
+    assert told == [
+        "20 of 51 files of the source match the pattern *.xml, the others are left alone"
+    ]
+    # Files that were handed on match still.
+    again = Recorder()
+    go(root, report=again)
+    total = 20 if mode == "batch" else 23
+    assert any(f"{total} of {total + 31} files" in note for note in again.notes)
+
+
+@pytest.mark.parametrize("mode", ["batch", "stream"])
+def test_a_source_without_a_file_says_so_once(root: Path, mode: str) -> None:
+    for path in (root / "in").iterdir():
+        path.unlink()
+    stop = threading.Event()
+
+    def on_batch(_: Commit) -> None:
+        stop.set()
+
+    report = Recorder(on_batch)
+    timer = threading.Timer(0.5, put_messages, (root, range(1)))
+    if mode == "stream":
+        timer.start()
+    guard = threading.Timer(60, stop.set)
+    guard.start()
+    chosen = settings(root, f"mode.kind={mode}")
+    run(chosen, workers=InProcess(), progress=report, stop=stop)
+    guard.cancel()
+    timer.cancel()
+    assert sum("holds no file" in note for note in report.notes) == 1
+    assert not any("match the pattern" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("damage", ["cut", "foreign", "in the middle", "column"])
@@ -478,7 +557,8 @@ def test_an_unreadable_file_is_a_dead_letter_and_done_once_it_is_mended(
 
 
 def test_a_stream_takes_up_a_file_when_it_is_mended(root: Path) -> None:
-    pack(root, "1.parquet", {"key": ["x"], "body": ["<m><a/></m>"]})
+    # The types of columns that are passed through are not known before.
+    pack(root, "1.parquet", {"key": ["x"], "body": ["<m><a/></m>"], "channel": [7]})
     whole = (root / "packed/1.parquet").read_bytes()
     (root / "packed/1.parquet").write_bytes(b"later")
     stop = threading.Event()
@@ -492,11 +572,12 @@ def test_a_stream_takes_up_a_file_when_it_is_mended(root: Path) -> None:
     report = Recorder(on_batch)
     guard = threading.Timer(60, stop.set)
     guard.start()
-    chosen = settings(root, *PACKED, "mode.kind=stream")
+    chosen = settings(root, *PACKED, 'source.columns=["channel"]', "mode.kind=stream")
     run(chosen, workers=InProcess(), progress=report, stop=stop)
     guard.cancel()
     assert [commit.messages for commit in report.commits] == [0, 1]
-    assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}
+    rows = {(row["message_id"], row["channel"]) for row in rows_of(root, "inboxes")}
+    assert rows == {("x", 7)}
 
 
 def test_files_that_cannot_be_read_or_are_too_large_end_as_dead_letters(root: Path) -> None:

@@ -40,10 +40,18 @@ def test_paths_are_relative_to_the_file_not_to_the_caller(
     # A pipeline started by cron would otherwise read and write somewhere else.
     monkeypatch.chdir("/")
     settings = load_settings(pipeline, ["mode.checkpoint=../memory"])
-    assert settings.source.path == tmp_path / "messages"
-    assert settings.mode.checkpoint == tmp_path.parent / "memory"
-    assert settings.checkpoint == tmp_path.parent / "memory"
-    assert load_settings(pipeline).checkpoint == tmp_path / "out" / "_checkpoint"
+    assert settings.source.storage.folder == tmp_path / "messages"
+    assert settings.mode.checkpoint == str(tmp_path.parent / "memory")
+    assert settings.checkpoint.folder == tmp_path.parent / "memory"
+    assert load_settings(pipeline).checkpoint.folder == tmp_path / "out" / "_checkpoint"
+
+
+def test_a_url_is_no_path(pipeline: Path) -> None:
+    settings = load_settings(pipeline, ["output.path=s3://bucket/a/../out/"])
+    assert settings.output.path == "s3://bucket/a/../out/"
+    assert str(settings.checkpoint) == "s3://bucket/a/../out/_checkpoint"
+    described = {setting.key: setting.type for setting in describe_settings()}
+    assert described["output.path"] == described["mode.checkpoint"] == "path or URL"
 
 
 def test_overrides_go_over_environment_over_file_over_defaults(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import stat
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 from pathcast.errors import ConfigError, PathcastError
+from pathcast.spark import journal as journals
+from pathcast.spark.directory import DirectoryReader
+from pathcast.spark.files import FoundFile, Unit
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
     CheckpointSource,
@@ -24,7 +28,8 @@ from pathcast.spark.ledger import (
     sole_writer,
     write_compaction,
 )
-from pathcast.spark.sources import DirectoryReader, FoundFile, Listing, Unit, shares_of
+from pathcast.spark.listing import Listing
+from pathcast.spark.sources import shares_of
 from pathcast.spark.storage import Storage, write_atomically
 from pathcast.spark.writing import WrittenFile
 
@@ -37,14 +42,14 @@ def put(root: Path, name: str, content: bytes = b"<a/>", age: int = 0) -> None:
 
 
 def listed(root: Path, known: set[str] | None = None) -> list[str]:
-    found, faults = Listing(root / "in", "*.xml").look(known or set())
+    found, faults = Listing(root / "in", ["*.xml"]).look(known or set())
     assert not faults
     return [file.name for file in found]
 
 
 def read(root: Path, *names: str, limit: int = 100) -> tuple[list[Any], dict[str, PathcastError]]:
     unread: dict[str, PathcastError] = {}
-    reader = DirectoryReader(root / "in", limit)
+    reader = DirectoryReader(Storage(root / "in"), limit)
     batches = reader.read([Unit(name, 1) for name in names], unread)
     return [row for batch, _ in batches for row in batch.to_pylist()], unread
 
@@ -62,7 +67,7 @@ def test_files_are_found_at_any_depth_oldest_first(tmp_path: Path) -> None:
 
 def test_a_listing_sees_what_comes_in_folders_it_knows_and_in_new_ones(tmp_path: Path) -> None:
     put(tmp_path, "day/1.xml", age=9)
-    listing = Listing(tmp_path / "in", "*.xml")
+    listing = Listing(tmp_path / "in", ["*.xml"])
     known = {file.name for file in listing.look(set())[0]}
     put(tmp_path, "day/2.xml", age=8)
     put(tmp_path, "night/3.xml", age=7)
@@ -85,7 +90,7 @@ def test_a_missing_directory_is_an_error_and_a_missing_folder_a_fault(tmp_path: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "listdir", refusing)
-        found, faults = Listing(tmp_path / "in", "*.xml").look(set())
+        found, faults = Listing(tmp_path / "in", ["*.xml"]).look(set())
     assert [file.name for file in found] == ["fine.xml"]
     assert list(faults) == ["closed"]
 
@@ -98,6 +103,123 @@ def test_entries_hold_each_file_once_and_survive_a_restart(tmp_path: Path) -> No
     assert (again.last, again.entry(1), again.entry(2)) == (2, files[:2], files[2:])
     assert [name in again.done for name in ("0.xml", "2.xml", "3.xml")] == [True, True, False]
     assert [again.last_entry(name) for name in ("0.xml", "2.xml", "3.xml")] == [1, 2, None]
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_journal_is_what_its_entries_say_whatever_was_summed_up(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Killed again and again, before and after any file is written; sums lost; names coming back.
+    monkeypatch.setattr(journals, "SUM_ENTRIES", 3)
+    monkeypatch.setattr(journals, "SUM_FACTOR", 2)
+    chosen = random.Random(seed)
+    storage, truth, original = Storage(tmp_path), dict[str, int](), Storage.write
+
+    def write(self: Storage, name: str, content: bytes) -> None:
+        if chosen.random() < 0.05:
+            raise Killed
+        original(self, name, content)
+        if chosen.random() < 0.05:
+            raise Killed
+
+    monkeypatch.setattr(Storage, "write", write)
+    journal, kills = Journal(storage), 0
+    while journal.last < 80:
+        files = [FoundFile(f"{chosen.randrange(400)}", 1, 1) for _ in range(chosen.randrange(5))]
+        before = journal.last
+        try:
+            journal.append(files)
+        except Killed:
+            kills += 1
+            if chosen.random() < 0.5 and (sums := storage.names(journals.SUMS)):
+                storage.delete([f"{journals.SUMS}/{chosen.choice(sums)}"])
+            journal = Journal(storage)
+        if journal.last > before:
+            truth |= {file.name: journal.last for file in files}
+        assert journal.done == truth.keys()
+    for state in (journal, Journal(storage)):
+        assert {name: state.last_entry(name) for name in state.done} == truth
+        assert state.last == len(storage.names(journals.JOURNAL))
+    assert kills > 2
+    assert len(storage.names(journals.SUMS)) > 20
+
+
+def test_a_start_reads_few_files_however_many_entries_there_are(tmp_path: Path) -> None:
+    storage, total = Storage(tmp_path), 5000
+    journal = Journal(storage)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        for number in range(total):
+            journal.append([FoundFile(f"{number}", 1, 1)])
+    reads = 0
+    original = Storage.read
+
+    def read(self: Storage, name: str) -> bytes:
+        nonlocal reads
+        reads += 1
+        return original(self, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Storage, "read", read)
+        again = Journal(storage)
+    assert again.done == {f"{number}" for number in range(total)}
+    largest = journals.SUM_ENTRIES * journals.SUM_FACTOR
+    blocks = total // largest + total % largest // journals.SUM_ENTRIES
+    assert reads == blocks + total % journals.SUM_ENTRIES
+
+
+def test_what_was_asked_for_is_looked_at_until_it_was_handed_on(tmp_path: Path) -> None:
+    journal, file = Journal(Storage(tmp_path)), FoundFile("a", 1, 1)
+    journal.append([file, FoundFile("b", 1, 1)])
+    journal.reopen([FoundFile("b", 1, 1)])
+    assert journal.done == {"a"}
+    journal.request(["a", "b"])
+    assert journal.done == set()
+    journal.read_requests()
+    assert journal.done == set()
+    journal.append([file])
+    journal.read_requests()
+    assert journal.done == {"a"}
+    journal.append([FoundFile("b", 2, 2)])
+    journal.read_requests()
+    assert journal.done == {"a", "b"}
+
+
+def test_a_look_asks_for_nothing_that_it_has_seen(tmp_path: Path) -> None:
+    for number in range(50):
+        put(tmp_path, f"day/{number}.xml")
+        put(tmp_path, f"day/{number}.json")
+    listing = Listing(tmp_path / "in", ["*.xml"])
+    known = {file.name for file in listing.look(set())[0]}
+    put(tmp_path, "day/new.xml")
+    asked: list[Path] = []
+    original = Path.stat
+
+    def stat(self: Path, **options: Any) -> os.stat_result:
+        asked.append(self)
+        return original(self, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "stat", stat)
+        found, _ = listing.look(known)
+    assert [file.name for file in found] == ["day/new.xml"]
+    assert (listing.matching, listing.passed_over) == (51, 50)
+    assert {path.name for path in asked} == {"new.xml"}
+
+
+def test_a_folder_that_made_way_for_a_file_is_no_fault(tmp_path: Path) -> None:
+    put(tmp_path, "day.xml/1.xml")
+    listing = Listing(tmp_path / "in", ["*.xml"])
+    listing.look(set())
+    (tmp_path / "in/day.xml/1.xml").unlink()
+    (tmp_path / "in/day.xml").rmdir()
+    put(tmp_path, "day.xml")
+    assert listing.look(set()) == ([], {})
+    assert [file.name for file in listing.look(set())[0]] == ["day.xml"]
 
 
 def test_a_file_that_was_not_read_is_due_when_it_has_changed(tmp_path: Path) -> None:
@@ -181,7 +303,7 @@ def test_a_name_that_is_no_text_is_read_and_has_an_id(tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9.xml")
     put(tmp_path, name)
     journal = Journal(Storage(tmp_path))
-    journal.append(Listing(tmp_path / "in", "*.xml").look(set())[0])
+    journal.append(Listing(tmp_path / "in", ["*.xml"]).look(set())[0])
     (file,) = Journal(Storage(tmp_path)).entry(1)
     assert file.name == name
     ((row,), _) = read(tmp_path, file.name)

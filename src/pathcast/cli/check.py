@@ -60,12 +60,11 @@ def _check_pipeline(pipeline: Path, engine: Engine | None, *, strict: bool) -> E
     with extra("spark", "pathcast check of a pipeline"):
         from pathcast.spark.book import SubscriptionBook
         from pathcast.spark.settings import load_settings
-        from pathcast.spark.storage import Storage
     settings = load_settings(pipeline)
     wanted = settings.subscriptions
     book = SubscriptionBook(
         wanted.path,
-        Storage(settings.output.path),
+        settings.output.storage,
         deliver=wanted.deliver,
         engine=engine_name(engine) or settings.engine.engine,
         namespaces=wanted.namespaces,

@@ -139,13 +139,11 @@ def _show_summary(summary: Summary) -> None:
 
 def _show_delivery(written: DemoInput, settings: PipelineSettings, summary: Summary) -> None:
     """The inbox of the subscriber with the most deliveries, one message before and after."""
-    from pathcast.spark.storage import Storage
-
     out = answers()
     if not summary.top_subscribers:
         out.print("\nNothing was delivered.")
         return
-    output = Storage(settings.output.path)
+    output = settings.output.storage
     subscriber, count, found = _first_with_results(output, summary)
     if not found:
         out.print("\nThe subscribers with the most deliveries get notices only.")

@@ -14,6 +14,7 @@ from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
+    from pathcast.spark.storage import Storage
 
 PIPELINE_FILE = "pipeline.toml"
 
@@ -137,7 +138,7 @@ def why(
     return ExitCode.OK
 
 
-def find_output(place: str | None) -> tuple[str, PipelineSettings | None]:
+def find_output(place: str | None) -> tuple[str | Storage, PipelineSettings | None]:
     """Where an output lies, and the settings of its pipeline where they are known.
 
     Raises:
@@ -155,5 +156,5 @@ def find_output(place: str | None) -> tuple[str, PipelineSettings | None]:
         place = PIPELINE_FILE
     if place.endswith(".toml"):
         settings = load_settings(place)
-        return str(settings.output.path), settings
+        return settings.output.storage, settings
     return place, None

@@ -10,6 +10,7 @@ It delivers nothing and knows nothing of Spark.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,6 +176,7 @@ class SubscriptionBook:
             subscriptions=len(rows),
             has_notices=len(compiled.index) > 0,
             has_results=len(compiled.broker) > 0,
+            written=uuid.uuid4().hex,
             limits=tuple(sorted(self._limits.items())),
         )
         output, folder = self._output, generation.folder

@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import Ledger, source_of
+from pathcast.spark.listing import file_at
 from pathcast.spark.outputs import read_output
-from pathcast.spark.sources import found_file
 from pathcast.spark.storage import Storage
 
 State: TypeAlias = Literal["unread", "refused", "asked for", "taken up", "final"]
@@ -138,7 +138,7 @@ class DeadLetterBox:
     def _has_changed(self, letter: DeadLetter) -> bool:
         assert letter.message_id is not None
         before = {file.name: file for file in self._journal.entry(letter.batch_id)}
-        now = found_file(self._source.path, letter.message_id)
+        now = file_at(Storage(self._source.path), letter.message_id)
         return now is not None and now != before[letter.message_id]
 
 

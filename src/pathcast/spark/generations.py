@@ -62,6 +62,8 @@ class Generation:
         subscriptions: Pairs of subscriber and query.
         has_notices: Whether some are delivered as an id, found by the filter engine.
         has_results: Whether some are answered by the broker.
+        written: Names this writing of it, as nothing else: equal subscriptions have one version
+            everywhere, but not the same files.
         limits: Names and values of limits on a message that are not the defaults.
     """
 
@@ -70,6 +72,7 @@ class Generation:
     subscriptions: int
     has_notices: bool
     has_results: bool
+    written: str
     limits: tuple[tuple[str, int | str], ...] = ()
 
     def message_limits(self) -> Limits:
@@ -103,7 +106,7 @@ class Generation:
 
     def files(self, storage: Storage) -> GenerationFiles:
         """Its files on this machine; copied, once, where they lie elsewhere."""
-        copies = Path(tempfile.gettempdir()) / f"pathcast-{self.version}"
+        copies = Path(tempfile.gettempdir()) / f"pathcast-{self.written}"
 
         def here(name: str) -> Path:
             return storage.local_copy(f"{self.folder}/{name}", copies)

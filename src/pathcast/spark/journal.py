@@ -5,8 +5,12 @@ after a kill takes exactly the files of its entry. A file that could not be read
 micro-batch says so in its commit (`pathcast.spark.ledger`), and it is taken up again when it has
 changed, when a run begins, or when somebody asks for it.
 
-    journal/N.json      the files of micro-batch N
-    requests/*.json     files that somebody wants taken up again
+    journal/N.json          the files of micro-batch N
+    journal_sums/A-B.json   the names in entries A to B, each with the last of these that it is in
+    requests/*.json         files that somebody wants taken up again
+
+A start reads sums and the entries that no sum has: a few hundred files, however many there are.
+Sums are made of entries and can be lost; they never change.
 
 It lists nothing and reads no message.
 """
@@ -15,15 +19,24 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import astuple
 from typing import Final
 
-from pathcast.spark.sources import FoundFile
+from pathcast.spark.files import FoundFile
 from pathcast.spark.storage import Storage
 
 JOURNAL: Final = "journal"
 REQUESTS: Final = "requests"
+SUMS: Final = "journal_sums"
+
+SUM_ENTRIES: Final = 256
+"""Entries that are summed up in one file."""
+
+SUM_FACTOR: Final = 16
+"""Sums that are summed up in one: a start reads 15 of each size, and a name is written as often as
+there are sizes."""
 
 
 class Journal:
@@ -38,13 +51,15 @@ class Journal:
 
     def __init__(self, checkpoint: Storage) -> None:
         self._storage = checkpoint
-        self._entries: dict[str, int] = {}
         self._open: dict[str, FoundFile] = {}
         self._requested: set[str] = set()
-        self.last = 0
-        for number in sorted(int(n.removesuffix(".json")) for n in checkpoint.names(JOURNAL)):
-            self._entries.update((file.name, number) for file in self.entry(number))
-            self.last = number
+        numbers = (int(name.removesuffix(".json")) for name in checkpoint.names(JOURNAL))
+        self.last = max(numbers, default=0)
+        summed = self.last - self.last % SUM_ENTRIES
+        # What the next sum will hold.
+        self._recent = self._names_of(summed + 1, self.last)
+        self._entries = self._names_of(1, summed) | self._recent
+        self._done = set(self._entries)
 
     def entry(self, number: int) -> list[FoundFile]:
         """The files of a micro-batch."""
@@ -55,9 +70,9 @@ class Journal:
         return self._entries.get(name)
 
     @property
-    def done(self) -> Container[str]:
+    def done(self) -> AbstractSet[str]:
         """Names that need not be looked at: handed on, read, and not asked for."""
-        return _Done(self._entries, self._open, self._requested)
+        return self._done
 
     @property
     def open_files(self) -> Mapping[str, FoundFile]:
@@ -66,7 +81,9 @@ class Journal:
 
     def reopen(self, files: Iterable[FoundFile]) -> None:
         """These were not done: they may be handed on again."""
-        self._open.update((file.name, file) for file in files)
+        for file in files:
+            self._open[file.name] = file
+            self._done.discard(file.name)
 
     def is_due(self, file: FoundFile) -> bool:
         """Whether a file is to be handed on: it is new, was asked for, or has changed since."""
@@ -85,11 +102,11 @@ class Journal:
         """
         rows = {name: self._entries[name] for name in names}
         self._storage.write(f"{REQUESTS}/{uuid.uuid4().hex}.json", json.dumps(rows).encode())
-        self._requested.update(names)
+        self._set_requested(self._requested | set(names))
 
     def read_requests(self) -> None:
         """Takes notice of what was asked for, and clears away what has been fulfilled."""
-        self._requested = set()
+        requested: set[str] = set()
         for file in self._storage.names(REQUESTS):
             path = f"{REQUESTS}/{file}"
             try:
@@ -97,9 +114,15 @@ class Journal:
             except FileNotFoundError:
                 continue
             left = {name for name, number in rows.items() if self._entries.get(name) == number}
-            self._requested |= left
+            requested |= left
             if not left:
                 self._storage.delete([path])
+        self._set_requested(requested)
+
+    def _set_requested(self, names: set[str]) -> None:
+        self._done |= {name for name in self._requested if name not in self._open}
+        self._done -= names
+        self._requested = names
 
     def is_requested(self, name: str) -> bool:
         """Whether a file was asked for and has not been handed on since."""
@@ -111,24 +134,43 @@ class Journal:
         rows = [astuple(file) for file in files]
         self._storage.write(_name(self.last), json.dumps(rows).encode())
         for file in files:
-            self._entries[file.name] = self.last
+            self._entries[file.name] = self._recent[file.name] = self.last
+            self._done.add(file.name)
             self._open.pop(file.name, None)
             self._requested.discard(file.name)
+        if self.last % SUM_ENTRIES == 0:
+            self._sum_up()
         return self.last
 
+    def _names_of(self, first: int, last: int) -> dict[str, int]:
+        """The names in some entries, each with the last of these that it is in."""
+        longest: dict[int, int] = {}
+        for name in self._storage.names(SUMS) if first <= last else ():
+            start, end = (int(part) for part in name.removesuffix(".json").split("-"))
+            if end <= last:
+                longest[start] = max(end, longest.get(start, 0))
+        found: dict[str, int] = {}
+        while first <= last:
+            end = longest.get(first, 0)
+            if end:
+                found |= json.loads(self._storage.read(_sum_name(first, end)))
+            else:
+                end = first
+                found |= dict.fromkeys((file.name for file in self.entry(first)), first)
+            first = end + 1
+        return found
 
-class _Done(Container[str]):
-    """Names of which nothing more is wanted."""
-
-    def __init__(
-        self, entries: Container[str], open: Container[str], requested: Container[str]
-    ) -> None:
-        self._entries = entries
-        self._open = open
-        self._requested = requested
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries and name not in self._open and name not in self._requested
+    def _sum_up(self) -> None:
+        """Writes the sums that end with the last entry."""
+        size, names = SUM_ENTRIES, self._recent
+        while True:
+            content = json.dumps(names).encode()
+            self._storage.write(_sum_name(self.last - size + 1, self.last), content)
+            size *= SUM_FACTOR
+            if self.last % size:
+                break
+            names = self._names_of(self.last - size + 1, self.last)
+        self._recent = {}
 
 
 def first_of(files: Sequence[FoundFile], files_max: int, bytes_max: int) -> list[FoundFile]:
@@ -145,3 +187,7 @@ def first_of(files: Sequence[FoundFile], files_max: int, bytes_max: int) -> list
 
 def _name(number: int) -> str:
     return f"{JOURNAL}/{number}.json"
+
+
+def _sum_name(first: int, last: int) -> str:
+    return f"{SUMS}/{first}-{last}.json"

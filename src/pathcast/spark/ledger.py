@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 
 from pathcast.errors import ConfigError
+from pathcast.spark.files import FoundFile
 from pathcast.spark.schemas import OUTPUTS, OutputName
-from pathcast.spark.sources import FoundFile
 from pathcast.spark.storage import Storage
 from pathcast.spark.writing import WrittenFile
 

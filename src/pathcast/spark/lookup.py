@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pathcast.errors import PathcastError
+from pathcast.spark.files import shown
 from pathcast.spark.journal import Journal
-from pathcast.spark.sources import PATTERNS, Listing, reader_of
-from pathcast.spark.storage import Storage
+from pathcast.spark.sources import listing_of, reader_of
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
@@ -25,7 +25,7 @@ def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
     """
     if settings.source.kind != "directory":
         return None
-    journal = Journal(Storage(settings.checkpoint))
+    journal = Journal(settings.checkpoint)
     for number in range(journal.last, 0, -1):
         if any(file.name == message_id for file in journal.entry(number)):
             return number
@@ -38,13 +38,14 @@ def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
     Cost: one file where its name is the id; otherwise the source is read from its beginning.
     """
     source = settings.source
-    pattern = source.pattern or PATTERNS[source.kind]
     try:
-        files, _ = Listing(source.path, pattern).look(set())
+        files, _ = listing_of(source).look(set())
     except OSError:
         return None
     if source.kind == "directory":
         files = [file for file in files if file.name == message_id]
+    elif source.kind == "archive":
+        files = [file for file in files if message_id.startswith(f"{shown(file.name)}!")]
     reader = reader_of(source, (), settings.engine.message_limits())
     unread: dict[str, PathcastError] = {}
     for file in files:

@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,7 @@ from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook, TakenUp, too_few
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
+from pathcast.spark.files import FileReader, FoundFile, Unit
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
@@ -49,15 +50,7 @@ from pathcast.spark.ledger import (
 )
 from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.sources import (
-    PATTERNS,
-    FileReader,
-    FoundFile,
-    Listing,
-    Unit,
-    reader_of,
-    shares_of,
-)
+from pathcast.spark.sources import listing_of, reader_of, shares_of
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscriptions import RejectedSubscription, rejected_table
@@ -70,6 +63,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pathcast.spark.settings import PipelineSettings
+
+NAMES_SHOWN: Final = 10
+"""Names of files in one note."""
+
+INSIDE: Final = "it lies inside source.path, and would be read as messages"
 
 
 def run(
@@ -103,7 +101,7 @@ def run(
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    output = Storage(settings.output.path, settings.output.storage_options)
+    output = settings.output.storage
     with sole_writer(output), stopped_by_signals(stop) as received:
         _check_source(settings)
         pipeline = Pipeline(settings, output, report, stop)
@@ -140,7 +138,7 @@ class Pipeline:
         self._output = output
         self._report = report
         self._stop = stop
-        checkpoint = Storage(settings.checkpoint)
+        checkpoint = settings.checkpoint
         self._ledger = Ledger(output, checkpoint)
         out = settings.output
         self._layout = Layout(out.format, out.matches, out.inboxes)
@@ -152,7 +150,7 @@ class Pipeline:
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
         self._journal = Journal(checkpoint)
-        self._listing = Listing(source.path, source.pattern or PATTERNS[source.kind])
+        self._listing = listing_of(source)
         self._reader: tuple[Limits, FileReader] | None = None
         self._book = SubscriptionBook(
             settings.subscriptions.path,
@@ -179,6 +177,7 @@ class Pipeline:
         self._summary = Summary(output=str(output))
         self._received: Counter[str] = Counter()
         self._unlisted: dict[str, str] = {}
+        self._said: set[str] = set()
 
     def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
@@ -195,6 +194,7 @@ class Pipeline:
                 break
             self._process(workers, batch_id)
         if is_batch:
+            self._say_what_is_left_alone()
             self._drain(workers, due)
         else:
             self._watch(workers)
@@ -246,11 +246,27 @@ class Pipeline:
         """What somebody who set it up so would want to know."""
         if not self._generation.queries:
             self._report.note("no query is in force: every message will be read, none delivered")
-        if self._listing.passed_over:
-            self._report.note(
-                f"{self._listing.passed_over:,} files of the source do not match the pattern "
-                f"{self._listing.pattern!r} and are left alone"
+
+    def _say_what_is_left_alone(self) -> None:
+        """What the source holds and does not give, and that it holds nothing; once each."""
+        matching, others = self._listing.matching, self._listing.passed_over
+        if not matching and not others:
+            self._say_once(
+                f"{self._settings.source.path} holds no file (names that begin with a dot or an "
+                "underscore do not count)",
+                about="empty",
             )
+        elif others:
+            self._say_once(
+                f"{matching:,} of {matching + others:,} files of the source match the pattern "
+                f"{' or '.join(self._listing.patterns)}, the others are left alone",
+                about="pattern",
+            )
+
+    def _say_once(self, text: str, *, about: str) -> None:
+        if about not in self._said:
+            self._said.add(about)
+            self._report.note(text)
 
     def _due(self) -> list[FoundFile]:
         """The files to be handed on, oldest first; what cannot be listed waits until it can."""
@@ -260,11 +276,11 @@ class Pipeline:
             found, faults = self._listing.look(self._journal.done)
         except OSError as error:
             faults = {"": error}
-        root = self._listing.path
+        root = str(self._listing.path)
         before, self._unlisted = (
             self._unlisted,
             {
-                str(root / folder): error.strerror or str(error)
+                (f"{root}/{folder}" if folder else root): error.strerror or str(error)
                 for folder, error in sorted(faults.items())
             },
         )
@@ -289,7 +305,10 @@ class Pipeline:
         """Delivers what comes, until told to stop."""
         while not self._stop.is_set():
             looked = time.monotonic()
-            self._drain(workers, self._due())
+            due = self._due()
+            if not self._unlisted:
+                self._say_what_is_left_alone()
+            self._drain(workers, due)
             wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
             self._stop.wait(max(0.0, wait))
 
@@ -333,6 +352,7 @@ class Pipeline:
                     units += [] if file.name in unread else reader.units(file)
                 except PathcastError as error:
                     unread[file.name] = error
+            self._say_what_is_lacking(units)
             shares = shares_of(units, workers.count)
             if not shares:
                 return []
@@ -349,6 +369,20 @@ class Pipeline:
             self._output.delete(
                 file.name for report in reports for files in report.files.values() for file in files
             )
+
+    def _say_what_is_lacking(self, units: Sequence[Unit]) -> None:
+        """Which files are without a column that is passed through; once a file."""
+        lacking: dict[tuple[str, ...], list[str]] = {}
+        for unit in units:
+            about = f"columns of {unit.name}"
+            if unit.lacks and about not in self._said:
+                self._said.add(about)
+                lacking.setdefault(unit.lacks, []).append(unit.name)
+        for columns, names in lacking.items():
+            shown = ", ".join(names[:NAMES_SHOWN])
+            more = len(names) - NAMES_SHOWN
+            others = f" and {more:,} more" if more > 0 else ""
+            self._report.note(f"no column {', '.join(columns)} (null there): {shown}{others}")
 
     def _task(self, batch_id: int, generation: Generation, reader: FileReader) -> DeliveryTask:
         engine = self._settings.engine
@@ -494,7 +528,10 @@ class Pipeline:
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
         """The reader of the source; the types of its columns are those of the first files."""
         if self._reader is None or self._reader[0] != limits:
-            self._reader = limits, reader_of(self._settings.source, files, limits)
+            reader = reader_of(self._settings.source, files, limits)
+            if len(reader.extra) < len(self._settings.source.columns):
+                return reader  # no file could be read: the next ones say more
+            self._reader = limits, reader
         return self._reader[1]
 
     @property
@@ -527,11 +564,16 @@ def _top(received: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _check_source(settings: PipelineSettings) -> None:
-    source, output = settings.source, Storage(settings.output.path)
-    if not source.path.is_dir():
-        raise _invalid("source.path", f"{source.path} is not a directory")
-    if output.is_local and source.path in (output.folder, *output.folder.parents):
-        raise _invalid("output.path", "it lies inside source.path, and would be read as messages")
+    source, output = settings.source, settings.output.storage
+    if not source.storage.is_local:
+        if f"{output}/".startswith(f"{source.storage}/"):
+            raise _invalid("output.path", INSIDE)
+        return
+    folder = source.storage.folder
+    if not folder.is_dir():
+        raise _invalid("source.path", f"{folder} is not a directory")
+    if output.is_local and folder in (output.folder, *output.folder.parents):
+        raise _invalid("output.path", INSIDE)
 
 
 def _invalid(key: str, reason: str) -> PathcastError:

@@ -19,7 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -33,6 +43,7 @@ from pydantic_settings import (
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import EngineName
+from pathcast.spark.storage import Storage, is_url
 
 ENVIRONMENT_PREFIX = "PATHCAST__"
 
@@ -46,24 +57,36 @@ def _as_spark_writes(value: object) -> object:
 
 SparkValue = Annotated[str, BeforeValidator(_as_spark_writes)]
 
+_PLACE: Final = "path or URL"
+Place: TypeAlias = Annotated[str, _PLACE]
+"""A path, or a URL that fsspec understands: see `storage`."""
+
 
 class SourceSettings(BaseModel):
     """Where messages come from."""
 
     model_config = _FROZEN
 
-    kind: Literal["directory", "parquet"] = Field(
+    kind: Literal["directory", "parquet", "archive"] = Field(
         default="directory",
         description='"directory": each file is a message and its path inside the directory the id; '
-        '"parquet": each row is a message.',
+        '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
+        "or .gz file is one.",
     )
-    path: Path = Field(
-        description="Directory of the messages; for Parquet, the directory of its files."
+    path: Place = Field(
+        description="Directory of the messages, or of the files that hold them; or a URL that "
+        "fsspec understands, such as s3://bucket/incoming."
+    )
+    storage_options: dict[str, str] = Field(
+        default_factory=dict,
+        description="What fsspec needs to open source.path where it is a URL: credentials, "
+        "endpoints.",
     )
     pattern: str | None = Field(
         default=None,
-        description="Glob that the name of a file has to match, at any depth of folders; *.xml or "
-        "*.parquet when not given. Names that begin with a dot or an underscore never count.",
+        description="Glob that the name of a file has to match, at any depth of folders; *.xml, "
+        "*.parquet or what archives are called when not given. Names that begin with a dot or an "
+        "underscore never count.",
     )
     message_column: str = Field(
         default="message", description="Parquet: column with the message, binary or string."
@@ -76,6 +99,11 @@ class SourceSettings(BaseModel):
         default=(),
         description="Parquet: columns that are passed through to inboxes and matches.",
     )
+
+    @property
+    def storage(self) -> Storage:
+        """Where messages come from."""
+        return Storage(self.path, self.storage_options)
 
 
 class SubscriptionSettings(BaseModel):
@@ -126,10 +154,11 @@ class ModeSettings(BaseModel):
         "source until it is stopped. Both go in micro-batches, and both go on where an earlier run "
         "ended or was killed.",
     )
-    checkpoint: Path | None = Field(
+    checkpoint: Place | None = Field(
         default=None,
         description="Directory that remembers which messages were handed on; _checkpoint in the "
-        "output directory when not given. It belongs to the output: delete both or neither.",
+        "output directory when not given. It belongs to the output: delete both or neither. A URL "
+        "is opened with output.storage_options.",
     )
     files_per_batch_max: int = Field(
         default=10_000, ge=1, description="Files of the source in one micro-batch."
@@ -150,9 +179,10 @@ class OutputSettings(BaseModel):
 
     model_config = _FROZEN
 
-    path: Path = Field(
+    path: Place = Field(
         description="Directory for matches, dead_letters, inboxes and rejected_queries, on a file "
-        "system that all workers see and where a rename is atomic."
+        "system that all workers see; or a URL that fsspec understands, such as "
+        "s3://bucket/delivered."
     )
     format: Literal["parquet", "jsonl", "delta"] = Field(
         default="parquet",
@@ -187,6 +217,11 @@ class OutputSettings(BaseModel):
         description="Whether each message has a row with the filter queries that it satisfies, by "
         "number in the snapshot of the row, or by id, which takes more time and space.",
     )
+
+    @property
+    def storage(self) -> Storage:
+        """Where results go."""
+        return Storage(self.path, self.storage_options)
 
 
 class EngineSettings(BaseModel):
@@ -277,9 +312,11 @@ class PipelineSettings(BaseSettings):
         return (init_settings,)
 
     @property
-    def checkpoint(self) -> Path:
-        """The checkpoint directory."""
-        return self.mode.checkpoint or self.output.path / "_checkpoint"
+    def checkpoint(self) -> Storage:
+        """Where the checkpoint lies."""
+        if self.mode.checkpoint is None:
+            return self.output.storage.below("_checkpoint")
+        return Storage(self.mode.checkpoint, self.output.storage_options)
 
 
 class SettingDescription(NamedTuple):
@@ -310,7 +347,7 @@ def describe_settings() -> list[SettingDescription]:
             found.append(
                 SettingDescription(
                     f"{section}.{name}",
-                    _type_name(field.annotation),
+                    _PLACE if _is_place(field) else _type_name(field.annotation),
                     default,
                     field.description or "",
                 )
@@ -322,7 +359,7 @@ def _type_name(annotation: Any) -> str:
     """A type in the words of TOML."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _type_name(inner[0])
+        return _PLACE if _PLACE in inner else _type_name(inner[0])
     if origin is Literal:
         return " | ".join(f'"{value}"' for value in inner)
     if origin is tuple:
@@ -400,12 +437,20 @@ def _resolve_paths(merged: dict[str, Any], base: Path) -> None:
         if not isinstance(values, dict):
             continue
         for name, field in model.model_fields.items():
-            if _is_path(field) and isinstance(values.get(name), str):
-                values[name] = os.path.normpath(base / Path(values[name]).expanduser())
+            given = values.get(name)
+            if not isinstance(given, str) or not (_is_path(field) or _is_place(field)):
+                continue
+            if not (_is_place(field) and is_url(given)):
+                values[name] = os.path.normpath(base / Path(given).expanduser())
 
 
 def _is_path(field: FieldInfo) -> bool:
     return field.annotation is Path or field.annotation == (Path | None)
+
+
+def _is_place(field: FieldInfo) -> bool:
+    # pydantic keeps what stands beside the type of a field that is required.
+    return _PLACE in field.metadata or field.annotation == (Place | None)
 
 
 def _config_error(error: ValidationError) -> ConfigError:

@@ -36,8 +36,8 @@ from pathcast.spark.writing import (
 
 if TYPE_CHECKING:
     from pathcast.model import EngineName
+    from pathcast.spark.files import FileReader, Unit
     from pathcast.spark.schemas import MatchesForm
-    from pathcast.spark.sources import FileReader, Unit
     from pathcast.spark.storage import Storage
 
 GENERATIONS_OPEN_MAX: Final = 2

@@ -1,0 +1,253 @@
+"""Messages that are packed together: each member of a zip or tar archive, or a .gz file, is one.
+
+    day.zip, day.tar, day.tar.gz, day.tgz      id "day.zip!folder/1.xml"
+    1.xml.gz                                   id "1.xml.gz!1.xml"
+
+Members are read one by one and never held together; one that is larger than a message may be is
+refused without being expanded. Folders and links are none, and neither are members with a name, or
+a folder, that begins with a dot or an underscore. An archive that cannot be read to its end, or has
+two members of one name, is unread as a whole.
+
+A large zip is several units, since its members can be found without reading those before them; a
+tar archive is one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, Final, TypeAlias
+
+import pyarrow as pa
+
+from pathcast.errors import PathcastError
+from pathcast.limits import MIB
+from pathcast.spark.files import (
+    FILE,
+    FILE_COST_BYTES,
+    FoundFile,
+    MessageRows,
+    Unit,
+    shown,
+    unreadable,
+)
+from pathcast.spark.storage import Storage
+
+ZIP_UNIT_BYTES: Final = 8 * MIB
+ZIP_UNITS_MAX: Final = 16
+"""A zip is cut into pieces of this size at least, and no more of them: each reads its directory."""
+
+MEMBER_COST_BYTES: Final = 1024
+"""Finding a member costs about as much as so many bytes of it."""
+
+HEADER_BYTES_MAX: Final = MIB
+"""Names and attributes of a member of a tar archive that stand before it."""
+
+Members: TypeAlias = Generator[tuple[str, bytes | None, int], None, None]
+"""Names, contents (None for one that is too large) and lengths."""
+
+_FAULTS: Final = (
+    OSError,
+    EOFError,
+    zlib.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    RuntimeError,  # of zipfile, for a password
+    NotImplementedError,  # of zipfile, for a compression that it does not know
+    ValueError,  # of both, for numbers and names that are none
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReader:
+    """See the module.
+
+    Attributes:
+        storage: The source.
+        message_bytes_max: A larger member is refused.
+    """
+
+    storage: Storage
+    message_bytes_max: int
+    is_whole: bool = False
+
+    @property
+    def extra(self) -> pa.Schema:
+        """Nothing: a member has no columns."""
+        return pa.schema([])
+
+    def units(self, file: FoundFile) -> list[Unit]:
+        """The archive, or ranges of the members of a zip."""
+        if not file.name.endswith(".zip"):
+            return [Unit(file.name, file.size + FILE_COST_BYTES)]
+        try:
+            with self.storage.open(file.name) as handle, zipfile.ZipFile(handle) as opened:
+                members = opened.infolist()
+        except _FAULTS as error:
+            raise unreadable(file.name, error, FILE) from error
+        costs = [member.file_size + MEMBER_COST_BYTES for member in members]
+        aim = max(ZIP_UNIT_BYTES, sum(costs) // ZIP_UNITS_MAX)
+        units: list[Unit] = []
+        start = cost = 0
+        for number, each in enumerate(costs):
+            cost += each
+            if cost >= aim or number == len(costs) - 1:
+                units.append(Unit(file.name, cost, (start, number + 1, len(costs))))
+                start, cost = number + 1, 0
+        return units
+
+    def read(
+        self, units: Sequence[Unit], unread: dict[str, PathcastError]
+    ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+        """See `FileReader`."""
+        singles = MessageRows(self.message_bytes_max)
+        for unit in units:
+            if unit.name in unread:
+                continue
+            try:
+                if _is_single(unit.name):
+                    singles.add(*self._single(unit.name))
+                else:
+                    for batch in self._batches(unit):
+                        yield batch, unit.name
+            except _FAULTS as error:
+                unread[unit.name] = unreadable(unit.name, error, FILE)
+            if singles.is_full:
+                yield singles.take(), None
+        if len(singles):
+            yield singles.take(), None
+
+    def _single(self, name: str) -> tuple[str, bytes | None, int]:
+        """The message of a .gz file."""
+        with self.storage.open(name) as handle, gzip.GzipFile(fileobj=handle) as opened:
+            if not handle.read(1):
+                raise EOFError("it is empty")
+            handle.seek(0)
+            # One byte more than allowed is enough to see that it is too large.
+            content = opened.read(self.message_bytes_max + 1)
+        message_id = f"{shown(name)}!{shown(PurePosixPath(name).stem)}"
+        is_large = len(content) > self.message_bytes_max
+        return message_id, None if is_large else content, len(content)
+
+    def _batches(self, unit: Unit) -> Iterator[pa.RecordBatch]:
+        rows = MessageRows(self.message_bytes_max)
+        with self.storage.open(unit.name) as handle:
+            is_zip = unit.name.endswith(".zip")
+            members = self._of_zip(handle, unit) if is_zip else self._of_tar(handle, unit.name)
+            with closing(members):
+                for name, content, length in members:
+                    rows.add(f"{shown(unit.name)}!{shown(name)}", content, length)
+                    if rows.is_full:
+                        yield rows.take()
+        if len(rows):
+            yield rows.take()
+
+    def _of_zip(self, handle: IO[bytes], unit: Unit) -> Members:
+        start, stop, count = unit.groups
+        with zipfile.ZipFile(handle) as opened:
+            members = opened.infolist()
+            if len(members) != count:
+                raise zipfile.BadZipFile("it changed while it was read")
+            # Names are of the whole archive: two of one name may be in two units.
+            names = _Names()
+            counts = [_is_file(member) and names.take(member.filename) for member in members]
+            for number in range(start, stop):
+                member, content = members[number], None
+                if not counts[number]:
+                    continue
+                if member.file_size <= self.message_bytes_max:
+                    with opened.open(member) as inside:
+                        content = inside.read()
+                yield member.filename, content, member.file_size
+
+    def _of_tar(self, handle: IO[bytes], name: str) -> Members:
+        is_packed = name.endswith((".gz", ".tgz"))
+        plain: IO[bytes] = gzip.GzipFile(fileobj=handle) if is_packed else handle  # type: ignore[assignment]
+        source = _TarSource(plain, max(self.message_bytes_max, HEADER_BYTES_MAX))
+        names = _Names()
+        with tarfile.TarFile(fileobj=source) as opened:  # type: ignore[arg-type]
+            for member in opened:
+                # The library keeps every member for those who ask again.
+                opened.members.clear()  # type: ignore[attr-defined]
+                if not member.isreg() or not names.take(member.name):
+                    continue
+                content = None
+                if member.size <= self.message_bytes_max:
+                    inside = opened.extractfile(member)
+                    assert inside is not None
+                    content = inside.read()
+                yield member.name, content, member.size
+            source.check_end()
+
+
+class _TarSource:
+    """A tar archive as a file that is read forwards, in pieces of bounded size.
+
+    `tarfile` takes a damaged header, and the lack of any, for the end of an archive, and reads the
+    names before a member however long they say they are.
+    """
+
+    def __init__(self, file: IO[bytes], read_max: int) -> None:
+        self._file = file
+        self._read_max = read_max
+        self._last = b""
+
+    def read(self, size: int) -> bytes:
+        if size > self._read_max + tarfile.BLOCKSIZE:
+            raise tarfile.ReadError(f"names or attributes of {size:,} bytes before a member")
+        self._last = self._file.read(size)
+        return self._last
+
+    def seek(self, position: int) -> int:
+        return self._file.seek(position)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def check_end(self) -> None:
+        """That what was read last is the mark at the end, and that only zeros follow it.
+
+        The check value of what is packed is compared on the way.
+        """
+        if self._last != bytes(tarfile.BLOCKSIZE):
+            raise tarfile.ReadError("it is cut short, or damaged")
+        while rest := self._file.read(MIB):
+            if rest.strip(b"\0"):
+                raise tarfile.ReadError("something follows its end")
+
+
+class _Names:
+    """Names of members that were taken."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, name: str) -> bool:
+        """Whether a member counts by its name.
+
+        Raises:
+            ValueError: There was one of the same name: its id would stand for two messages.
+        """
+        if any(part.startswith((".", "_")) for part in name.split("/") if part not in ("", ".")):
+            return False
+        if name in self._taken:
+            raise ValueError(f"two members have the name {shown(name)}")
+        self._taken.add(name)
+        return True
+
+
+def _is_single(name: str) -> bool:
+    return name.endswith(".gz") and not name.endswith(".tar.gz")
+
+
+def _is_file(member: zipfile.ZipInfo) -> bool:
+    """Neither a folder nor a link; systems without modes leave them empty."""
+    mode = member.external_attr >> 16
+    return not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
