@@ -1,0 +1,102 @@
+"""The floor: the job of a pipeline, with tasks that read the messages and do nothing else.
+
+The same session, the same workers, the same files in the same shares; what a pipeline takes above
+it is what delivering costs. It also asks what a task costs that does not even read.
+
+Example:
+    >>> from pathcast.spark.workers import InProcess
+    >>> [tasks for tasks, seconds in dispatch_seconds(InProcess(), (1, 3))]
+    [1, 3]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pathcast.spark.settings import PipelineSettings, load_settings
+from pathcast.spark.sources import PATTERNS, FileReader, Listing, Unit, reader_of, shares_of
+
+if TYPE_CHECKING:
+    from pathcast.errors import PathcastError
+    from pathcast.spark.workers import Workers
+
+DISPATCH_TASKS = (2, 50, 200)
+"""Numbers of tasks of jobs that do nothing."""
+
+
+@dataclass(frozen=True)
+class FloorTimes:
+    """What was measured.
+
+    Attributes:
+        first_seconds: The job in workers that it had to start, as the first micro-batch of a run.
+        again_seconds: The same once more.
+        messages: Messages that the tasks have seen.
+        dispatch: Number of tasks, and seconds of a job of so many that do nothing.
+    """
+
+    first_seconds: float
+    again_seconds: float
+    messages: int
+    dispatch: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class ReadingTask:
+    """Counts the messages of its share."""
+
+    reader: FileReader
+
+    def __call__(self, units: Iterable[Unit]) -> Iterator[int]:
+        """How many messages there are."""
+        unread: dict[str, PathcastError] = {}
+        yield sum(len(batch) for batch, _ in self.reader.read(list(units), unread))
+        for error in unread.values():
+            raise error
+
+
+def measure_floor(settings: PipelineSettings, workers: Workers) -> FloorTimes:
+    """The floor of a pipeline."""
+    seconds, messages = [], 0
+    for _ in range(2):
+        started = time.perf_counter()
+        source = settings.source
+        pattern = source.pattern or PATTERNS[source.kind]
+        files, _faults = Listing(source.path, pattern).look(set())
+        reader = reader_of(source, files, settings.engine.message_limits())
+        units = [unit for file in files for unit in reader.units(file)]
+        messages = sum(workers.run(ReadingTask(reader), shares_of(units, workers.count)))
+        seconds.append(time.perf_counter() - started)
+    return FloorTimes(*seconds, messages, dispatch_seconds(workers, DISPATCH_TASKS))
+
+
+def dispatch_seconds(workers: Workers, tasks: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """Numbers of tasks, and seconds of a job of so many that do nothing."""
+    found = []
+    for number in tasks:
+        started = time.perf_counter()
+        workers.run(_do_nothing, [[0]] * number)
+        found.append((number, time.perf_counter() - started))
+    return tuple(found)
+
+
+def _do_nothing(units: Iterable[int]) -> Iterator[int]:
+    yield sum(1 for _ in units)
+
+
+def main() -> None:
+    """The floor of the pipeline file that the command line names, as JSON."""
+    from pathcast.spark.session import local_session
+    from pathcast.spark.workers import SparkWorkers
+
+    settings = load_settings(sys.argv[1])
+    session = local_session(settings.spark.master, conf=settings.spark.conf)
+    try:
+        print(json.dumps(asdict(measure_floor(settings, SparkWorkers(session)))))
+    finally:
+        session.stop()
