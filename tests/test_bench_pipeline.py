@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from subprocess import CalledProcessError
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -32,12 +35,22 @@ from pathcast.bench.pipeline.inputs import (
 )
 from pathcast.bench.pipeline.model import Model, ModelCase, fit, fits, forecast, halfway
 from pathcast.bench.pipeline.run import PipelineResult, run_pipeline
-from pathcast.bench.pipeline.runner import BatchTimes, RunTimes, times_of
+from pathcast.bench.pipeline.runner import (
+    BatchTimes,
+    Runner,
+    RunTimes,
+    cores_of,
+    times_of,
+    written_settings,
+)
 from pathcast.bench.pipeline.stream import StreamCase, percentile
 from pathcast.errors import WrongCountError
 from pathcast.spark import run
-from pathcast.spark.settings import PipelineSettings
-from pathcast.spark.workers import InProcess
+from pathcast.spark.settings import PipelineSettings, load_settings
+from pathcast.spark.workers import InProcess, SparkWorkers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DEFINITIONS = Path(__file__).resolve().parent.parent / "benchmarks"
 
@@ -55,6 +68,11 @@ TINY = PipelineSet(
     seconds=0.5,
     rounds=2,
 )
+
+
+def settings_of(**sections: dict[str, Any]) -> PipelineSettings:
+    """Settings as a file says them."""
+    return PipelineSettings(**sections)  # type: ignore[arg-type]
 
 
 class Here:
@@ -107,7 +125,8 @@ def test_every_case_is_there_and_every_aim_speaks_of_one(
 def test_figures_are_of_runs_that_delivered(results: list[PipelineResult]) -> None:
     for result in results[:4]:
         assert isinstance(result, DeliveryCase)
-        assert result.deliveries > 0
+        assert result.found > 0
+        assert {int(run.total(result.counted)) for run in result.runs} == {result.found}
         assert len(result.runs) == len(result.floors) == TINY.rounds
         assert all(run.total("written_bytes") > 0 for run in result.runs)
     _, _, _, dense, files, stream, model = results
@@ -120,7 +139,15 @@ def test_figures_are_of_runs_that_delivered(results: list[PipelineResult]) -> No
     assert all(0 < seconds < 60 for seconds in stream.latencies)
     assert isinstance(model, ModelCase)
     assert [len(run.batches) for run in model.runs[-2:]] == [TINY.parts] * 2
-    assert fit(model.runs, model.dispatch) == model.model, "the record does not give the model"
+
+
+def test_record_gives_the_model_again(results: list[PipelineResult]) -> None:
+    record = json.loads(json.dumps([asdict(result) for result in results]))
+    again = ModelCase.of_record(record[-1])
+    assert again == results[-1]
+    question = replace(again.question, workers=(7,))
+    names = [one.name for one in ModelCase.of_record(record[-1], question).measures()]
+    assert "7 workers" in names
 
 
 def test_wrong_count_voids_the_benchmark(
@@ -135,6 +162,43 @@ def test_wrong_count_voids_the_benchmark(
     monkeypatch.setattr(FilterEngine, "timed", one_more)
     with pytest.raises(WrongCountError, match=r"matches, 1 core.*by one process"):
         next(run_pipeline(definition, TINY, lambda _: None, Here()))
+
+
+def test_settings_are_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
+    settings = settings_of(
+        source={"kind": "parquet", "path": tmp_path / "in", "id_column": "id"},
+        subscriptions={"path": tmp_path / "s.tsv", "deliver": "fragment"},
+        mode={"kind": "stream", "seconds_between_batches": 0.1, "bytes_per_batch_max": 2**40},
+        output={"path": tmp_path / "out", "inboxes": False},
+        spark={"master": "local[2]"},
+    )
+    assert load_settings(written_settings(settings)) == settings
+    assert cores_of(settings) == 2
+
+
+def test_failing_pipeline_says_why(tmp_path: Path) -> None:
+    settings = settings_of(
+        source={"path": tmp_path / "absent"},
+        subscriptions={"path": tmp_path / "s.tsv"},
+        output={"path": tmp_path / "out"},
+        spark={"master": "local[1]"},
+    )
+    with pytest.raises(CalledProcessError) as failure:
+        Runner().run(settings)
+    assert any("absent" in note for note in failure.value.__notes__)
+
+
+@pytest.mark.spark
+def test_floor_on_spark_sees_every_message(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write_parts(payments(12, seed=1), 12, tmp_path / "messages", parts=3)
+    settings = settings_of(
+        source={"kind": "parquet", "path": folder, "id_column": "id"},
+        subscriptions={"path": tmp_path / "s.tsv"},
+        output={"path": tmp_path / "out"},
+    )
+    found = measure_floor(settings, SparkWorkers(spark))
+    assert found.messages == 12
+    assert [tasks for tasks, _ in found.dispatch] == [2, 50, 200]
 
 
 def test_selective_queries_match_as_often_as_asked(tmp_path: Path) -> None:
@@ -188,6 +252,7 @@ def synthetic_run(cores: int, shapes: list[tuple[int, int]]) -> RunTimes:
         batches.append(
             BatchTimes(
                 seconds=driver + (work + opening) / cores,
+                tasks=cores,
                 files=files,
                 messages=messages,
                 bytes=9_000 * messages,
@@ -220,7 +285,7 @@ DISPATCH = [(tasks, 0.05 + TRUTH.task * tasks) for tasks in (2, 50, 200)]
 
 def test_fit_finds_what_the_figures_were_made_from() -> None:
     found = fit(RUNS, DISPATCH)
-    for name in TRUTH.__slots__ if hasattr(TRUTH, "__slots__") else vars(TRUTH):
+    for name in vars(TRUTH):
         assert getattr(found, name) == pytest.approx(getattr(TRUTH, name), rel=1e-3), name
     assert fits(found, RUNS) == pytest.approx([1.0] * len(RUNS), rel=1e-3)
 
@@ -261,7 +326,7 @@ QUESTION = ModelQuestion(
 def test_forecast_names_what_stops_it(
     model: Model, storage: float, workers: int, bound: str
 ) -> None:
-    asked = QUESTION.model_copy(update={"storage_bytes_a_second": storage})
+    asked = replace(QUESTION, storage_bytes_a_second=storage)
     found = forecast(model, asked, workers)
     assert found.bound == bound
     assert found.efficiency <= 1.0
@@ -274,7 +339,7 @@ def test_half_of_the_work_is_lost_where_the_driver_takes_as_long() -> None:
     workers, bound = halfway(TRUTH, QUESTION)
     assert bound == "tasks of the driver"
     assert forecast(TRUTH, QUESTION, workers).efficiency == pytest.approx(0.5, abs=0.02)
-    slow = QUESTION.model_copy(update={"storage_bytes_a_second": 1e9})
+    slow = replace(QUESTION, storage_bytes_a_second=1e9)
     assert halfway(TRUTH, slow)[1] == "shared storage"
 
 

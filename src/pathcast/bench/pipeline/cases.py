@@ -2,14 +2,14 @@
 
 Example:
     >>> batch = BatchTimes(
-    ...     seconds=2.0, files=1, messages=100, bytes=900_000, matches=400, deliveries=400,
-    ...     stages={"open": 0.2, "read": 0.4, "answer": 1.0, "write": 0.8}, written_files=4,
-    ...     written_bytes=50_000,
+    ...     seconds=2.0, tasks=2, files=1, messages=100, bytes=900_000, matches=400,
+    ...     deliveries=400, stages={"open": 0.2, "read": 0.4, "answer": 1.0, "write": 0.8},
+    ...     written_files=4, written_bytes=50_000,
     ... )
     >>> run = RunTimes(2, 6.0, 2.1, (batch,))
     >>> case = DeliveryCase(
-    ...     case="matches, 2 cores", queries=10, cores=2, messages=100, deliveries=400,
-    ...     engines={"kernel, 1 thread": (10**9,)}, bound=None,
+    ...     case="matches, 2 cores", queries=10, cores=2, messages=100, counted="deliveries",
+    ...     found=400, engines={"kernel, 1 thread": (10**9,)}, bound=None,
     ...     floors=(FloorTimes(0.5, 0.4, 100, ()),), runs=(run,),
     ... )
     >>> {figure.name: figure.spread.median for figure in case.measures()}["batch by floor"]
@@ -54,7 +54,8 @@ class DeliveryCase:
         queries: Subscriptions.
         cores: Of the session.
         messages: Messages of a run.
-        deliveries: What a run has to give, and gave: rows of inboxes or, without, matches.
+        counted: What has to be right, "deliveries" (rows of the inboxes) or "matches".
+        found: How many of these a run has to give, and gave.
         engines: Name -> time in ns, by round, of the engine in one process.
         bound: Which of them, with the floor, the batch is held against; None for none.
         floors: By round.
@@ -65,7 +66,8 @@ class DeliveryCase:
     queries: int
     cores: int
     messages: int
-    deliveries: int
+    counted: str
+    found: int
     engines: Mapping[str, tuple[int, ...]]
     bound: str | None
     floors: tuple[FloorTimes, ...]
@@ -92,21 +94,26 @@ class DeliveryCase:
             ]
             yield figure("batch by bound", f"x ({self.bound} + floor)", _ratios(batches, bounds))
         yield figure("messages", "1/s", [self.messages / seconds for seconds in batches])
-        yield figure("deliveries", "1/s", [self.deliveries / seconds for seconds in batches])
+        yield figure(self.counted, "1/s", [self.found / seconds for seconds in batches])
+        yield figure(f"{self.counted} a message", "", [self.found / self.messages])
         yield from self._stages(figure)
-        written = [run.total("written_bytes") / self.messages for run in self.runs]
-        yield figure("written", "B/message", written)
+        written = [run.total("written_bytes") for run in self.runs]
+        yield figure("written", "B/message", [size / self.messages for size in written])
+        yield figure(
+            "written in a batch", "MB/s", _ratios([size / 1e6 for size in written], batches)
+        )
 
     def _stages(self, figure: Callable[[str, str, Sequence[float]], Measure]) -> Iterator[Measure]:
         """Where the time goes: in a task, and in none."""
         for stage in STAGES:
             if stage == "open":
-                yield figure(stage, "s/task", [run.stage(stage) / self.cores for run in self.runs])
+                yield figure(
+                    stage, "s/task", [run.stage(stage) / run.total("tasks") for run in self.runs]
+                )
             else:
                 each = [run.stage(stage) / self.messages * 1e6 for run in self.runs]
                 yield figure(stage, "us/message of a core", each)
-        tasks = [sum(map(run.stage, STAGES)) / self.cores for run in self.runs]
-        outside = [run.batch_seconds - task for run, task in zip(self.runs, tasks, strict=True)]
+        outside = [run.outside_tasks for run in self.runs]
         yield figure("start of workers, commit", "s", outside)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from pathcast.bench.definitions import Aim, SetName
 
@@ -43,7 +44,8 @@ class PipelineSet(BaseModel):
     rounds: int = Field(ge=1)
 
 
-class ModelQuestion(BaseModel):
+@dataclass(config=ConfigDict(extra="forbid"), frozen=True, kw_only=True)
+class ModelQuestion:
     """What the model is asked.
 
     Attributes:
@@ -53,8 +55,6 @@ class ModelQuestion(BaseModel):
         storage_bytes_a_second: What the storage that all workers share reads and writes. It cannot
             be measured on one machine: an assumption.
     """
-
-    model_config = _STRICT
 
     workers: tuple[int, ...]
     messages: int = Field(ge=1)

@@ -27,7 +27,7 @@ It runs nothing: `fit` takes what a record holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Self
@@ -140,6 +140,21 @@ class ModelCase:
             dispatch=tuple(dispatch),
         )
 
+    @classmethod
+    def of_record(cls, result: Mapping[str, Any], question: ModelQuestion | None = None) -> Self:
+        """Fitted again to what a record holds.
+
+        Args:
+            result: The result `model` of the benchmark, as its record has it.
+            question: What to ask; what was asked then, if not given.
+        """
+        runs = [
+            RunTimes(**{**run, "batches": tuple(BatchTimes(**batch) for batch in run["batches"])})
+            for run in result["runs"]
+        ]
+        asked = question or ModelQuestion(**result["question"])
+        return cls.of(result["queries"], asked, runs, [tuple(one) for one in result["dispatch"]])
+
     def measures(self) -> Iterator[Measure]:
         """What was fitted, how well it fits, and what follows."""
         figure = figures_of(self.case, self.queries, self.question.messages)
@@ -208,17 +223,17 @@ def fit(runs: Sequence[RunTimes], dispatch: Sequence[tuple[int, float]]) -> Mode
     _, task = solved([[1, tasks] for tasks, _ in dispatch], [seconds for _, seconds in dispatch])
     driver = solved(
         [[1, batch.files, place == 0] for _, place, batch in batches],
-        [_driver(run, batch) - task * run.cores for run, _, batch in batches],
+        [_driver(batch) - task * batch.tasks for _, _, batch in batches],
     )
     # What comes after the commits: reports are summed up, and the source is listed again.
     report, listing = solved(
-        [[run.cores * len(run.batches), run.total("files")] for run in runs],
+        [[run.total("tasks"), run.total("files")] for run in runs],
         [run.seconds - run.batch_seconds for run in runs],
     )
     return Model(
         start=median(run.whole_seconds - run.seconds for run in runs),
         first=driver[2],
-        open=median(run.batches[0].stages.get("open", 0.0) / run.cores for run in runs),
+        open=median(run.batches[0].stages.get("open", 0.0) / run.batches[0].tasks for run in runs),
         batch=driver[0],
         file=driver[1] + listing,
         task=task,
@@ -238,7 +253,7 @@ def fits(model: Model, runs: Sequence[RunTimes]) -> list[float]:
     for run in runs:
         messages, files, count = run.total("messages"), run.total("files"), len(run.batches)
         said = model.start + model.first + model.open
-        said += count * (model.batch + (model.task + model.report) * run.cores)
+        said += count * model.batch + run.total("tasks") * (model.task + model.report)
         said += files * model.file
         said += (messages * model.message + files * model.task_file) / run.cores
         found.append(run.whole_seconds / said)
@@ -272,6 +287,6 @@ def _work(batch: BatchTimes) -> float:
     return sum(batch.stages.get(stage, 0.0) for stage in WORK)
 
 
-def _driver(run: RunTimes, batch: BatchTimes) -> float:
+def _driver(batch: BatchTimes) -> float:
     """What no task was busy with, if all were busy alike."""
-    return batch.seconds - sum(batch.stages.values()) / run.cores
+    return batch.seconds - sum(batch.stages.values()) / batch.tasks

@@ -186,7 +186,8 @@ class _Cases:
             queries=queries,
             cores=runs[0].cores,
             messages=count,
-            deliveries=expected or 0,
+            counted="deliveries" if settings.output.inboxes else "matches",
+            found=expected or 0,
             engines={name: tuple(found) for name, found in times.items()},
             bound=bound,
             floors=tuple(floors),
@@ -260,11 +261,14 @@ class _Cases:
         """A run of several micro-batches on each number of cores, and the model of all runs."""
         chosen = self._chosen
         folder = self._folder / "parts"
-        write_parts(repeated(sample, chosen.messages), chosen.messages, folder, chosen.parts)
+        # A file for each core: what is in one row group goes to one task.
+        together = self._definition.cores[-1]
+        copies = repeated(sample, chosen.messages)
+        write_parts(copies, chosen.messages, folder, chosen.parts * together)
         for cores in self._definition.cores:
             case = f"{chosen.parts} micro-batches, {_cores(cores)}"
             self._say(case)
-            mode = {"files_per_batch_max": 1}
+            mode = {"files_per_batch_max": together}
             self._runs.append(
                 self._run(self._settings(folder, subscriptions, cores, mode=mode), case, None)
             )

@@ -45,6 +45,7 @@ class BatchTimes:
 
     Attributes:
         seconds: Wall time.
+        tasks: Tasks that ran side by side.
         files: Files of the source.
         messages: Messages.
         bytes: Of these.
@@ -56,6 +57,7 @@ class BatchTimes:
     """
 
     seconds: float
+    tasks: int
     files: int
     messages: int
     bytes: int
@@ -95,6 +97,12 @@ class RunTimes:
         """Wall time of the micro-batches."""
         return self.total("seconds")
 
+    @property
+    def outside_tasks(self) -> float:
+        """What is left of the micro-batches if all tasks of one took as long."""
+        tasks = sum(sum(batch.stages.values()) / batch.tasks for batch in self.batches)
+        return self.batch_seconds - tasks
+
 
 class Runner:
     """Starts commands. Raises `MissingDependencyError` or `JavaMissingError` when it is made."""
@@ -112,21 +120,21 @@ class Runner:
     def run(self, settings: PipelineSettings) -> RunTimes:
         """A pipeline from its start to its end."""
         started = time.perf_counter()
-        printed = _output_of([*_RUN, _written(settings), "--json"])
+        printed = _output_of([*_RUN, written_settings(settings), "--json"])
         return times_of(settings, time.perf_counter() - started, json.loads(printed))
 
     def floor(self, settings: PipelineSettings) -> FloorTimes:
         """The same job with tasks that do nothing but read."""
         from pathcast.bench.pipeline.floor import FloorTimes
 
-        found = json.loads(_output_of([sys.executable, "-c", _FLOOR, _written(settings)]))
+        found = json.loads(_output_of([sys.executable, "-c", _FLOOR, written_settings(settings)]))
         dispatch = tuple((int(tasks), float(seconds)) for tasks, seconds in found.pop("dispatch"))
         return FloorTimes(**found, dispatch=dispatch)
 
     @contextmanager
     def streaming(self, settings: PipelineSettings) -> Iterator[None]:
         """A stream that runs while inside, and has stopped after."""
-        file = _written(settings)
+        file = written_settings(settings)
         with Path(file).with_suffix(".log").open("w+") as log:
             process = subprocess.Popen([*_RUN, file], stdout=log, stderr=log)
             try:
@@ -157,7 +165,7 @@ def times_of(
     """
     checkpoint = Storage(settings.checkpoint)
     output, journal = Storage(settings.output.path), Journal(checkpoint)
-    batches = []
+    cores, batches = cores_of(settings), []
     for commit in Ledger(output, checkpoint).commits():
         for entry in commit.unread:
             raise UnreadableMessageError(
@@ -167,6 +175,8 @@ def times_of(
         batches.append(
             BatchTimes(
                 seconds=commit.seconds,
+                # Each task writes a file of matches, and as many run as there are cores.
+                tasks=max(1, min(cores, len(commit.files.get("matches", ())))),
                 files=len(journal.entry(commit.batch_id)),
                 messages=commit.messages,
                 bytes=commit.bytes,
@@ -177,12 +187,23 @@ def times_of(
                 written_bytes=sum(file.bytes for file in written),
             )
         )
-    return RunTimes(cores_of(settings), whole_seconds, summary["seconds"], tuple(batches))
+    return RunTimes(cores, whole_seconds, summary["seconds"], tuple(batches))
 
 
 def cores_of(settings: PipelineSettings) -> int:
     """Cores of `local[N]`."""
     return int(settings.spark.master.removeprefix("local[").removesuffix("]"))
+
+
+def written_settings(settings: PipelineSettings) -> str:
+    """The settings as a file beside the output; its path."""
+    lines = []
+    for section, values in settings.model_dump(mode="json", exclude_defaults=True).items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    file = settings.output.path.with_suffix(".toml")
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(file)
 
 
 def rows_written(settings: PipelineSettings) -> dict[str, int]:
@@ -193,17 +214,6 @@ def rows_written(settings: PipelineSettings) -> dict[str, int]:
             files = files_of(out.path, name)  # type: ignore[arg-type]
             found[name] = sum(pq.read_metadata(file).num_rows for file in files)
     return found
-
-
-def _written(settings: PipelineSettings) -> str:
-    """The settings as a file beside the output."""
-    lines = []
-    for section, values in settings.model_dump(mode="json", exclude_defaults=True).items():
-        lines.append(f"[{section}]")
-        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    file = settings.output.path.with_suffix(".toml")
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(file)
 
 
 def _output_of(command: Sequence[str]) -> str:
