@@ -25,7 +25,7 @@ from pathcast.bench.definitions import read_definition
 from pathcast.bench.measures import with_aims
 from pathcast.bench.pipeline.cases import DeliveryCase, FilesCase
 from pathcast.bench.pipeline.definition import ModelQuestion, PipelineDefinition, PipelineSet
-from pathcast.bench.pipeline.engines import FilterEngine
+from pathcast.bench.pipeline.engines import EnginePass, FilterEngine
 from pathcast.bench.pipeline.floor import FloorTimes, measure_floor
 from pathcast.bench.pipeline.inputs import (
     payments,
@@ -155,9 +155,9 @@ def test_wrong_count_voids_the_benchmark(
 ) -> None:
     timed = FilterEngine.timed
 
-    def one_more(self: FilterEngine, folder: Path) -> tuple[int, int]:
-        time_ns, matches = timed(self, folder)
-        return time_ns, matches + 1
+    def one_more(self: FilterEngine, folder: Path) -> EnginePass:
+        done = timed(self, folder)
+        return replace(done, found=done.found + 1)
 
     monkeypatch.setattr(FilterEngine, "timed", one_more)
     with pytest.raises(WrongCountError, match=r"matches, 1 core.*by one process"):
@@ -208,7 +208,7 @@ def test_selective_queries_match_as_often_as_asked(tmp_path: Path) -> None:
     for deliveries in (3, 20):
         rows = selective_queries(400, deliveries, sample, seed=1)
         assert len({row.query_id for row in rows}) == 400
-        matches = FilterEngine(rows).timed(folder)[1]
+        matches = FilterEngine(rows).timed(folder).found
         assert matches == pytest.approx(30 * deliveries, rel=0.3)
 
 

@@ -9,7 +9,7 @@ Example:
     >>> run = RunTimes(2, 6.0, 2.1, (batch,))
     >>> case = DeliveryCase(
     ...     case="matches, 2 cores", queries=10, cores=2, messages=100, counted="deliveries",
-    ...     found=400, engines={"kernel, 1 thread": (10**9,)}, bound=None,
+    ...     found=400, engines={"kernel, 1 thread": (EnginePass(10**9, 400, {}),)}, bound=None,
     ...     floors=(FloorTimes(0.5, 0.4, 100, ()),), runs=(run,),
     ... )
     >>> {figure.name: figure.spread.median for figure in case.measures()}["batch by floor"]
@@ -24,12 +24,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pathcast.bench.measures import Measure
+from pathcast.bench.pipeline.engines import EnginePass
 from pathcast.bench.pipeline.floor import FloorTimes
 from pathcast.bench.pipeline.runner import BatchTimes, RunTimes
 from pathcast.bench.timing import Spread
 from pathcast.spark.tasks import STAGES
 
-__all__ = ["BatchTimes", "DeliveryCase", "FilesCase", "FloorTimes", "RunTimes", "figures_of"]
+__all__ = [
+    "BatchTimes",
+    "DeliveryCase",
+    "EnginePass",
+    "FilesCase",
+    "FloorTimes",
+    "RunTimes",
+    "figures_of",
+]
 
 BENCHMARK = "pipeline"
 
@@ -56,7 +65,7 @@ class DeliveryCase:
         messages: Messages of a run.
         counted: What has to be right, "deliveries" (rows of the inboxes) or "matches".
         found: How many of these a run has to give, and gave.
-        engines: Name -> time in ns, by round, of the engine in one process.
+        engines: Name -> passes, by round, of the engine in one process.
         bound: Which of them, with the floor, the batch is held against; None for none.
         floors: By round.
         runs: By round.
@@ -68,7 +77,7 @@ class DeliveryCase:
     messages: int
     counted: str
     found: int
-    engines: Mapping[str, tuple[int, ...]]
+    engines: Mapping[str, tuple[EnginePass, ...]]
     bound: str | None
     floors: tuple[FloorTimes, ...]
     runs: tuple[RunTimes, ...]
@@ -76,8 +85,11 @@ class DeliveryCase:
     def measures(self) -> Iterator[Measure]:
         """Its figures."""
         figure = figures_of(self.case, self.queries, self.messages)
-        for name, times in self.engines.items():
-            yield figure(name, "s", [ns / 1e9 for ns in times])
+        for name, passes in self.engines.items():
+            yield figure(name, "s", [one.total_ns / 1e9 for one in passes])
+            for part in passes[0].parts_ns:
+                each = [one.parts_ns[part] / self.messages / 1e3 for one in passes]
+                yield figure(f"{name}: {part}", "us/message", each)
         floors = [floor.first_seconds for floor in self.floors]
         batches = [run.batch_seconds for run in self.runs]
         yield figure("floor", "s", floors)
@@ -88,9 +100,14 @@ class DeliveryCase:
             "command over batch", "s", [r.whole_seconds - r.batch_seconds for r in self.runs]
         )
         yield figure("batch by floor", "x floor", _ratios(batches, floors))
+        # Without what starting workers takes, the same on both sides.
+        tasks = [run.batch_seconds - run.outside_tasks for run in self.runs]
+        started = [floor.again_seconds for floor in self.floors]
+        yield figure("tasks by floor, workers started", "x floor", _ratios(tasks, started))
         if self.bound is not None:
             bounds = [
-                floor + ns / 1e9 for floor, ns in zip(floors, self.engines[self.bound], strict=True)
+                floor + one.total_ns / 1e9
+                for floor, one in zip(floors, self.engines[self.bound], strict=True)
             ]
             yield figure("batch by bound", f"x ({self.bound} + floor)", _ratios(batches, bounds))
         yield figure("messages", "1/s", [self.messages / seconds for seconds in batches])

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from pathcast.bench.checking import wrong_count
 from pathcast.bench.pipeline.cases import DeliveryCase, FilesCase
 from pathcast.bench.pipeline.definition import PipelineDefinition, PipelineSet
-from pathcast.bench.pipeline.engines import FilterEngine, ResultEngine
+from pathcast.bench.pipeline.engines import EnginePass, FilterEngine, ResultEngine
 from pathcast.bench.pipeline.floor import FloorTimes
 from pathcast.bench.pipeline.inputs import (
     payments,
@@ -167,14 +167,14 @@ class _Cases:
     ) -> DeliveryCase:
         """Engine, floor and run in turns, as often as the set says."""
         self._say(name)
-        times: dict[str, list[int]] = {engine.name: [] for engine in engines}
+        passes: dict[str, list[EnginePass]] = {engine.name: [] for engine in engines}
         floors, runs, expected, count = [], [], None, 0
         for _ in range(self._chosen.rounds):
             for engine in engines:
-                time_ns, found = engine.timed(messages)
-                expected = found if expected is None else expected
-                _check(name, found, expected, "the engine's first pass")
-                times[engine.name].append(time_ns)
+                done = engine.timed(messages)
+                expected = done.found if expected is None else expected
+                _check(name, done.found, expected, "the engine's first pass")
+                passes[engine.name].append(done)
             assert expected is not None
             floor, run = self._runner.floor(settings), self._run(settings, name, expected)
             count = int(run.total("messages"))
@@ -188,7 +188,7 @@ class _Cases:
             messages=count,
             counted="deliveries" if settings.output.inboxes else "matches",
             found=expected or 0,
-            engines={name: tuple(found) for name, found in times.items()},
+            engines={name: tuple(done) for name, done in passes.items()},
             bound=bound,
             floors=tuple(floors),
             runs=tuple(runs),
