@@ -60,7 +60,6 @@ TINY = PipelineSet(
     results=40,
     deliveries=6,
     sample=20,
-    dense_messages=10,
     dense_queries=100,
     files=8,
     parts=3,

@@ -14,13 +14,12 @@ class PipelineSet(BaseModel):
     """What one set runs.
 
     Attributes:
-        messages: Messages of the first cases.
+        messages: Messages of the cases in Parquet, all different.
         queries: Selective filter queries, one a subscription.
         results: FLWR subscriptions.
         deliveries: How many of either a message gets, about.
         sample: Messages on which it is counted which queries are selective.
-        dense_messages: Messages whose matches are written as lists of numbers.
-        dense_queries: Queries of these lists, as they are generated: selective ones and others.
+        dense_queries: Queries as they are generated; their matches are written as numbers.
         files: Messages as single files, and as many in Parquet.
         parts: Micro-batches of the run that shows what one costs.
         rate: Messages a second of the stream.
@@ -35,7 +34,6 @@ class PipelineSet(BaseModel):
     results: int = Field(ge=1)
     deliveries: float = Field(gt=0)
     sample: int = Field(ge=1)
-    dense_messages: int = Field(ge=1)
     dense_queries: int = Field(ge=1)
     files: int = Field(ge=1)
     parts: int = Field(ge=2)

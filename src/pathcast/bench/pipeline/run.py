@@ -115,7 +115,7 @@ class _Cases:
         for number in cores:
             yield self._deliveries("matches", rows, filters, messages, number)
         yield self._results(sample, messages)
-        yield self._dense(sample)
+        yield self._dense(messages)
         yield self._files(sample, filters, len(rows))
         yield self._stream(sample, filters, len(rows))
         yield self._model(sample, filters, len(rows))
@@ -143,13 +143,11 @@ class _Cases:
         name = f"results, {_cores(cores)}"
         return self._case(name, engines, engines[-1].name, settings, messages, len(rows))
 
-    def _dense(self, sample: Sequence[GeneratedMessage]) -> DeliveryCase:
+    def _dense(self, messages: Path) -> DeliveryCase:
         """Lists of query numbers, thousands a message, and no row a delivery."""
         chosen, cores = self._chosen, self._definition.cores[-1]
         rows = plain_queries(chosen.dense_queries, seed=self._seed)
         subscriptions = self._written(rows, "dense")
-        count = chosen.dense_messages
-        messages = write_parts(repeated(sample, count), count, self._folder / "dense-messages")
         output = {"matches": "numbers", "inboxes": False}
         settings = self._settings(messages, subscriptions, cores, output=output)
         engines = [FilterEngine(rows)]
