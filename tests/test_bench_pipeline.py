@@ -26,7 +26,7 @@ from pathcast.bench.measures import with_aims
 from pathcast.bench.pipeline.cases import DeliveryCase, FilesCase
 from pathcast.bench.pipeline.definition import ModelQuestion, PipelineDefinition, PipelineSet
 from pathcast.bench.pipeline.engines import EnginePass, FilterEngine
-from pathcast.bench.pipeline.floor import FloorTimes, measure_floor
+from pathcast.bench.pipeline.floor import FloorTimes, jvm_job, measure_floor
 from pathcast.bench.pipeline.inputs import (
     payments,
     selective,
@@ -83,7 +83,7 @@ class Here:
         return times_of(settings, time.perf_counter() - started, summary.to_dict())
 
     def floor(self, settings: PipelineSettings) -> FloorTimes:
-        return measure_floor(settings, InProcess())
+        return measure_floor(settings, InProcess(), lambda tasks: [[0]] * tasks)
 
     @contextmanager
     def streaming(self, settings: PipelineSettings) -> Iterator[None]:
@@ -195,7 +195,7 @@ def test_floor_on_spark_sees_every_message(spark: SparkSession, tmp_path: Path) 
         subscriptions={"path": tmp_path / "s.tsv"},
         output={"path": tmp_path / "out"},
     )
-    found = measure_floor(settings, SparkWorkers(spark))
+    found = measure_floor(settings, SparkWorkers(spark), jvm_job(spark))
     assert found.messages == 12
     assert [tasks for tasks, _ in found.dispatch] == [2, 50, 200]
 

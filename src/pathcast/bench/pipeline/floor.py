@@ -1,12 +1,7 @@
 """The floor: the job of a pipeline, with tasks that read the messages and do nothing else.
 
 The same session, the same workers, the same files in the same shares; what a pipeline takes above
-it is what delivering costs. It also asks what a task costs that does not even read.
-
-Example:
-    >>> from pathcast.spark.workers import InProcess
-    >>> [tasks for tasks, seconds in dispatch_seconds(InProcess(), (1, 3))]
-    [1, 3]
+it is what delivering costs. It also asks what a task costs the driver.
 """
 
 from __future__ import annotations
@@ -14,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +17,8 @@ from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.sources import PATTERNS, FileReader, Listing, Unit, reader_of, shares_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from pathcast.errors import PathcastError
     from pathcast.spark.workers import Workers
 
@@ -60,10 +57,18 @@ class ReadingTask:
             raise error
 
 
-def measure_floor(settings: PipelineSettings, workers: Workers) -> FloorTimes:
-    """The floor of a pipeline."""
+def measure_floor(
+    settings: PipelineSettings, workers: Workers, job: Callable[[int], object]
+) -> FloorTimes:
+    """The floor of a pipeline.
+
+    Args:
+        settings: The pipeline.
+        workers: Who runs its tasks.
+        job: Runs so many tasks that do nothing.
+    """
     (first, messages), (again, _) = _job_seconds(settings, workers), _job_seconds(settings, workers)
-    return FloorTimes(first, again, messages, dispatch_seconds(workers, DISPATCH_TASKS))
+    return FloorTimes(first, again, messages, dispatch_seconds(job, DISPATCH_TASKS))
 
 
 def _job_seconds(settings: PipelineSettings, workers: Workers) -> tuple[float, int]:
@@ -77,18 +82,33 @@ def _job_seconds(settings: PipelineSettings, workers: Workers) -> tuple[float, i
     return time.perf_counter() - started, messages
 
 
-def dispatch_seconds(workers: Workers, tasks: Sequence[int]) -> tuple[tuple[int, float], ...]:
-    """Numbers of tasks, and seconds of a job of so many that do nothing."""
+def dispatch_seconds(
+    job: Callable[[int], object], tasks: Sequence[int]
+) -> tuple[tuple[int, float], ...]:
+    """Numbers of tasks, and seconds of a job of so many that do nothing; one before is not timed.
+
+    Example:
+        >>> [number for number, seconds in dispatch_seconds(lambda tasks: None, (1, 3))]
+        [1, 3]
+    """
+    job(tasks[0])
     found = []
     for number in tasks:
         started = time.perf_counter()
-        workers.run(_do_nothing, [[0]] * number)
+        job(number)
         found.append((number, time.perf_counter() - started))
     return tuple(found)
 
 
-def _do_nothing(units: Iterable[int]) -> Iterator[int]:
-    yield sum(1 for _ in units)
+def jvm_job(session: SparkSession) -> Callable[[int], object]:
+    """A job whose tasks no Python worker sees: what they take is the driver's.
+
+    The few cores of a local session would have to run hundreds of Python tasks one after the other,
+    and that is no cost of a driver whose workers are many.
+    """
+    return lambda tasks: (
+        session.range(0, tasks, 1, tasks).write.format("noop").mode("overwrite").save()
+    )
 
 
 def main() -> None:
@@ -99,6 +119,6 @@ def main() -> None:
     settings = load_settings(sys.argv[1])
     session = local_session(settings.spark.master, conf=settings.spark.conf)
     try:
-        print(json.dumps(asdict(measure_floor(settings, SparkWorkers(session)))))
+        print(json.dumps(asdict(measure_floor(settings, SparkWorkers(session), jvm_job(session)))))
     finally:
         session.stop()

@@ -50,7 +50,7 @@ SURPLUS = 1.6
 
 
 def payments(count: int, *, seed: int) -> Iterator[GeneratedMessage]:
-    """Messages of 9 KB, none of them broken; the first ones are the same whatever the count.
+    """Messages of 4.5 KB, none of them broken; the first ones are the same whatever the count.
 
     Raises:
         MissingDependencyError: lxml, which reads the domain's DTD, is not installed.
