@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,7 +14,7 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
-from pathcast.bench import checking, pipeline
+from pathcast.bench import checking
 from pathcast.bench.checking import Truth, check_nfa, check_reference
 from pathcast.bench.customise import CustomiseDefinition
 from pathcast.bench.definitions import (
@@ -25,22 +24,18 @@ from pathcast.bench.definitions import (
     DoorDefinition,
     FilterDefinition,
     MixedDefinition,
-    SparkDefinition,
-    SparkSet,
     ThreadsDefinition,
     read_definition,
 )
 from pathcast.bench.inputs import inputs_digest, open_source, standing_queries
 from pathcast.bench.measures import Measure, with_aims
+from pathcast.bench.pipeline.definition import PipelineDefinition
 from pathcast.bench.plot import draw
 from pathcast.bench.rounds import binary_array
 from pathcast.bench.timing import Spread, alternate, yardstick
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import ConfigError, MissingDependencyError, WrongCountError
 from pathcast.model import Query
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DEFINITIONS = Path(__file__).resolve().parent.parent / "benchmarks"
 MESSAGES = binary_array([b"<a><b/></a>", b"<a><c/></a>"])
@@ -157,7 +152,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
             | DoorDefinition
             | ThreadsDefinition
             | CustomiseDefinition
-            | SparkDefinition
+            | PipelineDefinition
         ],
     ]
     kinds = {
@@ -168,8 +163,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "door": DoorDefinition,
         "threads": ThreadsDefinition,
         "customise": CustomiseDefinition,
-        "spark": SparkDefinition,
-        "disseminate": SparkDefinition,
+        "pipeline": PipelineDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
     figures = {"figures", "broker-figures"}
@@ -191,14 +185,3 @@ def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
     record = {"benchmarks": [{"name": "door", "results": [{}]}], "workload": {"name": "news"}}
     assert not draw(record, tmp_path / "plot.png")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.spark
-def test_spark_stage_finds_what_the_kernel_finds(spark: SparkSession) -> None:
-    definition = read_definition(DEFINITIONS, "spark", SparkDefinition)
-    chosen = SparkSet(queries=100, messages=50, distinct=20, rounds=1)
-    [result] = pipeline.run_spark(definition, chosen, lambda _: None, spark)
-    assert result.matches > 0
-    assert result.distinct_messages == 20
-    assert len(result.kernel_ns) == len(result.stage_ns) == 1
-    assert [m.name for m in result.measures()][-1] == "share of kernel"

@@ -28,7 +28,7 @@ from pathcast.errors import WrongCountError
 from pathcast.model import Query
 
 THREADS = 1
-"""Everything but `threads` and `spark` is measured on one."""
+"""Everything but `threads` and `pipeline` is measured on one."""
 
 
 @dataclass(frozen=True)

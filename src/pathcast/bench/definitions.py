@@ -208,33 +208,6 @@ class ThreadsDefinition(_Strict):
     aims: tuple[Aim, ...] = ()
 
 
-class SparkSet(_Strict):
-    """What one set of `spark` runs.
-
-    Attributes:
-        queries: Q.
-        messages: Rows of the frame.
-        distinct: Different messages among them; they are repeated in turn.
-        rounds: Alternations of the stage and the kernel.
-    """
-
-    queries: int = Field(ge=1)
-    messages: int = Field(ge=1)
-    distinct: int = Field(ge=1)
-    rounds: int = Field(ge=1)
-
-
-class SparkDefinition(_Strict):
-    """`benchmarks/spark.toml`; attributes as in `FilterDefinition`."""
-
-    title: str
-    bound: str
-    seed: int
-    master: str
-    sets: dict[SetName, SparkSet]
-    aims: tuple[Aim, ...] = ()
-
-
 Definition = TypeVar("Definition", bound=BaseModel)
 
 

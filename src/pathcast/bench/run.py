@@ -2,7 +2,7 @@
 
 Example:
     >>> BENCHMARKS[0], BENCHMARKS[-1]
-    ('filter', 'disseminate')
+    ('filter', 'pipeline')
 
 A wrong answer voids the benchmark that gave it and no other; the run as a whole has then failed. It
 prints nothing; `report` does.
@@ -28,17 +28,16 @@ from pathcast.bench.definitions import (
     FilterSet,
     MixedDefinition,
     SetName,
-    SparkDefinition,
     ThreadsDefinition,
     read_definition,
 )
-from pathcast.bench.disseminate import run_disseminate
 from pathcast.bench.door import DoorResult, run_door
 from pathcast.bench.filtering import FilterResult, run_filter
 from pathcast.bench.inputs import Source
 from pathcast.bench.measures import Measure, with_aims
 from pathcast.bench.mixed import run_mixed
-from pathcast.bench.pipeline import SparkResult, run_spark
+from pathcast.bench.pipeline.definition import PipelineDefinition
+from pathcast.bench.pipeline.run import PipelineResult, run_pipeline
 from pathcast.bench.threads import ThreadsResult, run_threads
 from pathcast.errors import JavaMissingError, MissingDependencyError, WrongCountError
 
@@ -50,15 +49,14 @@ BenchmarkName: TypeAlias = Literal[
     "mixed",
     "adversarial",
     "customise",
-    "spark",
-    "disseminate",
+    "pipeline",
 ]
 
 BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
 """In the order in which they run."""
 
 Result: TypeAlias = (
-    FilterResult | DoorResult | ThreadsResult | CaseResult | CustomiseResult | SparkResult
+    FilterResult | DoorResult | ThreadsResult | CaseResult | CustomiseResult | PipelineResult
 )
 
 
@@ -144,7 +142,11 @@ def _started(
 
     linear = read_definition(directory, "filter", FilterDefinition)
     definition: (
-        MixedDefinition | DoorDefinition | ThreadsDefinition | CustomiseDefinition | SparkDefinition
+        MixedDefinition
+        | DoorDefinition
+        | ThreadsDefinition
+        | CustomiseDefinition
+        | PipelineDefinition
     )
     results: Iterable[Result]
     match name:
@@ -169,12 +171,9 @@ def _started(
         case "customise":
             definition = read_definition(directory, name, CustomiseDefinition)
             results = run_customise(definition, chosen, tell, source.work)
-        case "disseminate":
-            definition = read_definition(directory, name, SparkDefinition)
-            results = run_disseminate(definition, definition.sets[chosen], tell)
-        case "spark":
-            definition = read_definition(directory, name, SparkDefinition)
-            results = run_spark(definition, definition.sets[chosen], tell)
+        case "pipeline":
+            definition = read_definition(directory, name, PipelineDefinition)
+            results = run_pipeline(definition, definition.sets[chosen], tell)
     return Outcome(name, definition.title, definition.bound.strip()), definition.aims, results
 
 
