@@ -93,6 +93,18 @@ impl Collector {
         }
     }
 
+    /// Takes out the numbers that are in another collector of the same room.
+    pub fn remove_all(&mut self, others: &Collector) {
+        for (group, summary) in self.summary.iter().enumerate() {
+            let mut words = *summary;
+            while words != 0 {
+                let at = group * 64 + words.trailing_zeros() as usize;
+                words &= words - 1;
+                self.bits[at] &= !others.bits[at];
+            }
+        }
+    }
+
     /// Appends the numbers in ascending order, without those in `removed`, and empties the bitmap.
     pub fn drain_into(&mut self, numbers: &mut Vec<u32>, removed: Option<&[u64]>) {
         self.drain_words(|at, mut bits| {

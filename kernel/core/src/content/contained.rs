@@ -25,6 +25,11 @@ impl Contained {
         self.atoms.is_empty()
     }
 
+    /// The atoms.
+    pub fn atoms(&self) -> &[AtomId] {
+        &self.atoms
+    }
+
     /// Adds an atom.
     pub fn add(&mut self, id: AtomId) {
         self.atoms.push(id);

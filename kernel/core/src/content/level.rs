@@ -109,6 +109,11 @@ impl Level {
         self.indexes[block as usize].as_ref().expect("ensured before")
     }
 
+    /// The plans of a block that are no conjunctions.
+    pub fn complex(&self, block: BlockId) -> &[PlanId] {
+        &self.of_block(block).complex
+    }
+
     /// Numbers given to places and lists of thresholds so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -131,6 +136,24 @@ impl Level {
     #[inline]
     pub fn touch(&self, check: Check) -> u64 {
         self.code[check.start as usize]
+    }
+
+    /// Adds the nested paths that compiled plans ask for at places of theirs.
+    pub fn asked_nested(&self, plans: &[PlanId], asked: &mut Vec<QueryNumber>) {
+        for &plan in plans {
+            let Program::Known(Outcome::Conjunction, start, count, _) =
+                self.programs[plan as usize]
+            else {
+                continue;
+            };
+            let words = &self.code[start as usize..(start + count) as usize + 1];
+            // The second word is the decision.
+            let conjuncts = words.iter().enumerate().filter(|(at, _)| *at != 1);
+            asked.extend(conjuncts.filter_map(|(_, &word)| match Packed::of_word(word).need() {
+                Need::Nested(number) if count > 0 => Some(number),
+                _ => None,
+            }));
+        }
     }
 
     /// Notes that plans have been checked.
