@@ -244,7 +244,8 @@ def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> 
             set(alone[place % 4].query_ids),
             set(alone[place % 4].verdicts),
         )
-        assert "bare" in found or place % 4 == 3
+        # Structure costs the plain NFA steps as well.
+        assert "bare" in found or place % 4 == 3 or engine == "nfa"
     if steps_max < 2_000:
         assert len(together[2].verdicts) > 20
     if steps_max == 2_000_000:

@@ -46,7 +46,7 @@ class Limits:
         message_steps_max: Steps that one message may take over all queries: those of every exact
             evaluation, an element that a condition or a nested path is looked at for (64 nested
             paths with the same name at the same step count as one), and every condition of a query
-            that no index decides. 100 million are about a second, and bound what a message may
+            that no index decides. 50 million are about a second, and bound what a message may
             hold in memory besides its tree. Queries that are undecided when they are used up get
             a verdict each; what was decided stays.
         result_bytes_max: Bytes of all results together that one subscription may get from one
@@ -72,7 +72,7 @@ class Limits:
     entity_expansion_bytes_max: int = 8 * MIB
     names_max: int = 10_000
     evaluation_steps_max: int = 1_000_000
-    message_steps_max: int = 100_000_000
+    message_steps_max: int = 50_000_000
     result_bytes_max: int = MIB
     result_ratio_max: int = 20
     message_result_bytes_max: int = 64 * MIB

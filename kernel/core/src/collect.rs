@@ -75,6 +75,12 @@ impl Collector {
         self.summary[at as usize >> 6] |= 1 << (at & 63);
     }
 
+    /// Whether all of some bits of a word are there.
+    #[inline]
+    pub fn has_word(&self, at: u32, bits: u64) -> bool {
+        self.bits[at as usize] & bits == bits
+    }
+
     /// Whether a number is there.
     #[inline]
     pub fn contains(&self, number: QueryNumber) -> bool {

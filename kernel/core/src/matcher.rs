@@ -276,6 +276,7 @@ impl Engine {
             steps_max: self.steps_max,
             offset: 0,
         };
+        run.budget.take(tree.len() as u64);
         let mut used_nfa = false;
         if let Some(base) = view.base {
             self.base.follow(view.generation, 0);

@@ -4,7 +4,7 @@
 use crate::batch::UsedUp;
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
-use crate::content::run::{Contents, Ends, Found, Setting};
+use crate::content::run::{Blocks, Contents, Ends, Found, Setting};
 use crate::dfa::{BlockId, DfaState, LazyDfa};
 use crate::matcher::Stats;
 use crate::names::NameTable;
@@ -44,7 +44,9 @@ const ELEMENTS_PER_STATE_MIN: u64 = 10;
 const PLAIN_MESSAGES: u32 = 256;
 /// Pairs of state and element that the plain NFA gathers before it has the plans of the states checked:
 /// enough that a plan sees its elements together and climbs to their common ancestors once.
-const CANDIDATES_MAX: usize = 1 << 20;
+const CANDIDATES_MAX: usize = 1 << 21;
+/// Pairs of plan and element up to which the plain NFA has plans checked one by one.
+const PAIRS_ONE_BY_ONE: usize = 1 << 18;
 
 /// One automaton's caches and marks.
 #[derive(Debug, Default)]
@@ -62,18 +64,148 @@ pub(crate) struct Runner {
     /// Distinct DFA states of the message, in order of first sight.
     distinct: Vec<DfaState>,
     grouping: Grouping,
-    ranges: Vec<Range<QueryNumber>>,
-    plans: Vec<PlanId>,
     /// Blocks of plans and where their paths end, as parts of the grouped elements.
     runs: Vec<(BlockId, Range<usize>)>,
+    /// States of the plain NFA with plans, and where they were active.
+    active: Vec<(StateId, u32)>,
+    conditions: Conditions,
+}
+
+/// Decides plans once it is known where their main paths end; lists that keep their memory.
+#[derive(Debug, Default)]
+struct Conditions {
+    ranges: Vec<Range<QueryNumber>>,
     undecided: Vec<BlockId>,
     /// Plans that hold.
     held: Vec<PlanId>,
     /// Plans to be checked one by one, and the runs where.
     candidates: Vec<(PlanId, u32)>,
-    /// States with plans, and where they were active.
-    active: Vec<(StateId, u32)>,
     ends: Vec<u32>,
+    /// The states of the plain NFA as blocks.
+    states: StateBlocks,
+    runs: Vec<(BlockId, Range<usize>)>,
+    elements: Vec<u32>,
+}
+
+/// States of the plain NFA as blocks of plans, numbered as they come.
+#[derive(Debug, Default)]
+struct StateBlocks {
+    plans: Vec<PlanId>,
+    /// Where the plans of each block end.
+    ends: Vec<usize>,
+}
+
+impl Blocks for StateBlocks {
+    fn plans(&self, block: BlockId) -> &[PlanId] {
+        let start = if block == 0 { 0 } else { self.ends[block as usize - 1] };
+        &self.plans[start..self.ends[block as usize]]
+    }
+}
+
+impl Conditions {
+    /// Decides the plans of blocks together, by their conditions; the few that are no conjunctions one by one.
+    fn decide<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        blocks: &impl Blocks,
+        contents: &mut Contents,
+        found: Ends<'_>,
+        run: &mut Run<'_, '_>,
+        marks: &mut Marks,
+    ) {
+        let mut setting = Setting {
+            message: run.message,
+            names: run.names,
+            post: &mut *run.post,
+            collector: &mut *run.collector,
+            plans: &mut marks.plans,
+            now: marks.now,
+            held: &mut self.held,
+            offset: run.offset,
+        };
+        self.undecided.clear();
+        let (budget, undecided) = (&mut run.budget, &mut self.undecided);
+        let outcome = contents.run(nfa, blocks, found, &mut setting, budget, undecided);
+        self.candidates.clear();
+        for (at, &(block, _)) in found.runs.iter().enumerate() {
+            let plans = match outcome {
+                Found::Conjunctions => contents.complex(block),
+                Found::Nothing => blocks.plans(block),
+            };
+            self.candidates.extend(plans.iter().map(|&plan| (plan, at as u32)));
+        }
+        self.candidates.sort_unstable();
+        let ranges = &mut self.ranges;
+        for plan in self.candidates.chunk_by(|a, b| a.0 == b.0) {
+            self.ends.clear();
+            for &(_, at) in plan {
+                let elements = found.runs[at as usize].1.clone();
+                self.ends.extend_from_slice(&found.elements[elements]);
+            }
+            if plan.len() > 1 {
+                self.ends.sort_unstable();
+                self.ends.dedup();
+            }
+            check_plan(nfa, plan[0].0, &self.ends, run, marks, ranges);
+        }
+        for plan in self.held.drain(..) {
+            accept_plan(nfa, plan, run, marks, ranges);
+        }
+        for &block in &self.undecided {
+            for &plan in blocks.plans(block) {
+                leave_undecided(nfa, plan, run, ranges);
+            }
+        }
+        self.drain_ranges(run);
+    }
+
+    /// Checks the plans of the states of the plain NFA that were active; empties the list. Few plans at few
+    /// elements are checked one by one; for many it is worth it to compile their conditions.
+    fn check_active<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        active: &mut Vec<(StateId, u32)>,
+        run: &mut Run<'_, '_>,
+        marks: &mut Marks,
+    ) {
+        active.sort_unstable();
+        let mut states = std::mem::take(&mut self.states);
+        let mut runs = std::mem::take(&mut self.runs);
+        states.plans.clear();
+        states.ends.clear();
+        runs.clear();
+        let (mut pairs, mut at) = (0, 0);
+        for state in active.chunk_by(|a, b| a.0 == b.0) {
+            let known = states.plans.len();
+            nfa.plans(state[0].0, &mut states.plans);
+            pairs += (states.plans.len() - known) * state.len();
+            runs.push((states.ends.len() as BlockId, at..at + state.len()));
+            states.ends.push(states.plans.len());
+            at += state.len();
+        }
+        let mut elements = std::mem::take(&mut self.elements);
+        elements.clear();
+        elements.extend(active.iter().map(|&(_, element)| element));
+        let found = Ends { runs: &runs, elements: &elements };
+        if pairs > PAIRS_ONE_BY_ONE {
+            self.decide(nfa, &states, &mut Contents::default(), found, run, marks);
+        } else {
+            for (block, ends) in found.iter() {
+                for &plan in states.plans(block) {
+                    check_plan(nfa, plan, ends, run, marks, &mut self.ranges);
+                }
+            }
+            self.drain_ranges(run);
+        }
+        active.clear();
+        (self.states, self.runs, self.elements) = (states, runs, elements);
+    }
+
+    fn drain_ranges(&mut self, run: &mut Run<'_, '_>) {
+        for range in self.ranges.drain(..) {
+            run.collector.add_range(&range, run.offset);
+        }
+    }
 }
 
 /// Marks of one message, undone by counting on.
@@ -193,87 +325,41 @@ impl Runner {
             let blocks = self.dfa.planned(state).iter();
             self.runs.extend(blocks.map(|&block| (block, elements.clone())));
         }
-        let mut setting = Setting {
-            message: run.message,
-            names: run.names,
-            post: &mut *run.post,
-            collector: &mut *run.collector,
-            plans: &mut self.marks.plans,
-            now: self.marks.now,
-            held: &mut self.held,
-            offset: self.offset,
-        };
-        let ends = Ends { runs: &self.runs, elements: &self.grouping.elements };
-        let (budget, undecided) = (&mut run.budget, &mut self.undecided);
-        undecided.clear();
-        let found = self.contents.run(nfa, &self.dfa, ends, &mut setting, budget, undecided);
-        let candidates = &mut self.candidates;
-        candidates.clear();
-        for (at, &(block, _)) in self.runs.iter().enumerate() {
-            let plans = match found {
-                Found::Conjunctions => self.contents.complex(block),
-                Found::Nothing => &self.dfa.block(block).plans,
-            };
-            candidates.extend(plans.iter().map(|&plan| (plan, at as u32)));
-        }
-        candidates.sort_unstable();
-        let (ranges, marks) = (&mut self.ranges, &mut self.marks);
-        for plan in candidates.chunk_by(|a, b| a.0 == b.0) {
-            self.ends.clear();
-            for &(_, at) in plan {
-                let elements = self.runs[at as usize].1.clone();
-                self.ends.extend_from_slice(&self.grouping.elements[elements]);
-            }
-            if plan.len() > 1 {
-                self.ends.sort_unstable();
-                self.ends.dedup();
-            }
-            check_plan(nfa, plan[0].0, &self.ends, run, marks, ranges);
-        }
-        for plan in self.held.drain(..) {
-            accept_plan(nfa, plan, run, marks, ranges);
-        }
-        for &block in &self.undecided {
-            for &plan in &self.dfa.block(block).plans {
-                leave_undecided(nfa, plan, run, ranges);
-            }
-        }
-        self.drain_ranges(run.collector);
+        let found = Ends { runs: &self.runs, elements: &self.grouping.elements };
+        self.conditions.decide(nfa, &self.dfa, &mut self.contents, found, run, &mut self.marks);
     }
 
     fn run_nfa<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
-        let (ranges, plans, marks) = (&mut self.ranges, &mut self.plans, &mut self.marks);
-        let (ends, active) = (&mut self.ends, &mut self.active);
+        let (conditions, marks, active) = (&mut self.conditions, &mut self.marks, &mut self.active);
+        let (mut ranges, mut plans) = (Vec::new(), Vec::new());
         active.clear();
-        self.stack.run(nfa, run.names, run.message.tree, |element, state| {
+        let most = run.budget.given();
+        let is_done = self.stack.run(nfa, run.names, run.message.tree, most, |element, state| {
             if marks.states.len() <= state as usize {
                 marks.states.resize(state as usize + 1, 0);
             }
             // Twice the stamp and one more: the state has plans.
             let mark = &mut marks.states[state as usize];
             if *mark / 2 != marks.now {
-                nfa.accepted(state, ranges);
+                nfa.accepted(state, &mut ranges);
                 for range in ranges.drain(..) {
                     run.collector.add_range(&range, run.offset);
                 }
-                nfa.plans(state, plans);
+                nfa.plans(state, &mut plans);
                 *mark = 2 * marks.now + u32::from(!plans.is_empty());
                 plans.clear();
             }
             if *mark % 2 == 1 {
                 active.push((state, element));
                 if active.len() >= CANDIDATES_MAX {
-                    check_active(nfa, active, plans, ends, run, marks, ranges);
+                    conditions.check_active(nfa, active, run, marks);
                 }
             }
         });
-        check_active(nfa, active, plans, ends, run, marks, ranges);
-        self.drain_ranges(run.collector);
-    }
-
-    fn drain_ranges(&mut self, collector: &mut Collector) {
-        for range in self.ranges.drain(..) {
-            collector.add_range(&range, self.offset);
+        conditions.check_active(nfa, active, run, marks);
+        if !is_done {
+            // The label paths that were left may satisfy any query.
+            run.undecided.add_range(&(0..nfa.query_count() as QueryNumber), run.offset);
         }
     }
 }
@@ -382,29 +468,6 @@ fn evaluate<N: Nfa>(
         run.budget.take(session.steps_taken());
     }
     marks.outcomes[id as usize]
-}
-
-/// Checks the plans of the states that were active, state by state; empties the list. `plans` and `ends` are
-/// scratch space.
-fn check_active<N: Nfa>(
-    nfa: &N,
-    active: &mut Vec<(StateId, u32)>,
-    plans: &mut Vec<PlanId>,
-    ends: &mut Vec<u32>,
-    run: &mut Run<'_, '_>,
-    marks: &mut Marks,
-    ranges: &mut Vec<Range<QueryNumber>>,
-) {
-    active.sort_unstable();
-    for state in active.chunk_by(|a, b| a.0 == b.0) {
-        ends.clear();
-        ends.extend(state.iter().map(|&(_, element)| element));
-        nfa.plans(state[0].0, plans);
-        for plan in plans.drain(..) {
-            check_plan(nfa, plan, ends, run, marks, ranges);
-        }
-    }
-    active.clear();
 }
 
 /// Sets a mark; false if it was set.

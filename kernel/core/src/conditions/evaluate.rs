@@ -444,12 +444,16 @@ impl Evaluation<'_> {
     }
 
     #[inline]
-    fn attribute_passes(&self, element: u32, test: TestNumber, compare: Compare) -> bool {
+    fn attribute_passes(&mut self, element: u32, test: TestNumber, compare: Compare) -> bool {
         let tree = self.message.tree;
         let start = tree.attribute_start[element as usize] as usize;
         let end = tree.attribute_start[element as usize + 1] as usize;
+        let wanted = self.wanted(test);
+        if !matches!(wanted, Wanted::One(_)) {
+            self.post.steps += (end - start) as u64;
+        }
         let accepts = |at: usize| self.span_passes(tree.attribute_value[at], compare);
-        match self.wanted(test) {
+        match wanted {
             // An expanded name occurs once in an element.
             Wanted::One(id) => tree.attribute_name[start..end]
                 .iter()

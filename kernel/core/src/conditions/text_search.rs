@@ -57,17 +57,30 @@ impl TextSearch {
         if bytes.len() > SHORT
             && let Some(places) = self.places_of(string)
         {
-            let places = &self.places[places.start as usize..places.end as usize];
-            let first = places.partition_point(|&place| (place as usize) < bytes.start);
-            return places.get(first).is_some_and(|&at| at as usize + string.len() <= bytes.end);
+            return self.stands_in(&places, string, bytes);
         }
         memmem::find(&self.text[bytes], string).is_some()
     }
 
-    /// Whether the text of the message contains a string at all.
-    pub fn occurs(&mut self, message: Message<'_>, string: &[u8]) -> bool {
+    /// Where a string stands in the text of the message; none if too often. For [`TextSearch::is_in`].
+    pub fn find(&mut self, message: Message<'_>, string: &[u8]) -> Option<Range<u32>> {
         self.read(message);
-        self.places_of(string).is_none_or(|places| !places.is_empty())
+        self.places_of(string)
+    }
+
+    /// Whether the text nodes of a range contain a string that has been searched for. Cost: a binary search.
+    pub fn is_in(&self, texts: Range<u32>, string: &[u8], places: &Option<Range<u32>>) -> bool {
+        let bytes = self.bytes_of(texts);
+        match places {
+            Some(places) => self.stands_in(places, string, bytes),
+            None => memmem::find(&self.text[bytes], string).is_some(),
+        }
+    }
+
+    fn stands_in(&self, places: &Range<u32>, string: &[u8], bytes: Range<usize>) -> bool {
+        let places = &self.places[places.start as usize..places.end as usize];
+        let first = places.partition_point(|&place| (place as usize) < bytes.start);
+        places.get(first).is_some_and(|&at| at as usize + string.len() <= bytes.end)
     }
 
     fn bytes_of(&self, texts: Range<u32>) -> Range<usize> {
@@ -133,15 +146,18 @@ mod tests {
                 for end in (start..=count).step_by(5) {
                     let value = pieces[start as usize..end as usize].concat();
                     assert_eq!(search.value(message, start..end), value);
+                    let places = search.find(message, string.as_bytes());
+                    let is_in = search.is_in(start..end, string.as_bytes(), &places);
                     let expected = memmem::find(&value, string.as_bytes()).is_some();
                     let found = search.contains(message, start..end, string.as_bytes());
                     assert_eq!(found, expected, "{string:?} in {start}..{end}");
+                    assert_eq!(is_in, expected, "{string:?} in {start}..{end}");
                 }
             }
         }
         search.clear();
         let none = MessageTree::default();
         let message = Message { tree: &none, source: b"" };
-        assert!(!search.occurs(message, b"needle"), "text outlived its message");
+        assert_eq!(search.find(message, b"needle"), Some(0..0), "text outlived its message");
     }
 }

@@ -169,6 +169,8 @@ pub struct Atoms {
     subject_of_name: Vec<SubjectId>,
     names_generation: u64,
     memory: usize,
+    /// Steps that searching for contained strings has taken since somebody asked.
+    searched: u64,
     /// Drawn once: nobody can register literals that are made to collide.
     seed: u64,
 }
@@ -185,6 +187,7 @@ impl Default for Atoms {
             subject_of_name: Vec::new(),
             names_generation: 0,
             memory: 0,
+            searched: 0,
             seed: RandomState::new().hash_one(0),
         }
     }
@@ -318,7 +321,7 @@ impl Atoms {
             out.extend(equal_to(&found.numbers, number(value)));
         }
         if !found.contained.is_empty() {
-            found.contained.find(value, &self.atoms, out);
+            self.searched += found.contained.find(value, &self.atoms, out);
         }
     }
 
@@ -350,7 +353,7 @@ impl Atoms {
     ) {
         let found = &mut self.found[subject as usize];
         if !found.contained.is_empty() {
-            found.contained.find(value, &self.atoms, out);
+            self.searched += found.contained.find(value, &self.atoms, out);
         }
     }
 
@@ -381,6 +384,11 @@ impl Atoms {
     pub fn compared_bytes(&self, subject: SubjectId) -> usize {
         let found = &self.found[subject as usize];
         found.string_len_max.max(found.prefix_lens.last().copied().unwrap_or(0))
+    }
+
+    /// Steps that searching for contained strings has taken since the last time.
+    pub fn take_searched(&mut self) -> u64 {
+        std::mem::take(&mut self.searched)
     }
 
     /// Counts that elements have satisfied atoms.

@@ -107,6 +107,8 @@ pub(super) struct BottomUp {
     /// By number of the nested path; compiled when first needed.
     paths: Vec<Option<Steps>>,
     chances: Vec<Chance>,
+    /// Whether some plan of the message asks for it, by number.
+    asked: Vec<bool>,
     words: Vec<StepWord>,
     /// First word of first steps.
     first_words: u32,
@@ -140,41 +142,76 @@ impl BottomUp {
         steps.map(|steps| 64 * steps.len()).sum::<usize>() + 16 * self.paths.len()
     }
 
-    /// Finds which of the asked nested paths hold at the wanted elements. Charges an element for itself, a word,
-    /// and a condition that is looked at.
+    /// Forgets the message before.
+    pub fn begin_message(&mut self, nested: &NestedPaths, look: &mut Look<'_, '_>) {
+        look.post.index.find_names(look.message.tree, look.names);
+        self.chances.clear();
+        self.chances.resize(nested.len(), Chance::Unknown);
+        self.asked.clear();
+        self.asked.resize(nested.len(), false);
+        if self.paths.len() < nested.len() {
+            self.paths.resize_with(nested.len(), || None);
+        }
+    }
+
+    /// Asks for the nested paths of one plan, unless one of them asks for a name that the message does not
+    /// have. False if one cannot be read this way.
+    pub fn ask(
+        &mut self,
+        numbers: &[QueryNumber],
+        nested: &NestedPaths,
+        look: &mut Look<'_, '_>,
+    ) -> bool {
+        for &number in numbers {
+            match self.chance(number, nested, look) {
+                None => return false,
+                Some(Chance::None) => return true,
+                Some(_) => {}
+            }
+        }
+        numbers.iter().for_each(|&number| self.want(number));
+        true
+    }
+
+    /// Gives a path bits, and those that it asks for.
+    fn want(&mut self, number: QueryNumber) {
+        if std::mem::replace(&mut self.asked[number as usize], true) {
+            return;
+        }
+        let mut inner = Vec::new();
+        let steps = self.paths[number as usize].as_ref().and_then(|steps| steps.as_deref());
+        for need in steps.unwrap_or_default().iter().flat_map(|step| &step.needs) {
+            if let Need::Nested(number) = need {
+                inner.push(*number);
+            }
+        }
+        inner.into_iter().for_each(|number| self.want(number));
+    }
+
+    /// Finds which of the nested paths that were asked for hold at the wanted elements. Charges an element for
+    /// itself, a word, and a condition that is looked at.
     ///
-    /// `asked` is sorted here. `truth` is begun here.
+    /// `truth` is begun here.
     pub fn find_rows(
         &mut self,
         nested: &NestedPaths,
-        asked: &mut Vec<QueryNumber>,
         wanted: &[u64],
         look: &mut Look<'_, '_>,
         truth: &mut Truth,
         budget: &mut Budget,
     ) -> Result<(), Given> {
         let tree = look.message.tree;
-        look.post.index.find_names(tree, look.names);
-        self.chances.clear();
-        self.chances.resize(nested.len(), Chance::Unknown);
-        if self.paths.len() < nested.len() {
-            self.paths.resize_with(nested.len(), || None);
-        }
-        for &number in asked.iter() {
-            self.chance(number, nested, look).ok_or(Given::Over)?;
-        }
         // New atoms have come with the paths.
         look.atoms.learn_names(look.names);
         look.facts.begin();
-        asked.clear();
-        let chances = self.chances.iter().enumerate();
-        asked.extend(chances.filter(|(_, it)| **it == Chance::Some).map(|(at, _)| at as u32));
+        let asked = self.asked.iter().enumerate().filter(|(_, is_asked)| **is_asked);
+        let asked: Vec<QueryNumber> = asked.map(|(number, _)| number as QueryNumber).collect();
         let anchors = wanted.iter().map(|word| word.count_ones() as usize).sum();
         truth.begin(tree.len(), anchors, nested.len());
         if asked.is_empty() {
             return Ok(());
         }
-        self.lay_out(asked, look.names);
+        self.lay_out(&asked, look.names);
         let depth = tree.depth.iter().max().map_or(0, |&depth| depth as usize + 1);
         let width = self.words.len();
         if depth.saturating_mul(2 * width) > LEVEL_WORDS_MAX {

@@ -28,10 +28,13 @@ pub struct Facts {
     list: Vec<AtomId>,
     /// Strings that long string-values are asked to contain and that the text of the message has, once
     /// they are known.
-    occurring: Option<Vec<AtomId>>,
+    occurring: Option<Vec<Occurring>>,
     /// Text compared since somebody asked, in steps.
     read: u64,
 }
+
+/// An atom that asks for a contained string, and where the string stands; none if too often.
+type Occurring = (AtomId, Option<Range<u32>>);
 
 /// Atoms that are kept: when there are more all are forgotten, which costs time and never an answer.
 const LIST_MAX: usize = 1 << 24;
@@ -125,6 +128,7 @@ impl Look<'_, '_> {
         }
         let range = start as u32..list.len() as u32;
         self.atoms.count(&list[start..]);
+        self.facts.read += self.atoms.take_searched();
         self.facts.list = list;
         let stamp = self.facts.stamp;
         let entries = &mut self.facts.entries[kind as usize];
@@ -164,16 +168,22 @@ impl Look<'_, '_> {
         let (message, atoms) = (self.message, &*self.atoms);
         let search = &mut self.post.texts;
         let occurring = self.facts.occurring.get_or_insert_with(|| {
-            self.facts.read +=
-                (message.source.len() / BYTES_A_STEP * atoms.contained(VALUE).len()) as u64;
-            let all = atoms.contained(VALUE).iter().copied();
-            all.filter(|&id| search.occurs(message, atoms.string(id))).collect()
+            let all = atoms.contained(VALUE);
+            self.facts.read += (message.source.len() / BYTES_A_STEP * all.len()) as u64;
+            let found = all.iter().map(|&id| (id, search.find(message, atoms.string(id))));
+            found.filter(|(_, places)| places.as_ref().is_none_or(|it| !it.is_empty())).collect()
         });
         self.facts.read += occurring.len() as u64;
-        let contained = occurring
-            .iter()
-            .filter(|&&id| search.contains(message, texts.clone(), atoms.string(id)));
-        list.extend(contained);
+        for (id, places) in &*occurring {
+            let string = atoms.string(*id);
+            if places.is_none() {
+                let length = search.value(message, texts.clone()).len();
+                self.facts.read += (length / BYTES_A_STEP) as u64;
+            }
+            if search.is_in(texts.clone(), string, places) {
+                list.push(*id);
+            }
+        }
     }
 
     fn ordinal(&mut self, subject: SubjectId, element: u32) -> u32 {

@@ -138,21 +138,27 @@ impl Level {
         self.code[check.start as usize]
     }
 
-    /// Adds the nested paths that compiled plans ask for at places of theirs.
-    pub fn asked_nested(&self, plans: &[PlanId], asked: &mut Vec<QueryNumber>) {
+    /// Calls `f` with the nested paths that each of some compiled plans asks for.
+    pub fn asked_nested(&self, plans: &[PlanId], mut f: impl FnMut(&[QueryNumber])) {
+        let mut asked = Vec::new();
         for &plan in plans {
             let Program::Known(Outcome::Conjunction, start, count, _) =
                 self.programs[plan as usize]
             else {
                 continue;
             };
+            if count == 0 {
+                continue;
+            }
             let words = &self.code[start as usize..(start + count) as usize + 1];
             // The second word is the decision.
             let conjuncts = words.iter().enumerate().filter(|(at, _)| *at != 1);
+            asked.clear();
             asked.extend(conjuncts.filter_map(|(_, &word)| match Packed::of_word(word).need() {
-                Need::Nested(number) if count > 0 => Some(number),
+                Need::Nested(number) => Some(number),
                 _ => None,
             }));
+            f(&asked);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Looking up what ends where, many look-ups at a time.
 
+use super::atoms::AtomId;
 use super::block_index::{
     Answer, Answers, BlockIndex, Check, Follows, NestedAnswer, PlaceEntry, Probe, kinds_in,
 };
@@ -33,6 +34,8 @@ pub(super) struct Scratch {
     last: Vec<(u32, u32)>,
     /// Per list of thresholds: how many have been satisfied.
     done: Vec<(u32, u32)>,
+    /// Per place of a block: the atoms that are tried and that nothing has satisfied.
+    left: Vec<(u32, Vec<u32>)>,
     /// Ancestors of the end that is looked up, and of the one that is checked, themselves included.
     chain: Chain,
     checked: Chain,
@@ -125,6 +128,7 @@ impl Scratch {
         let counts = level.counts();
         self.last.resize(2 * counts.places as usize, (0, 0));
         self.done.resize(counts.thresholds as usize, (0, 0));
+        self.left.resize_with(counts.places as usize, Default::default);
     }
 
     /// Whether a place was looked at last for the same element (`part` 0, values) or row of nested paths
@@ -133,6 +137,15 @@ impl Scratch {
     fn is_seen(&mut self, entry: &PlaceEntry, part: usize, what: u32) -> bool {
         let now = (self.stamp, what);
         std::mem::replace(&mut self.last[2 * entry.number as usize + part], now) == now
+    }
+}
+
+/// Whether an answer says what is known already.
+#[inline]
+fn is_known(answer: Answer, sink: &impl Sink) -> bool {
+    match answer.follows() {
+        Follows::Word(at, bits) => sink.has_word(at, bits),
+        Follows::Check(_, query) => query != NO_QUERY && sink.has_query(query),
     }
 }
 
@@ -205,7 +218,7 @@ impl<'a> Prober<'a> {
         let entry = &index.places[place];
         for kind in kinds_in(entry.kinds) {
             let satisfied = look.satisfied(element, kind);
-            self.work += satisfied.len() as u64;
+            self.work += satisfied.len() as u64 + look.facts.take_read();
             let probes = look.atoms_at(satisfied).iter().map(|&atom| Pending {
                 block: end.block,
                 end: end.element,
@@ -249,12 +262,51 @@ impl<'a> Prober<'a> {
                 self.take(end, answer, sink);
             }
         }
-        self.work += u64::from(entry.tried.end - entry.tried.start) + look.facts.take_read();
-        for &(atom, answer) in &index.tried[entry.tried.start as usize..entry.tried.end as usize] {
-            if look.holds(atom, element) {
+        let tried = &index.tried[entry.tried.start as usize..entry.tried.end as usize];
+        if entry.is_exact {
+            return self.try_left(end, entry, tried, element, look, sink);
+        }
+        let mut at = 0;
+        while let Some(&(atom, answer)) = tried.get(at) {
+            self.work += 1;
+            if is_known(answer, sink) {
+                at += 1;
+            } else if look.holds(atom, element) {
                 self.take(end, answer, sink);
+                at += 1;
+            } else {
+                // The same atom lets nothing else in.
+                at += 1 + tried[at + 1..].partition_point(|&(other, _)| other == atom);
             }
         }
+    }
+
+    /// Tries the atoms that no element before has satisfied: an answer need not be given twice.
+    fn try_left(
+        &mut self,
+        end: End,
+        entry: &PlaceEntry,
+        tried: &[(AtomId, Answer)],
+        element: u32,
+        look: &mut Look<'_, '_>,
+        sink: &mut impl Sink,
+    ) {
+        let number = entry.number as usize;
+        let (stamp, mut left) = std::mem::take(&mut self.scratch.left[number]);
+        if stamp != self.scratch.stamp {
+            left.clear();
+            left.extend(0..tried.len() as u32);
+        }
+        self.work += left.len() as u64;
+        left.retain(|&at| {
+            let (atom, answer) = tried[at as usize];
+            let holds = look.holds(atom, element);
+            if holds {
+                self.take(end, answer, sink);
+            }
+            !holds
+        });
+        self.scratch.left[number] = (self.scratch.stamp, left);
     }
 
     /// The nested paths of a place at an anchor.

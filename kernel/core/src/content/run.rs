@@ -25,7 +25,7 @@ const VISITS_AN_ELEMENT: u64 = 16;
 /// The same for small messages.
 const VISITS_MIN: u64 = 1 << 16;
 /// Plans at elements below an anchor that may be decided for each visit.
-const PLANS_A_VISIT: u64 = 64;
+const PLANS_A_VISIT: u64 = 16;
 /// One message in so many has its nested paths counted.
 const NESTED_SAMPLE: u32 = 16;
 /// But all of the first.
@@ -59,7 +59,6 @@ pub struct Contents {
     nested_words: StateWords,
     wanted: Vec<u64>,
     bottom_up: BottomUp,
-    asked: Vec<QueryNumber>,
     /// The main level with access conditions that no message before has had a part in, for messages that may
     /// use up their steps.
     steady: Level,
@@ -80,6 +79,18 @@ impl<'e> Ends<'e> {
     /// Every run: its block and its elements.
     pub fn iter(self) -> impl Iterator<Item = (BlockId, &'e [u32])> {
         self.runs.iter().map(move |(block, range)| (*block, &self.elements[range.clone()]))
+    }
+}
+
+/// The plans of each block.
+pub trait Blocks {
+    /// The plans of a block, ascending.
+    fn plans(&self, block: BlockId) -> &[PlanId];
+}
+
+impl Blocks for LazyDfa {
+    fn plans(&self, block: BlockId) -> &[PlanId] {
+        &self.block(block).plans
     }
 }
 
@@ -133,7 +144,7 @@ impl Contents {
     pub fn run<N: Nfa>(
         &mut self,
         nfa: &N,
-        dfa: &LazyDfa,
+        blocks: &impl Blocks,
         ends: Ends<'_>,
         setting: &mut Setting<'_, '_>,
         budget: &mut Budget,
@@ -143,12 +154,12 @@ impl Contents {
         // No look-up costs more than all plans at all their ends; where that is too much, access conditions
         // must not depend on the messages before.
         let plans = |(block, elements): (BlockId, &[u32])| {
-            (dfa.block(block).plans.len() as u64).saturating_mul(elements.len() as u64)
+            (blocks.plans(block).len() as u64).saturating_mul(elements.len() as u64)
         };
         let most = ends.iter().map(plans).fold(0, u64::saturating_add);
         let is_steady = most > budget.left();
         self.turn_steady(is_steady);
-        let found = self.find(nfa, dfa, ends, setting, budget, undecided, is_steady);
+        let found = self.find(nfa, blocks, ends, setting, budget, undecided, is_steady);
         self.turn_steady(is_steady);
         self.was_steady = is_steady;
         found
@@ -171,7 +182,7 @@ impl Contents {
     fn find<N: Nfa>(
         &mut self,
         nfa: &N,
-        dfa: &LazyDfa,
+        blocks: &impl Blocks,
         ends: Ends<'_>,
         setting: &mut Setting<'_, '_>,
         budget: &mut Budget,
@@ -184,7 +195,7 @@ impl Contents {
             self.main.adapt(self.messages);
         }
         self.nested.adapt(self.messages);
-        self.compile(nfa, dfa, ends, nested, setting.offset, is_steady);
+        self.compile(nfa, blocks, ends, nested, setting.offset, is_steady);
         self.atoms.learn_names(setting.names);
         self.facts.begin();
         self.scratch.begin_message(&self.main);
@@ -192,14 +203,14 @@ impl Contents {
         if let Some(nested) = nested
             && self.want_anchors(tree, ends)
         {
-            match self.find_nested(nested, dfa, ends, setting, budget) {
+            match self.find_nested(nested, blocks, ends, setting, budget) {
                 Ok(()) => {}
                 Err(Given::Over) => return Found::Nothing,
                 Err(Given::Up) => {
-                    let blocks = ends.runs.iter().map(|(block, _)| *block);
+                    let reached = ends.runs.iter().map(|(block, _)| *block);
                     let asks =
                         |block: &BlockId| !self.main.of_block(*block).nested_places.is_empty();
-                    undecided.extend(blocks.filter(asks));
+                    undecided.extend(reached.filter(asks));
                     undecided.sort_unstable();
                     undecided.dedup();
                 }
@@ -213,7 +224,7 @@ impl Contents {
     fn find_nested(
         &mut self,
         nested: &NestedPaths,
-        dfa: &LazyDfa,
+        blocks: &impl Blocks,
         ends: Ends<'_>,
         setting: &mut Setting<'_, '_>,
         budget: &mut Budget,
@@ -236,17 +247,6 @@ impl Contents {
             }
             self.want_anchors(tree, ends);
         }
-        let mut asked = std::mem::take(&mut self.asked);
-        asked.clear();
-        let mut last = BlockId::MAX;
-        for &(block, _) in ends.runs {
-            if block != last {
-                last = block;
-                self.main.asked_nested(&dfa.block(block).plans, &mut asked);
-            }
-        }
-        asked.sort_unstable();
-        asked.dedup();
         let mut look = Look {
             message: setting.message,
             names: setting.names,
@@ -254,16 +254,28 @@ impl Contents {
             atoms: &mut self.atoms,
             facts: &mut self.facts,
         };
-        let (wanted, truth) = (&self.wanted, &mut self.truth);
-        let found = self.bottom_up.find_rows(nested, &mut asked, wanted, &mut look, truth, budget);
-        self.asked = asked;
-        found
+        let (main, bottom_up) = (&self.main, &mut self.bottom_up);
+        bottom_up.begin_message(nested, &mut look);
+        let mut is_readable = true;
+        let mut last = BlockId::MAX;
+        for &(block, _) in ends.runs {
+            if block != last {
+                last = block;
+                main.asked_nested(blocks.plans(block), |asked| {
+                    is_readable &= bottom_up.ask(asked, nested, &mut look);
+                });
+            }
+        }
+        if !is_readable {
+            return Err(Given::Over);
+        }
+        bottom_up.find_rows(nested, &self.wanted, &mut look, &mut self.truth, budget)
     }
 
     fn compile<N: Nfa>(
         &mut self,
         nfa: &N,
-        dfa: &LazyDfa,
+        blocks: &impl Blocks,
         ends: Ends<'_>,
         nested: Option<&NestedPaths>,
         offset: QueryNumber,
@@ -282,7 +294,7 @@ impl Contents {
                 if is_steady {
                     (statistics.messages, statistics.nested_messages) = (0, 0);
                 }
-                let plans = &dfa.block(block).plans;
+                let plans = blocks.plans(block);
                 let atoms = &mut self.atoms;
                 self.main.ensure(nfa, block, plans, nested, atoms, offset, statistics);
             }
@@ -467,12 +479,10 @@ impl Contents {
         let mut prober = Prober::new(level, truth, scratch, 0);
         let known = undecided.len();
         let most = if is_steady { budget.left() } else { budget.given() };
-        let mut looked_at = 0;
         'runs: for (at, (block, elements)) in ends.iter().enumerate() {
             if undecided[..known].binary_search(&block).is_ok() {
                 continue;
             }
-            looked_at += elements.len() as u64;
             for &element in elements {
                 prober.look_up_end(End { block, element }, &mut look, &mut sink);
                 if prober.work > most {
@@ -484,7 +494,8 @@ impl Contents {
         prober.finish(&mut look, &mut sink);
         let (checks, work) = (prober.checks, prober.work);
         self.main.count_checks(checks);
-        let charged = if is_steady { work } else { looked_at };
-        budget.take(charged);
+        if is_steady {
+            budget.take(work);
+        }
     }
 }
