@@ -106,7 +106,7 @@ def test_deep_messages_are_answered_as_lxml_does(seed: int) -> None:
         sorted(name for name, query in queries.items() if selects(tree, query)) for tree in trees
     ]
     for engine in ("kernel", "nfa"):
-        index = QueryIndex(engine=engine, limits=Limits())  # type: ignore[arg-type]
+        index = QueryIndex(engine=engine, limits=Limits())
         report = index.register([Query(name, query) for name, query in queries.items()])
         assert not report.rejected
         found = index.matcher(threads=1).match_batch(messages)

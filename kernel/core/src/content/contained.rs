@@ -10,7 +10,7 @@ const FEW: usize = 8;
 const SEARCHES_A_STRING: usize = 8;
 
 /// Steps that a search costs, in looks at an element.
-const STEPS_A_SEARCH: u64 = 4;
+const STEPS_A_SEARCH: u64 = 16;
 
 /// The strings of one subject.
 #[derive(Debug, Default)]
