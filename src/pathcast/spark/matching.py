@@ -179,13 +179,18 @@ def open_snapshot(task: MatchTask) -> OpenSnapshot:
 
 
 def _undecided(verdicts: pa.Table, ids: Sequence[str], rows: int) -> pa.ListArray:
-    """Per message, the ids of the queries that could not be decided; few as a rule."""
+    """Per message, the queries that could not be decided, and why; few as a rule."""
     places = verdicts.column("row").to_numpy()
     offsets = np.searchsorted(places, np.arange(rows + 1)).astype(np.int32)
     numbers = verdicts.column("query_number").to_pylist()
     # The kernel looks many up in one call; the reference engine has a list.
     found = ids.take(numbers) if hasattr(ids, "take") else [ids[number] for number in numbers]
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(found, pa.string()))
+    reasons = [pc.cast(verdicts.column(name), pa.string()) for name in ("code", "message")]
+    queries = pa.StructArray.from_arrays(
+        [pa.array(found, pa.string()), *(reason.combine_chunks() for reason in reasons)],
+        ["query_id", "code", "message"],
+    )
+    return pa.ListArray.from_arrays(pa.array(offsets), queries)
 
 
 def _reasons(batch: pa.RecordBatch, errors: pa.StructArray) -> dict[str, pa.Array]:

@@ -41,7 +41,12 @@ _QUERY_IDS = StructField("query_ids", ArrayType(StringType(), containsNull=False
 _QUERY_NUMBERS = StructField(
     "query_numbers", ArrayType(IntegerType(), containsNull=False), nullable=True
 )
-_UNDECIDED = StructField("undecided", ArrayType(StringType(), containsNull=False), nullable=True)
+_UNDECIDED_QUERY = StructType(
+    [StructField(name, StringType(), nullable=True) for name in ("query_id", "code", "message")]
+)
+_UNDECIDED = StructField(
+    "undecided", ArrayType(_UNDECIDED_QUERY, containsNull=False), nullable=True
+)
 _REASON = (
     StructField("code", StringType(), nullable=True),
     StructField("message", StringType(), nullable=True),
@@ -54,7 +59,7 @@ _REASON = (
 def verdicts(ids: Ids) -> StructType:
     """One row a message: what it matched, or (`code` is not null) why it was refused.
 
-    `undecided` has the ids of the queries that could not be decided on it; empty as a rule.
+    `undecided` has the queries that could not be decided on it, and why; empty as a rule.
     """
     queries = _QUERY_IDS if ids == "ids" else _QUERY_NUMBERS
     return StructType([_MESSAGE_ID, queries, _UNDECIDED, _VERSION, _BYTES, *_REASON])
@@ -75,8 +80,8 @@ DEAD_LETTERS = StructType(
     ]
 )
 """One row a refused message, `query_id` null; and one row a pair of message and query that could
-not be decided within `Limits.evaluation_steps_max`, where the message itself was matched. `line`
-and `column` count from 1, `offset` in bytes from 0."""
+not be decided within `Limits.evaluation_steps_max` or `Limits.message_steps_max`, where the message
+itself was matched. `line` and `column` count from 1, `offset` in bytes from 0."""
 
 SUBSCRIPTIONS = StructType(
     [

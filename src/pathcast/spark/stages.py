@@ -27,7 +27,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from pathcast.engine import Snapshot
 from pathcast.engine.selection import engine_name
-from pathcast.errors import ConfigError, EvaluationBudgetError
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
 from pathcast.spark.matching import MatchTask
@@ -147,20 +147,14 @@ def match_messages(
     return MatchedMessages(
         verdicts=verdicts,
         matches=verdicts.where(fine).select("message_id", queries, "snapshot_version"),
-        dead_letters=_dead_letters(verdicts, limits),
+        dead_letters=_dead_letters(verdicts),
         snapshot_version=version,
     )
 
 
-def _dead_letters(verdicts: DataFrame, limits: Limits) -> DataFrame:
+def _dead_letters(verdicts: DataFrame) -> DataFrame:
     """What was not matched: whole messages, and single queries on messages that were."""
     reason = ("code", "message", "line", "column", "offset")
-    budget = EvaluationBudgetError(
-        "limit.evaluation_steps",
-        limit="evaluation_steps_max",
-        maximum=limits.evaluation_steps_max,
-    )
-    told = {"code": F.lit(budget.code), "message": F.lit(budget.message)}
 
     def letter(query_id: Column, columns: dict[str, Column]) -> Column:
         fields = [query_id.cast("string").alias("query_id")]
@@ -170,7 +164,10 @@ def _dead_letters(verdicts: DataFrame, limits: Limits) -> DataFrame:
         return F.struct(*fields)
 
     refused = F.array(letter(F.lit(None), {name: F.col(name) for name in reason}))
-    undecided = F.transform("undecided", lambda query_id: letter(query_id, told))
+    undecided = F.transform(
+        "undecided",
+        lambda query: letter(query.query_id, {"code": query.code, "message": query.message}),
+    )
     letters = F.when(F.col("code").isNotNull(), refused).otherwise(undecided)
     rows = verdicts.select(
         "message_id", "bytes", "snapshot_version", F.explode(letters).alias("letter")
