@@ -87,7 +87,7 @@ class Matcher:
     def match_arrow(
         self, messages: Any, encoding: str | None = None
     ) -> tuple[
-        Any, list[tuple[int, str, dict[str, Any]]], tuple[Any, Any], dict[str, int], IdTable
+        Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable
     ]: ...
 
 @final

@@ -127,7 +127,7 @@ def test_inline_agrees_with_selection_postponed(workload: str) -> None:
             index = ReferenceIndex({}, selection=selection)
             index.register(case.queries, {})
             trees = [parse(message, Limits()) for message in case.messages]
-            satisfied, ids = index.match(trees, Limits().evaluation_steps_max)
+            satisfied, ids = index.match(trees, Limits())
             answers.append([[ids[number] for number in each.numbers] for each in satisfied])
         for message, inline, postponed, sorted_ in zip(case.messages, *answers, strict=True):
             assert_same_matches(inline, postponed, "Inline", "SP", case.texts, message)

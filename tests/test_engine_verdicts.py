@@ -13,7 +13,7 @@ import pytest
 from every_engine import engines
 from pathcast import Limits, Query, QueryIndex, Snapshot
 from pathcast.engine import VERDICTS_SCHEMA
-from pathcast.errors import EvaluationBudgetError, LimitExceededError
+from pathcast.errors import EvaluationBudgetError, LimitExceededError, MessageBudgetError
 from pathcast.model import EngineName
 from pathcast.testing import (
     ALPHABET_WITH_NAMESPACES,
@@ -186,3 +186,86 @@ def test_a_snapshot_of_the_other_engine_has_the_same_verdicts(tmp_path: Path) ->
         batch = matcher.match_batch([FEW, MANY])
         assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"]]
         assert list(batch[0].query_ids) == ["either", "plain", "union"]
+
+
+def chains(count: int, depth: int = 200) -> bytes:
+    """Chains of nested elements, each with something of every number at its end."""
+    ends = b"".join(b'<b y="%d"/>' % number for number in range(20))
+    chain = b'<a x="1">' * depth + ends + b"</a>" * depth
+    return b"<r>" + chain * count + b"</r>"
+
+
+RECURSIVE = [Query(f"q{n}", f'//a[@x="{n % 3}"]//a[@x!="{n}"]//b[@y="{n}"]') for n in range(30)]
+"""Those that 3 divides with a remainder of 1 hold in `chains`, from q4 to q19."""
+
+
+@engines
+def test_what_a_message_has_no_steps_left_for_is_named(engine: EngineName) -> None:
+    """One evaluation uses up what all may take: its verdict is the message's."""
+    limits = Limits(message_steps_max=STEPS_MAX)
+    index = QueryIndex(engine=engine, limits=limits)
+    index.register(QUERIES)
+    batch = index.matcher().match_batch([FEW, MANY, NONE])
+    assert [list(result.query_ids) for result in batch][1:] == [["either", "plain", "union"], []]
+    assert not batch[0].verdicts
+    verdicts = batch[1].verdicts
+    assert list(verdicts) == ["heavy", "heavy too"]
+    assert isinstance(verdicts["heavy"], MessageBudgetError)
+    assert verdicts["heavy"].params == {
+        "limit": "message_steps_max",
+        "maximum": STEPS_MAX,
+        "id": "heavy",
+    }
+    rows = index.matcher().match_arrow(pa.array([FEW, MANY, NONE])).verdicts.to_pylist()
+    assert {(row["row"], row["code"]) for row in rows} == {(1, "limit.message_steps")}
+    assert all("message_steps_max" in row["message"] for row in rows)
+
+
+@pytest.mark.parametrize("engine", ["kernel", "nfa"])
+@pytest.mark.parametrize("steps_max", [10, 2_000, 20_000, 100_000, 2_000_000])
+def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> None:
+    """Never a wrong no: a query holds, does not hold, or is named, whatever the limit is."""
+    pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
+    messages = [chains(1), chains(10), chains(40), b"<r><a/></r>"]
+    index = QueryIndex(engine=engine)
+    index.register([*RECURSIVE, Query("bare", "//b")])
+    known = [set(result.query_ids) for result in index.matcher().match_batch(messages)]
+    assert known[1] == {"bare", "q4", "q7", "q10", "q13", "q16", "q19"}
+    limits = Limits(message_steps_max=steps_max)
+    snapshot = index.freeze()
+    alone = [snapshot.matcher(limits=limits).match_batch([each])[0] for each in messages]
+    together = snapshot.matcher(limits=limits, threads=2).match_batch(messages * 3)
+    for place, result in enumerate(together):
+        found, undecided = set(result.query_ids), set(result.verdicts)
+        assert found <= known[place % 4] <= found | undecided
+        assert not found & undecided
+        # Neither the batch nor what the worker has seen before has a part in it.
+        assert (found, undecided) == (
+            set(alone[place % 4].query_ids),
+            set(alone[place % 4].verdicts),
+        )
+        # Structure costs the plain NFA steps as well.
+        assert "bare" in found or place % 4 == 3 or engine == "nfa"
+    if steps_max < 2_000:
+        assert len(together[2].verdicts) > 20
+    if steps_max == 2_000_000:
+        assert not together[1].verdicts
+
+
+@pytest.mark.parametrize("engine", ["kernel", "nfa"])
+def test_steps_grow_with_the_message_and_not_with_its_square(engine: EngineName) -> None:
+    """Four times as many chains take four times the steps; three times as deep ones three times."""
+    pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
+    index = QueryIndex(engine=engine)
+    index.register([*RECURSIVE, Query("position", "//a[2]//a[1]//b"), Query("value", '//*[.="1"]')])
+    limits = Limits(depth_max=100_000)
+
+    def steps(*shape: int) -> int:
+        return index.freeze().matcher(limits=limits).match_batch([chains(*shape)]).stats.steps
+
+    assert 3.6 < steps(400) / steps(100) < 4.4
+    assert 2.8 < steps(30, 6_000) / steps(30, 2_000) < 3.2
+    # Queries that ask for a name which the message does not have cost nothing.
+    before = steps(100)
+    index.register([Query(f"absent{n}", f"//a[@x]//a[{n + 1}]//absent{n}") for n in range(100)])
+    assert steps(100) < 1.1 * before

@@ -118,7 +118,7 @@ def test_recursion_does_not_list_path_matches() -> None:
         {},
     )
     message = b"<a x=''>" * 60 + b"<b/>" + b"</a>" * 60
-    (satisfied,), ids = index.match([parse(message, Limits())], steps_max=1)
+    (satisfied,), ids = index.match([parse(message, Limits())], Limits(evaluation_steps_max=1))
     assert [ids[number] for number in satisfied.numbers] == ["some"]
 
 
@@ -165,7 +165,9 @@ def test_removal_is_lazy_until_compact() -> None:
     index.register([Query("q1", "/a/b"), Query("q2", "/a/c"), Query("q3", "/a/b")], {})
     index.remove(["q1", "q2"])
     assert index.distinct_count == 2
-    (satisfied,), ids = index.match([parse(b"<a><b/><c/></a>", Limits())], steps_max=1)
+    (satisfied,), ids = index.match(
+        [parse(b"<a><b/><c/></a>", Limits())], Limits(evaluation_steps_max=1)
+    )
     assert [ids[number] for number in satisfied.numbers] == ["q3"]
     index.compact()
     assert index.distinct_count == 1

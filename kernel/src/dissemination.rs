@@ -65,6 +65,7 @@ impl Dissemination {
             limits: limits_of(limits)?,
             cache_bytes_max,
             steps_max: limit(limits, "evaluation_steps_max")?.into(),
+            message_steps_max: limit(limits, "message_steps_max")?.into(),
             result_bytes_max,
             result_ratio_max: result_ratio_max as usize,
             message_result_bytes_max,
@@ -340,6 +341,7 @@ impl Dissemination {
         let params = PyDict::new(py);
         let code = match verdict {
             Verdict::OverBudget => "limit.evaluation_steps",
+            Verdict::MessageOverBudget => "limit.message_steps",
             Verdict::TooLong { bytes_max } if bytes_max == self.result_bytes_max => {
                 params.set_item("limit", "result_bytes_max")?;
                 params.set_item("maximum", bytes_max)?;

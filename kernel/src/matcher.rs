@@ -2,13 +2,14 @@
 
 use crate::door::{limit, limits_of, refusal_params};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, Int64Array, LargeBinaryArray, ListArray, UInt32Array, make_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, LargeBinaryArray, ListArray,
+    UInt32Array, make_array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
-use pathcast_core::batch::{Answer, Interrupted, Messages, Pool};
+use pathcast_core::batch::{Answer, Interrupted, Messages, Pool, UsedUp};
 use pathcast_core::index::{IdTable, Index};
 use pathcast_core::matcher::{Options, Stats, Target, View};
 use pathcast_core::snapshot::Snapshot;
@@ -42,11 +43,12 @@ pub struct Matcher {
     pool: Arc<Pool>,
 }
 
-/// (matches, refusals, rows and numbers of what went over budget, counters, ids) of a batch.
+/// (matches, refusals, rows and numbers of what is undecided and whether for the message's steps, counters, ids)
+/// of a batch.
 type PyAnswer<'py> = (
     Bound<'py, PyAny>,
     Vec<(usize, &'static str, Bound<'py, PyDict>)>,
-    (Bound<'py, PyAny>, Bound<'py, PyAny>),
+    [Bound<'py, PyAny>; 3],
     Bound<'py, PyDict>,
     crate::index::IdTable,
 );
@@ -55,9 +57,9 @@ type PyAnswer<'py> = (
 impl Matcher {
     /// Matches a binary or large_binary array.
     ///
-    /// Returns a list<uint32> array, (row, code, params) of each refusal, an int64 array of rows and
-    /// a uint32 array of query numbers for the pairs that used up their steps, counters by name, and
-    /// the ids behind the numbers.
+    /// Returns a list<uint32> array, (row, code, params) of each refusal, an int64 array of rows, a
+    /// uint32 array of query numbers and a boolean array for the pairs that are undecided (true: the
+    /// message has used up its steps, false: the query has), counters by name, and the ids behind the numbers.
     #[pyo3(signature = (messages, encoding = None))]
     fn match_arrow<'py>(
         &self,
@@ -99,12 +101,15 @@ impl Matcher {
             .iter()
             .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
             .collect::<PyResult<_>>()?;
-        let over_budget = &answer.over_budget;
-        let rows = Int64Array::from_iter_values(over_budget.iter().map(|&(row, _)| row as i64));
-        let numbers = UInt32Array::from_iter_values(over_budget.iter().map(|&(_, number)| number));
-        let over_budget = (to_pyarrow(py, &rows)?, to_pyarrow(py, &numbers)?);
+        let undecided = &answer.undecided;
+        let rows = Int64Array::from_iter_values(undecided.iter().map(|pair| pair.0 as i64));
+        let numbers = UInt32Array::from_iter_values(undecided.iter().map(|pair| pair.1));
+        let bounds = undecided.iter().map(|pair| Some(pair.2 == UsedUp::Message));
+        let bounds: BooleanArray = bounds.collect();
+        let undecided =
+            [to_pyarrow(py, &rows)?, to_pyarrow(py, &numbers)?, to_pyarrow(py, &bounds)?];
         let matches = to_pyarrow(py, &list_array(answer, &array, &self.pool)?)?;
-        Ok((matches, refusals, over_budget, stats, crate::index::IdTable(ids)))
+        Ok((matches, refusals, undecided, stats, crate::index::IdTable(ids)))
     }
 }
 
@@ -117,7 +122,9 @@ impl Matcher {
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
         let steps_max = limit(limits, "evaluation_steps_max")?.into();
-        let options = Options { limits: limits_of(limits)?, cache_bytes_max, steps_max };
+        let message_steps_max = limit(limits, "message_steps_max")?.into();
+        let limits = limits_of(limits)?;
+        let options = Options { limits, cache_bytes_max, steps_max, message_steps_max };
         Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
     }
 }
@@ -238,6 +245,7 @@ pub fn counters_of<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, P
         ("cache_resets", stats.cache_resets),
         ("nfa_messages", stats.nfa_messages),
         ("evaluations", stats.evaluations),
+        ("steps", stats.steps),
         ("verdicts", stats.verdicts),
         ("deliveries", stats.deliveries),
         ("result_bytes", stats.result_bytes),

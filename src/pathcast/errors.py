@@ -142,6 +142,15 @@ class EvaluationBudgetError(LimitExceededError):
     family = "EvaluationBudgetError"
 
 
+class MessageBudgetError(EvaluationBudgetError):
+    """A message has used up its steps over all queries. `params`: limit, maximum, id.
+
+    It is the verdict on every query that was undecided then; what was decided before stays decided.
+    """
+
+    family = "MessageBudgetError"
+
+
 class ResultLimitError(LimitExceededError):
     """A subscription's results for a message are too long. `params`: limit, maximum, id.
 
@@ -404,6 +413,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{limit}: the query takes more than {maximum} steps on this message; "
         "raise it with Limits({limit}=...)",
     ),
+    "limit.message_steps": CatalogueEntry(
+        "MessageBudgetError",
+        "{limit}: the message takes more than {maximum} steps over all queries, and this one was "
+        "undecided when they were used up; raise it with Limits({limit}=...)",
+    ),
     "dtd.refused": CatalogueEntry(
         "DtdRefusedError",
         'the message has a document type declaration; allow it with Limits(dtd="internal")',
@@ -535,6 +549,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         EncodingError,
         LimitExceededError,
         EvaluationBudgetError,
+        MessageBudgetError,
         ResultLimitError,
         ConstructionError,
         DtdRefusedError,

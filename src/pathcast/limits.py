@@ -26,7 +26,7 @@ RESULT_BYTES_FREE = 4 * KIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds on one message: the door's, the evaluator's for one query on it, and its results'.
+    """Bounds on one message: the door's, the evaluator's for one query and for all, its results'.
 
     Attributes:
         message_bytes_max: Bytes as they arrive; also bounds the decoded text. 8 MiB holds any
@@ -43,6 +43,12 @@ class Limits:
             A step is a node that an axis visits, a predicate tried, a function called, or 64
             characters that a string function handles: counted, so that it never depends on the
             clock. A query that needs more gets a verdict of its own; the message is not refused.
+        message_steps_max: Steps that one message may take over all queries: those of every exact
+            evaluation, an element that a condition or a nested path is looked at for (64 nested
+            paths with the same name at the same step count as one), and every condition of a query
+            that no index decides. 50 million are about a second, and bound what a message may
+            hold in memory besides its tree. Queries that are undecided when they are used up get
+            a verdict each; what was decided stays.
         result_bytes_max: Bytes of all results together that one subscription may get from one
             message. A subscription that would get more gets a verdict of its own and no result.
         result_ratio_max: The same, as a multiple of the bytes of the message; results of up to
@@ -66,6 +72,7 @@ class Limits:
     entity_expansion_bytes_max: int = 8 * MIB
     names_max: int = 10_000
     evaluation_steps_max: int = 1_000_000
+    message_steps_max: int = 50_000_000
     result_bytes_max: int = MIB
     result_ratio_max: int = 20
     message_result_bytes_max: int = 64 * MIB

@@ -161,8 +161,11 @@ class BatchStats:
         cache_resets: Times the cache was dropped because its memory bound was reached.
         nfa_messages: Messages run on the plain NFA, by choice or because the cache thrashed.
         evaluations: Exact evaluations of an expression on a message that passed its conditions.
-        verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max`, or could
-            not get their results for another reason.
+        steps: Steps of `Limits.message_steps_max` that the messages took. They depend on messages
+            and queries alone, not on the machine, the threads or the batches. The reference engine
+            counts those of exact evaluations only.
+        verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max` or
+            `Limits.message_steps_max`, or could not get their results for another reason.
         deliveries: Results that were delivered, those without a fragment included.
         result_bytes: Bytes of the fragments of all deliveries, a shared one counted every time.
         parsing_ns: Time in the door, summed over threads.
@@ -181,6 +184,7 @@ class BatchStats:
     cache_resets: int = 0
     nfa_messages: int = 0
     evaluations: int = 0
+    steps: int = 0
     verdicts: int = 0
     deliveries: int = 0
     result_bytes: int = 0
@@ -231,15 +235,18 @@ class MatcherOptions:
 
 
 class OverBudget(NamedTuple):
-    """The pairs of message and query that used up `Limits.evaluation_steps_max`, ascending.
+    """The pairs of message and query that are undecided because steps were used up, ascending.
 
     Attributes:
         rows: `int64` array: place of the message in the batch.
         query_numbers: `uint32` array of the same length.
+        by_message: `bool` array of the same length: whether `Limits.message_steps_max` was used
+            up, and not `Limits.evaluation_steps_max`.
     """
 
     rows: pa.Array
     query_numbers: pa.Array
+    by_message: pa.Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ fn main() {
         limits: Limits::default(),
         cache_bytes_max: 256 << 20,
         steps_max: 1_000_000,
+        message_steps_max: 100_000_000,
+        message_result_bytes_max: 1 << 26,
         result_bytes_max: 1 << 20,
         result_ratio_max: 20,
         entries_max: ENTRIES_MAX,

@@ -2,7 +2,7 @@
 //! messages.
 
 use crate::door::Refusal;
-use crate::matcher::{Options, Stats, Target, Worker};
+use crate::matcher::{Options, Stats, Target, Undecided, Worker};
 use crate::nfa::QueryNumber;
 use crate::workers::Workers;
 use std::sync::{Mutex, PoisonError};
@@ -32,6 +32,15 @@ pub trait Messages: Sync {
     }
 }
 
+/// Whose steps were used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UsedUp {
+    /// Those of the query on the message.
+    Query,
+    /// Those of the message over all queries.
+    Message,
+}
+
 /// What came of a batch.
 #[derive(Debug, Default)]
 pub struct Answer {
@@ -41,8 +50,8 @@ pub struct Answer {
     pub ends: Vec<usize>,
     /// The refused messages.
     pub refusals: Vec<(usize, Refusal)>,
-    /// The pairs of message and query on which the evaluation used up its steps, ascending.
-    pub over_budget: Vec<(usize, QueryNumber)>,
+    /// The pairs of message and query that are undecided, ascending, and whose steps were used up.
+    pub undecided: Vec<(usize, QueryNumber, UsedUp)>,
     /// Counters.
     pub stats: Stats,
 }
@@ -113,7 +122,7 @@ impl Pool {
             all.numbers.extend_from_slice(&part.numbers);
             all.ends.extend(part.ends.iter().map(|end| before + end));
             all.refusals.extend(part.refusals);
-            all.over_budget.extend(part.over_budget);
+            all.undecided.extend(part.undecided);
             all.stats.add(&part.stats);
             self.give_buffer(part.numbers);
         }
@@ -139,8 +148,12 @@ fn match_run(
         if let Some(message) = messages.get(at) {
             match worker.match_message(target, message, messages.encoding(), numbers) {
                 Ok(()) => {
-                    let over_budget = worker.over_budget.iter();
-                    answer.over_budget.extend(over_budget.map(|&number| (at, number)));
+                    let found = answer.undecided.len();
+                    let Undecided { by_query, by_message } = &worker.undecided;
+                    let by_query = by_query.iter().map(|&number| (at, number, UsedUp::Query));
+                    let by_message = by_message.iter().map(|&number| (at, number, UsedUp::Message));
+                    answer.undecided.extend(by_query.chain(by_message));
+                    answer.undecided[found..].sort_unstable();
                 }
                 Err(refusal) => answer.refusals.push((at, refusal)),
             }

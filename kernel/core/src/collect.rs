@@ -75,6 +75,12 @@ impl Collector {
         self.summary[at as usize >> 6] |= 1 << (at & 63);
     }
 
+    /// Whether all of some bits of a word are there.
+    #[inline]
+    pub fn has_word(&self, at: u32, bits: u64) -> bool {
+        self.bits[at as usize] & bits == bits
+    }
+
     /// Whether a number is there.
     #[inline]
     pub fn contains(&self, number: QueryNumber) -> bool {
@@ -90,6 +96,18 @@ impl Collector {
             self.bits[word as usize] |= mask_between(number & 63, until - (word << 6));
             self.summary[(word >> 6) as usize] |= 1 << (word & 63);
             number = until;
+        }
+    }
+
+    /// Takes out the numbers that are in another collector of the same room.
+    pub fn remove_all(&mut self, others: &Collector) {
+        for (group, summary) in self.summary.iter().enumerate() {
+            let mut words = *summary;
+            while words != 0 {
+                let at = group * 64 + words.trailing_zeros() as usize;
+                words &= words - 1;
+                self.bits[at] &= !others.bits[at];
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::nfa::{Nfa, QueryNumber};
 use crate::runner::{Run, Runner};
 use crate::snapshot::Snapshot;
 use crate::xpath;
+use crate::xpath::budget::Budget;
 use std::time::Instant;
 
 /// How a worker runs the automaton.
@@ -22,6 +23,8 @@ pub struct Options {
     pub cache_bytes_max: usize,
     /// Steps that the evaluation of one expression on one message may take.
     pub steps_max: u64,
+    /// Steps that one message may take over all queries.
+    pub message_steps_max: u64,
 }
 
 /// Counters of a batch; see `pathcast.model.BatchStats`.
@@ -38,6 +41,7 @@ pub struct Stats {
     pub cache_resets: u64,
     pub nfa_messages: u64,
     pub evaluations: u64,
+    pub steps: u64,
     pub verdicts: u64,
     pub deliveries: u64,
     pub result_bytes: u64,
@@ -60,6 +64,7 @@ impl Stats {
         self.cache_resets += other.cache_resets;
         self.nfa_messages += other.nfa_messages;
         self.evaluations += other.evaluations;
+        self.steps += other.steps;
         self.verdicts += other.verdicts;
         self.deliveries += other.deliveries;
         self.result_bytes += other.result_bytes;
@@ -122,9 +127,35 @@ pub struct Worker {
     engine: Engine,
     /// Counters since they were last taken.
     pub stats: Stats,
-    /// The queries on which the last message used up its steps, ascending. They are not among the
-    /// satisfied ones.
-    pub over_budget: Vec<QueryNumber>,
+    /// What the last message has left undecided; not among the satisfied queries.
+    pub undecided: Undecided,
+}
+
+/// Queries that a message leaves undecided; both lists ascend.
+#[derive(Debug, Default)]
+pub struct Undecided {
+    /// Those whose evaluation has used up its own steps.
+    pub by_query: Vec<QueryNumber>,
+    /// Those that were left when the message had used up its steps over all queries.
+    pub by_message: Vec<QueryNumber>,
+}
+
+impl Undecided {
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.by_query.clear();
+        self.by_message.clear();
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.by_query.len() + self.by_message.len()
+    }
+
+    /// Whether everything was decided.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// A worker without its door.
@@ -132,6 +163,7 @@ pub struct Worker {
 pub(crate) struct Engine {
     cache_bytes_max: usize,
     steps_max: u64,
+    message_steps_max: u64,
     base: Runner,
     delta: Runner,
     post: PostProcessor,
@@ -139,6 +171,8 @@ pub(crate) struct Engine {
     collector: Collector,
     /// Queries whose expression went past its budget.
     over_budget: Collector,
+    /// Queries that the message had no steps left for.
+    undecided: Collector,
 }
 
 impl Worker {
@@ -146,9 +180,13 @@ impl Worker {
     pub fn new(options: Options) -> Self {
         Worker {
             door: Door::new(options.limits),
-            engine: Engine::new(options.cache_bytes_max, options.steps_max),
+            engine: Engine::new(
+                options.cache_bytes_max,
+                options.steps_max,
+                options.message_steps_max,
+            ),
             stats: Stats::default(),
-            over_budget: Vec::new(),
+            undecided: Undecided::default(),
         }
     }
 
@@ -164,18 +202,18 @@ impl Worker {
     ) -> Result<(), Refusal> {
         self.stats.messages += 1;
         self.stats.bytes += bytes.len() as u64;
-        self.over_budget.clear();
+        self.undecided.clear();
         loop {
             let started = Instant::now();
             let parsed = self.door.parse(bytes, encoding);
             self.stats.parsing_ns += started.elapsed().as_nanos() as u64;
             let parsed = parsed.inspect_err(|_| self.stats.refused += 1)?;
-            let (engine, over_budget) = (&mut self.engine, &mut self.over_budget);
+            let (engine, undecided) = (&mut self.engine, &mut self.undecided);
             let (stats, is_full) = (&mut self.stats, parsed.message.tree.is_full);
             let needs_full_tree = target.with(|view| {
                 let needs_full_tree = view.needs_full_tree();
                 if is_full || !needs_full_tree {
-                    engine.run(view, parsed, numbers, over_budget, stats);
+                    engine.run(view, parsed, numbers, undecided, stats);
                 }
                 needs_full_tree
             });
@@ -191,16 +229,18 @@ impl Worker {
 
 impl Engine {
     /// An engine with empty caches; see [`Options`].
-    pub fn new(cache_bytes_max: usize, steps_max: u64) -> Self {
+    pub fn new(cache_bytes_max: usize, steps_max: u64, message_steps_max: u64) -> Self {
         Engine {
             cache_bytes_max,
             steps_max,
+            message_steps_max,
             base: Runner::default(),
             delta: Runner::default(),
             post: PostProcessor::default(),
             evaluation: xpath::Scratch::default(),
             collector: Collector::default(),
             over_budget: Collector::default(),
+            undecided: Collector::default(),
         }
     }
 
@@ -211,7 +251,7 @@ impl Engine {
         view: View<'_>,
         Parsed { message, names }: Parsed<'_>,
         numbers: &mut Vec<QueryNumber>,
-        over_budget: &mut Vec<QueryNumber>,
+        undecided: &mut Undecided,
         stats: &mut Stats,
     ) {
         let started = Instant::now();
@@ -219,6 +259,7 @@ impl Engine {
         stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
         self.collector.reserve(view.number_count());
         self.over_budget.reserve(view.number_count());
+        self.undecided.reserve(view.number_count());
         self.post.begin_message();
         let mut run = Run {
             message,
@@ -228,11 +269,14 @@ impl Engine {
             scratch: Some(&mut self.evaluation),
             collector: &mut self.collector,
             over_budget: &mut self.over_budget,
+            undecided: &mut self.undecided,
+            budget: Budget::new(self.message_steps_max),
             stats,
             cache_bytes_max: self.cache_bytes_max,
             steps_max: self.steps_max,
             offset: 0,
         };
+        run.budget.take(tree.len() as u64);
         let mut used_nfa = false;
         if let Some(base) = view.base {
             self.base.follow(view.generation, 0);
@@ -243,11 +287,18 @@ impl Engine {
             self.delta.follow(view.revision, offset);
             used_nfa |= self.delta.run(delta, &mut run);
         }
+        let steps = run.budget.taken();
         let matched_at = Instant::now();
         let before = numbers.len();
+        // What one alternative has decided is decided; what has used up its own steps says so.
+        self.over_budget.remove_all(&self.collector);
+        self.undecided.remove_all(&self.collector);
+        self.undecided.remove_all(&self.over_budget);
         self.collector.drain_into(numbers, view.removed);
-        self.over_budget.drain_into(over_budget, view.removed);
-        stats.verdicts += over_budget.len() as u64;
+        self.over_budget.drain_into(&mut undecided.by_query, view.removed);
+        self.undecided.drain_into(&mut undecided.by_message, view.removed);
+        stats.verdicts += undecided.len() as u64;
+        stats.steps += steps;
         stats.nfa_messages += u64::from(used_nfa);
         stats.matches += (numbers.len() - before) as u64;
         stats.matching_ns += (matched_at - started).as_nanos() as u64;

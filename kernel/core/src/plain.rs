@@ -29,14 +29,17 @@ pub struct RunTimeStack {
 }
 
 impl RunTimeStack {
-    /// Runs a message and reports every active state at every element, in document order.
+    /// Runs a message and reports every active state at every element, in document order. False if there would
+    /// be more than `most` of them together; the rest of the message has not been run then.
     pub fn run<N: Nfa>(
         &mut self,
         nfa: &N,
         names: &NameTable,
         tree: &MessageTree,
+        most: u64,
         mut on_active: impl FnMut(u32, StateId),
-    ) {
+    ) -> bool {
+        let mut left = most;
         if self.names_generation != names.generation() {
             self.class_of_name.clear();
             self.names_generation = names.generation();
@@ -63,9 +66,15 @@ impl RunTimeStack {
                 nfa.step(state, &class, &mut self.reached);
             }
             self.loop_below(nfa, start);
+            let count = self.reached.len() - parent_start + self.looping.len();
+            match left.checked_sub(count as u64) {
+                Some(rest) => left = rest,
+                None => return false,
+            }
             let active = self.reached[start..].iter().chain(&self.looping);
             active.for_each(|&state| on_active(element as u32, state));
         }
+        true
     }
 
     fn push_level(&mut self, start: usize) {

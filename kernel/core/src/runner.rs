@@ -1,16 +1,18 @@
 //! One automaton run over one message, with what is compiled for it at run time: the lazy DFA, the
 //! predicate index, the run-time stack of the plain NFA.
 
+use crate::batch::UsedUp;
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
-use crate::content::run::{Contents, End, Setting};
-use crate::dfa::{DfaState, LazyDfa};
+use crate::content::run::{Blocks, Contents, Ends, Found, Setting};
+use crate::dfa::{BlockId, DfaState, LazyDfa};
 use crate::matcher::Stats;
 use crate::names::NameTable;
-use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber};
+use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId};
 use crate::plain::RunTimeStack;
 use crate::tree::Message;
-use crate::xpath::{self, OverBudget};
+use crate::xpath;
+use crate::xpath::budget::Budget;
 use std::ops::Range;
 
 /// What a message lends to the automata that it is run through.
@@ -23,7 +25,12 @@ pub(crate) struct Run<'m: 'w, 'w> {
     pub session: Option<xpath::Session<'w>>,
     pub scratch: Option<&'w mut xpath::Scratch>,
     pub collector: &'w mut Collector,
+    /// Queries whose expression has used up its steps.
     pub over_budget: &'w mut Collector,
+    /// Queries that are undecided because the message has used up its steps; some may be satisfied all the same.
+    pub undecided: &'w mut Collector,
+    /// Steps of the message over all queries.
+    pub budget: Budget,
     pub stats: &'w mut Stats,
     pub cache_bytes_max: usize,
     pub steps_max: u64,
@@ -35,9 +42,11 @@ pub(crate) struct Run<'m: 'w, 'w> {
 const ELEMENTS_PER_STATE_MIN: u64 = 10;
 /// Messages that go through the plain NFA before a cache that thrashed is tried again.
 const PLAIN_MESSAGES: u32 = 256;
-/// Pairs of plan and element that the plain NFA gathers before it has them checked: enough that a
-/// plan sees its elements together and climbs to their common ancestors once.
-const CANDIDATES_MAX: usize = 1 << 16;
+/// Pairs of state and element that the plain NFA gathers before it has the plans of the states checked:
+/// enough that a plan sees its elements together and climbs to their common ancestors once.
+const CANDIDATES_MAX: usize = 1 << 21;
+/// Pairs of plan and element up to which the plain NFA has plans checked one by one.
+const PAIRS_ONE_BY_ONE: usize = 1 << 18;
 
 /// One automaton's caches and marks.
 #[derive(Debug, Default)]
@@ -55,15 +64,148 @@ pub(crate) struct Runner {
     /// Distinct DFA states of the message, in order of first sight.
     distinct: Vec<DfaState>,
     grouping: Grouping,
+    /// Blocks of plans and where their paths end, as parts of the grouped elements.
+    runs: Vec<(BlockId, Range<usize>)>,
+    /// States of the plain NFA with plans, and where they were active.
+    active: Vec<(StateId, u32)>,
+    conditions: Conditions,
+}
+
+/// Decides plans once it is known where their main paths end; lists that keep their memory.
+#[derive(Debug, Default)]
+struct Conditions {
     ranges: Vec<Range<QueryNumber>>,
-    plans: Vec<PlanId>,
-    /// Blocks of plans and where their paths end.
-    block_ends: Vec<End>,
+    undecided: Vec<BlockId>,
     /// Plans that hold.
     held: Vec<PlanId>,
-    /// Plans to be checked one by one, and where.
+    /// Plans to be checked one by one, and the runs where.
     candidates: Vec<(PlanId, u32)>,
     ends: Vec<u32>,
+    /// The states of the plain NFA as blocks.
+    states: StateBlocks,
+    runs: Vec<(BlockId, Range<usize>)>,
+    elements: Vec<u32>,
+}
+
+/// States of the plain NFA as blocks of plans, numbered as they come.
+#[derive(Debug, Default)]
+struct StateBlocks {
+    plans: Vec<PlanId>,
+    /// Where the plans of each block end.
+    ends: Vec<usize>,
+}
+
+impl Blocks for StateBlocks {
+    fn plans(&self, block: BlockId) -> &[PlanId] {
+        let start = if block == 0 { 0 } else { self.ends[block as usize - 1] };
+        &self.plans[start..self.ends[block as usize]]
+    }
+}
+
+impl Conditions {
+    /// Decides the plans of blocks together, by their conditions; the few that are no conjunctions one by one.
+    fn decide<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        blocks: &impl Blocks,
+        contents: &mut Contents,
+        found: Ends<'_>,
+        run: &mut Run<'_, '_>,
+        marks: &mut Marks,
+    ) {
+        let mut setting = Setting {
+            message: run.message,
+            names: run.names,
+            post: &mut *run.post,
+            collector: &mut *run.collector,
+            plans: &mut marks.plans,
+            now: marks.now,
+            held: &mut self.held,
+            offset: run.offset,
+        };
+        self.undecided.clear();
+        let (budget, undecided) = (&mut run.budget, &mut self.undecided);
+        let outcome = contents.run(nfa, blocks, found, &mut setting, budget, undecided);
+        self.candidates.clear();
+        for (at, &(block, _)) in found.runs.iter().enumerate() {
+            let plans = match outcome {
+                Found::Conjunctions => contents.complex(block),
+                Found::Nothing => blocks.plans(block),
+            };
+            self.candidates.extend(plans.iter().map(|&plan| (plan, at as u32)));
+        }
+        self.candidates.sort_unstable();
+        let ranges = &mut self.ranges;
+        for plan in self.candidates.chunk_by(|a, b| a.0 == b.0) {
+            self.ends.clear();
+            for &(_, at) in plan {
+                let elements = found.runs[at as usize].1.clone();
+                self.ends.extend_from_slice(&found.elements[elements]);
+            }
+            if plan.len() > 1 {
+                self.ends.sort_unstable();
+                self.ends.dedup();
+            }
+            check_plan(nfa, plan[0].0, &self.ends, run, marks, ranges);
+        }
+        for plan in self.held.drain(..) {
+            accept_plan(nfa, plan, run, marks, ranges);
+        }
+        for &block in &self.undecided {
+            for &plan in blocks.plans(block) {
+                leave_undecided(nfa, plan, run, ranges);
+            }
+        }
+        self.drain_ranges(run);
+    }
+
+    /// Checks the plans of the states of the plain NFA that were active; empties the list. Few plans at few
+    /// elements are checked one by one; for many it is worth it to compile their conditions.
+    fn check_active<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        active: &mut Vec<(StateId, u32)>,
+        run: &mut Run<'_, '_>,
+        marks: &mut Marks,
+    ) {
+        active.sort_unstable();
+        let mut states = std::mem::take(&mut self.states);
+        let mut runs = std::mem::take(&mut self.runs);
+        states.plans.clear();
+        states.ends.clear();
+        runs.clear();
+        let (mut pairs, mut at) = (0, 0);
+        for state in active.chunk_by(|a, b| a.0 == b.0) {
+            let known = states.plans.len();
+            nfa.plans(state[0].0, &mut states.plans);
+            pairs += (states.plans.len() - known) * state.len();
+            runs.push((states.ends.len() as BlockId, at..at + state.len()));
+            states.ends.push(states.plans.len());
+            at += state.len();
+        }
+        let mut elements = std::mem::take(&mut self.elements);
+        elements.clear();
+        elements.extend(active.iter().map(|&(_, element)| element));
+        let found = Ends { runs: &runs, elements: &elements };
+        if pairs > PAIRS_ONE_BY_ONE {
+            self.decide(nfa, &states, &mut Contents::default(), found, run, marks);
+        } else {
+            for (block, ends) in found.iter() {
+                for &plan in states.plans(block) {
+                    check_plan(nfa, plan, ends, run, marks, &mut self.ranges);
+                }
+            }
+            self.drain_ranges(run);
+        }
+        active.clear();
+        (self.states, self.runs, self.elements) = (states, runs, elements);
+    }
+
+    fn drain_ranges(&mut self, run: &mut Run<'_, '_>) {
+        for range in self.ranges.drain(..) {
+            run.collector.add_range(&range, run.offset);
+        }
+    }
 }
 
 /// Marks of one message, undone by counting on.
@@ -74,8 +216,10 @@ struct Marks {
     blocks: Vec<u32>,
     plans: Vec<u32>,
     expressions: Vec<u32>,
+    /// States of the plain NFA.
+    states: Vec<u32>,
     /// What came of the expressions that are marked.
-    outcomes: Vec<Result<bool, OverBudget>>,
+    outcomes: Vec<Result<bool, UsedUp>>,
 }
 
 /// The elements of a message by DFA state.
@@ -171,63 +315,51 @@ impl Runner {
     /// Selection Postponed (paper 003, section 5.2): the plans whose main path ends somewhere are
     /// decided together, by their conditions; the few that are no conjunctions one by one.
     fn postprocess<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
-        self.block_ends.clear();
+        self.runs.clear();
         if self.distinct.iter().all(|&state| self.dfa.planned(state).is_empty()) {
             return;
         }
         self.grouping.group(&self.distinct, &self.reached, self.dfa.len());
         for (group, &state) in self.distinct.iter().enumerate() {
-            for &block in self.dfa.planned(state) {
-                let ends = self.grouping.elements(group).iter();
-                self.block_ends.extend(ends.map(|&element| End { block, element }));
-            }
+            let elements = self.grouping.range(group);
+            let blocks = self.dfa.planned(state).iter();
+            self.runs.extend(blocks.map(|&block| (block, elements.clone())));
         }
-        let mut setting = Setting {
-            message: run.message,
-            names: run.names,
-            post: &mut *run.post,
-            collector: &mut *run.collector,
-            plans: &mut self.marks.plans,
-            now: self.marks.now,
-            held: &mut self.held,
-            offset: self.offset,
-        };
-        let candidates = &mut self.candidates;
-        if !self.contents.run(nfa, &self.dfa, &self.block_ends, &mut setting, candidates) {
-            for end in &self.block_ends {
-                let plans = &self.dfa.block(end.block).plans;
-                candidates.extend(plans.iter().map(|&plan| (plan, end.element)));
-            }
-        }
-        let (ranges, marks) = (&mut self.ranges, &mut self.marks);
-        check_candidates(nfa, candidates, &mut self.ends, run, marks, ranges);
-        for plan in self.held.drain(..) {
-            accept_plan(nfa, plan, run, marks, ranges);
-        }
-        self.drain_ranges(run.collector);
+        let found = Ends { runs: &self.runs, elements: &self.grouping.elements };
+        self.conditions.decide(nfa, &self.dfa, &mut self.contents, found, run, &mut self.marks);
     }
 
     fn run_nfa<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
-        let (ranges, plans, marks) = (&mut self.ranges, &mut self.plans, &mut self.marks);
-        let (ends, candidates) = (&mut self.ends, &mut self.candidates);
-        self.stack.run(nfa, run.names, run.message.tree, |element, state| {
-            nfa.accepted(state, ranges);
-            nfa.plans(state, plans);
-            candidates.extend(plans.drain(..).map(|plan| (plan, element)));
-            if candidates.len() >= CANDIDATES_MAX {
-                check_candidates(nfa, candidates, ends, run, marks, ranges);
+        let (conditions, marks, active) = (&mut self.conditions, &mut self.marks, &mut self.active);
+        let (mut ranges, mut plans) = (Vec::new(), Vec::new());
+        active.clear();
+        let most = run.budget.given();
+        let is_done = self.stack.run(nfa, run.names, run.message.tree, most, |element, state| {
+            if marks.states.len() <= state as usize {
+                marks.states.resize(state as usize + 1, 0);
             }
-            for range in ranges.drain(..) {
-                run.collector.add_range(&range, self.offset);
+            // Twice the stamp and one more: the state has plans.
+            let mark = &mut marks.states[state as usize];
+            if *mark / 2 != marks.now {
+                nfa.accepted(state, &mut ranges);
+                for range in ranges.drain(..) {
+                    run.collector.add_range(&range, run.offset);
+                }
+                nfa.plans(state, &mut plans);
+                *mark = 2 * marks.now + u32::from(!plans.is_empty());
+                plans.clear();
+            }
+            if *mark % 2 == 1 {
+                active.push((state, element));
+                if active.len() >= CANDIDATES_MAX {
+                    conditions.check_active(nfa, active, run, marks);
+                }
             }
         });
-        check_candidates(nfa, candidates, ends, run, marks, ranges);
-        self.drain_ranges(run.collector);
-    }
-
-    fn drain_ranges(&mut self, collector: &mut Collector) {
-        for range in self.ranges.drain(..) {
-            collector.add_range(&range, self.offset);
+        conditions.check_active(nfa, active, run, marks);
+        if !is_done {
+            // The label paths that were left may satisfy any query.
+            run.undecided.add_range(&(0..nfa.query_count() as QueryNumber), run.offset);
         }
     }
 }
@@ -235,7 +367,7 @@ impl Runner {
 impl Marks {
     /// Makes all marks those of an earlier message.
     fn begin(&mut self, plans: usize, expressions: usize) {
-        if self.now == u32::MAX {
+        if self.now == u32::MAX / 2 {
             *self = Marks::default();
         }
         self.now += 1;
@@ -259,12 +391,18 @@ fn check_plan<N: Nfa>(
     marks: &mut Marks,
     ranges: &mut Vec<Range<QueryNumber>>,
 ) {
-    let is_known = marks.plans[plan as usize] == marks.now;
-    if is_known || !nfa.plan(plan).holds(run.message, run.names, ends, run.post) {
+    if marks.plans[plan as usize] == marks.now {
         return;
     }
-    marks.plans[plan as usize] = marks.now;
-    accept_plan(nfa, plan, run, marks, ranges);
+    if run.budget.left() == 0 {
+        return leave_undecided(nfa, plan, run, ranges);
+    }
+    let holds = nfa.plan(plan).holds(run.message, run.names, ends, run.post);
+    run.budget.take(run.post.take_steps());
+    if holds {
+        marks.plans[plan as usize] = marks.now;
+        accept_plan(nfa, plan, run, marks, ranges);
+    }
 }
 
 /// Adds the queries of a plan that holds to `ranges`, if its expression holds too.
@@ -279,13 +417,33 @@ fn accept_plan<N: Nfa>(
     match outcome {
         Ok(true) => nfa.plan_numbers(plan, ranges),
         Ok(false) => {}
-        Err(OverBudget { .. }) => {
-            let known = ranges.len();
-            nfa.plan_numbers(plan, ranges);
-            for range in ranges.drain(known..) {
-                run.over_budget.add_range(&range, run.offset);
-            }
-        }
+        Err(UsedUp::Message) => leave_undecided(nfa, plan, run, ranges),
+        Err(UsedUp::Query) => add_numbers(nfa, plan, run.over_budget, run.offset, ranges),
+    }
+}
+
+/// The queries of a plan may be satisfied or not: the message has used up its steps.
+fn leave_undecided<N: Nfa>(
+    nfa: &N,
+    plan: PlanId,
+    run: &mut Run<'_, '_>,
+    ranges: &mut Vec<Range<QueryNumber>>,
+) {
+    add_numbers(nfa, plan, run.undecided, run.offset, ranges);
+}
+
+/// Adds the queries of a plan to a collector; `ranges` is left as it was.
+fn add_numbers<N: Nfa>(
+    nfa: &N,
+    plan: PlanId,
+    to: &mut Collector,
+    offset: QueryNumber,
+    ranges: &mut Vec<Range<QueryNumber>>,
+) {
+    let known = ranges.len();
+    nfa.plan_numbers(plan, ranges);
+    for range in ranges.drain(known..) {
+        to.add_range(&range, offset);
     }
 }
 
@@ -295,37 +453,21 @@ fn evaluate<N: Nfa>(
     id: ExpressionId,
     run: &mut Run<'_, '_>,
     marks: &mut Marks,
-) -> Result<bool, OverBudget> {
+) -> Result<bool, UsedUp> {
     if mark(&mut marks.expressions, id, marks.now) {
         run.stats.evaluations += 1;
-        let (message, names, steps_max) = (run.message, run.names, run.steps_max);
+        let (message, names) = (run.message, run.names);
         let session = run.session.get_or_insert_with(|| {
             let scratch = run.scratch.take().expect("a message has one session");
             xpath::Session::new(message, names, scratch)
         });
-        marks.outcomes[id as usize] =
-            nfa.with_expression(id, |expression| session.holds(expression, steps_max));
+        let steps_max = run.steps_max.min(run.budget.left());
+        let used_up = if steps_max < run.steps_max { UsedUp::Message } else { UsedUp::Query };
+        let outcome = nfa.with_expression(id, |expression| session.holds(expression, steps_max));
+        marks.outcomes[id as usize] = outcome.map_err(|_| used_up);
+        run.budget.take(session.steps_taken());
     }
     marks.outcomes[id as usize]
-}
-
-/// Checks plan by plan what has been gathered, and empties it. `ends` is scratch space.
-fn check_candidates<N: Nfa>(
-    nfa: &N,
-    candidates: &mut Vec<(PlanId, u32)>,
-    ends: &mut Vec<u32>,
-    run: &mut Run<'_, '_>,
-    marks: &mut Marks,
-    ranges: &mut Vec<Range<QueryNumber>>,
-) {
-    candidates.sort_unstable();
-    candidates.dedup();
-    for plan in candidates.chunk_by(|a, b| a.0 == b.0) {
-        ends.clear();
-        ends.extend(plan.iter().map(|&(_, element)| element));
-        check_plan(nfa, plan[0].0, ends, run, marks, ranges);
-    }
-    candidates.clear();
 }
 
 /// Sets a mark; false if it was set.
@@ -358,8 +500,9 @@ impl Grouping {
         }
     }
 
-    fn elements(&self, group: usize) -> &[u32] {
+    /// The elements of a group, as a part of all.
+    fn range(&self, group: usize) -> Range<usize> {
         let start = if group == 0 { 0 } else { self.ends[group - 1] };
-        &self.elements[start as usize..self.ends[group] as usize]
+        start as usize..self.ends[group] as usize
     }
 }

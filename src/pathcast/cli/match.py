@@ -53,8 +53,9 @@ def match(
 
     Prints one line of JSON a message, in the order of the arguments:
     message (its name), matches (ids of queries, sorted), undecided (ids
-    of queries that needed more than evaluation_steps_max, sorted) and
-    error, which is null or holds code, message, line, column and offset.
+    of queries that needed more than evaluation_steps_max, or were left
+    when the message had used up message_steps_max, sorted) and error,
+    which is null or holds code, message, line, column and offset.
     An undecided query is warned of on standard error, and the exit code
     is 1 then, as for a refused message.
     """

@@ -69,7 +69,7 @@ class Matcher:
         Raises:
             TypeError: `messages` is nothing of this kind, a single message, or mixes bytes and str.
         """
-        return BatchResult(self._answers(messages), self.options.limits.evaluation_steps_max)
+        return BatchResult(self._answers(messages), self.options.limits)
 
     def match_arrow(self, array: pa.Array | pa.ChunkedArray) -> ArrowBatch:
         """Matches every message of an Arrow array; the answer is a column of the same length.
@@ -94,7 +94,7 @@ class Matcher:
         verdicts = verdict_table(
             [answer.over_budget for answer in answers],
             first_rows(answers),
-            self.options.limits.evaluation_steps_max,
+            self.options.limits,
         )
         is_chunked = isinstance(array, pa.ChunkedArray)
         return ArrowBatch(

@@ -20,8 +20,9 @@ from typing import overload
 
 import pyarrow as pa
 
-from pathcast.engine.verdicts import Verdicts, numbers_at
+from pathcast.engine.verdicts import Verdicts, undecided_at
 from pathcast.errors import PathcastError
+from pathcast.limits import Limits
 from pathcast.model import BatchAnswer, BatchStats
 
 ERROR_TYPE = pa.struct(
@@ -131,8 +132,9 @@ class MatchResult:
     Attributes:
         error: Why the door refused the message; None where it did not.
         verdicts: Query id -> `EvaluationBudgetError`, for the queries that could not be decided on
-            this message within `Limits.evaluation_steps_max`; they are not among the satisfied
-            ones. Empty as a rule.
+            this message within `Limits.evaluation_steps_max`, or (`MessageBudgetError`) were
+            undecided when the message had used up `Limits.message_steps_max`; they are not among
+            the satisfied ones. Empty as a rule.
     """
 
     __slots__ = ("_names", "_numbers", "error", "verdicts")
@@ -173,9 +175,9 @@ class BatchResult(Sequence[MatchResult]):
         stats: Counters of the batch.
     """
 
-    def __init__(self, answers: Sequence[BatchAnswer], steps_max: int) -> None:
+    def __init__(self, answers: Sequence[BatchAnswer], limits: Limits) -> None:
         self._answers = answers
-        self._steps_max = steps_max
+        self._limits = limits
         self._errors = _errors_by_position(answers)
         self.stats = total_stats(answers)
 
@@ -196,12 +198,12 @@ class BatchResult(Sequence[MatchResult]):
         for answer in self._answers:
             if 0 <= local < len(answer.matches):
                 names = answer.query_ids
-                undecided = numbers_at(answer.over_budget, local)
+                undecided = undecided_at(answer.over_budget, local)
                 return MatchResult(
                     _numbers_at(answer.matches, local),
                     names,
                     self._errors.get(position),
-                    Verdicts(undecided, names, self._steps_max),
+                    Verdicts(undecided, names, self._limits),
                 )
             local -= len(answer.matches)
         raise IndexError(f"no message {index} in a batch of {len(self)}")
@@ -219,7 +221,8 @@ class ArrowBatch:
             that was refused, null for a missing one. Chunked as the messages were.
         errors: `ERROR_TYPE` rows, null where the message was not refused. Chunked likewise.
         verdicts: `VERDICTS_SCHEMA` rows: the pairs of message and query that could not be decided
-            within `Limits.evaluation_steps_max`. Empty as a rule.
+            within `Limits.evaluation_steps_max`, or before the message had used up
+            `Limits.message_steps_max`. Empty as a rule.
         stats: Counters of the batch.
         query_ids: Number of a query -> its id.
     """

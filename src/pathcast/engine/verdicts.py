@@ -1,11 +1,13 @@
 """Verdicts: pairs of message and query that could not be decided within their steps.
 
-An exact evaluation may take `Limits.evaluation_steps_max` steps. A query that needs more on some
-message is neither satisfied nor not satisfied by it: that pair gets a verdict, and everything else
-of the batch is answered as usual.
+An exact evaluation may take `Limits.evaluation_steps_max` steps, and a message
+`Limits.message_steps_max` over all queries. A query that is undecided when either is used up is
+neither satisfied nor not satisfied by the message: that pair gets a verdict, and everything else of
+the batch is answered as usual.
 
 Example:
-    >>> found = verdict_table([OverBudget(pa.array([3]), pa.array([7], pa.uint32()))], [0], 1000)
+    >>> pairs = OverBudget(pa.array([3]), pa.array([7], pa.uint32()), pa.array([False]))
+    >>> found = verdict_table([pairs], [0], Limits())
     >>> found.select(["row", "query_number", "code"]).to_pylist()
     [{'row': 3, 'query_number': 7, 'code': 'limit.evaluation_steps'}]
 
@@ -20,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import EvaluationBudgetError
+from pathcast.errors import EvaluationBudgetError, MessageBudgetError
+from pathcast.limits import Limits
 from pathcast.model import OverBudget
 
 VERDICTS_SCHEMA = pa.schema(
@@ -41,16 +44,16 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
     Cost: nothing until the first read; the length costs nothing.
     """
 
-    __slots__ = ("_errors", "_names", "_numbers", "_steps_max")
+    __slots__ = ("_errors", "_found", "_limits", "_names")
 
-    def __init__(self, numbers: pa.Array, names: Sequence[str], steps_max: int) -> None:
-        self._numbers = numbers
+    def __init__(self, found: OverBudget, names: Sequence[str], limits: Limits) -> None:
+        self._found = found
         self._names = names
-        self._steps_max = steps_max
+        self._limits = limits
         self._errors: dict[str, EvaluationBudgetError] | None = None
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._found.query_numbers)
 
     def __getitem__(self, query_id: str) -> EvaluationBudgetError:
         return self._by_id()[query_id]
@@ -63,52 +66,61 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
 
     def _by_id(self) -> dict[str, EvaluationBudgetError]:
         if self._errors is None:
-            ids = sorted(self._names[number] for number in self._numbers.to_pylist())
-            self._errors = {query_id: _error(query_id, self._steps_max) for query_id in ids}
+            numbers = self._found.query_numbers.to_pylist()
+            ids = [self._names[number] for number in numbers]
+            pairs = sorted(zip(ids, self._found.by_message.to_pylist(), strict=True))
+            self._errors = {
+                query_id: _error(query_id, self._limits, by_message=by_message)
+                for query_id, by_message in pairs
+            }
         return self._errors
 
 
-def numbers_at(found: OverBudget, row: int) -> pa.Array:
-    """Numbers of the queries that went over budget on one message; a slice, not a copy."""
+def undecided_at(found: OverBudget, row: int) -> OverBudget:
+    """The pairs of one message; slices, not copies."""
     if not len(found.rows):
-        return found.query_numbers
+        return found
     start, stop = np.searchsorted(found.rows.to_numpy(), [row, row + 1])
-    return found.query_numbers.slice(start, stop - start)
+    return OverBudget(*(column.slice(start, stop - start) for column in found))
 
 
-def verdict_table(found: Sequence[OverBudget], firsts: Sequence[int], steps_max: int) -> pa.Table:
+def verdict_table(found: Sequence[OverBudget], firsts: Sequence[int], limits: Limits) -> pa.Table:
     """Verdicts as a table of `VERDICTS_SCHEMA`.
 
     Args:
         found: What each chunk of the batch gave.
         firsts: Place in the batch of the first message of each chunk.
-        steps_max: The limit that was exceeded.
+        limits: Those that were exceeded.
 
     Cost: no Python object a verdict.
     """
-    error = _error("", steps_max)
+    errors = [_error("", limits, by_message=by_message) for by_message in (False, True)]
+    codes, messages = [error.code for error in errors], [error.message for error in errors]
     batches = [
         pa.record_batch(
             [
                 pc.add(rows, pa.scalar(first, pa.int64())),
                 queries,
-                _repeated(error.code, len(rows)),
-                _repeated(error.message, len(rows)),
+                _chosen(by_message, codes),
+                _chosen(by_message, messages),
             ],
             schema=VERDICTS_SCHEMA,
         )
-        for (rows, queries), first in zip(found, firsts, strict=True)
+        for (rows, queries, by_message), first in zip(found, firsts, strict=True)
         if len(rows)
     ]
     return pa.Table.from_batches(batches, VERDICTS_SCHEMA)
 
 
-def _repeated(text: str, count: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), count), [text])
+def _chosen(is_second: pa.Array, texts: list[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(is_second.cast(pa.int8()), texts)
 
 
-def _error(query_id: str, steps_max: int) -> EvaluationBudgetError:
-    limit = "evaluation_steps_max"
+def _error(query_id: str, limits: Limits, *, by_message: bool) -> EvaluationBudgetError:
+    if by_message:
+        maximum, limit = limits.message_steps_max, "message_steps_max"
+        return MessageBudgetError("limit.message_steps", limit=limit, maximum=maximum, id=query_id)
+    maximum, limit = limits.evaluation_steps_max, "evaluation_steps_max"
     return EvaluationBudgetError(
-        "limit.evaluation_steps", limit=limit, maximum=steps_max, id=query_id
+        "limit.evaluation_steps", limit=limit, maximum=maximum, id=query_id
     )

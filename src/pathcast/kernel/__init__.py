@@ -275,10 +275,10 @@ class KernelMatcher:
         """Matches every message of a `binary` or `large_binary` array, where it lies."""
         with native_errors():
             answer = self._matcher.match_arrow(messages, encoding)
-        matches, refusals, over_budget, stats, ids = answer
+        matches, refusals, undecided, stats, ids = answer
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
         return BatchAnswer(
-            matches, errors, OverBudget(*over_budget), BatchStats(**stats), KernelIds(ids)
+            matches, errors, OverBudget(*undecided), BatchStats(**stats), KernelIds(ids)
         )
 
 

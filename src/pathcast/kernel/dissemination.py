@@ -217,6 +217,9 @@ class KernelDissemination:
             if code == "limit.evaluation_steps":
                 maximum = self._limits.evaluation_steps_max
                 told |= {"limit": "evaluation_steps_max", "maximum": maximum}
+            elif code == "limit.message_steps":
+                maximum = self._limits.message_steps_max
+                told |= {"limit": "message_steps_max", "maximum": maximum}
             elif not code.startswith("limit."):
                 told["name"] = "an element"
             found.append((row, number, error_for(code, told)))

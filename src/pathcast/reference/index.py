@@ -132,18 +132,20 @@ class ReferenceIndex:
         return ReferenceMatcher(self, options.limits)
 
     def match(
-        self, trees: Sequence[MessageTree], steps_max: int
+        self, trees: Sequence[MessageTree], limits: Limits
     ) -> tuple[list[Satisfied], Sequence[str]]:
         """What each message satisfies, and what the numbers stand for."""
         with self._lock:
-            return [self._match(tree, steps_max) for tree in trees], self._ids
+            return [self._match(tree, limits) for tree in trees], self._ids
 
-    def _match(self, tree: MessageTree, steps_max: int) -> Satisfied:
-        found = self._table.match(tree, steps_max)
+    def _match(self, tree: MessageTree, limits: Limits) -> Satisfied:
+        found = self._table.match(tree, limits)
         return Satisfied(
             [number for number in found.numbers if number not in self._removed],
             [number for number in found.over_budget if number not in self._removed],
+            [number for number in found.undecided if number not in self._removed],
             found.evaluations,
+            found.steps,
         )
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ class TreeFilter(Protocol):
     """An index or a snapshot."""
 
     def match(
-        self, trees: Sequence[MessageTree], steps_max: int
+        self, trees: Sequence[MessageTree], limits: Limits
     ) -> tuple[list[Satisfied], Sequence[str]]:
         """What each message satisfies, and number -> id."""
 
@@ -59,14 +59,14 @@ class ReferenceMatcher:
             except MessageError as error:
                 refusals.append((position, error))
         parsed = time.perf_counter_ns()
-        satisfied, query_ids = self._filter.match(trees, self._limits.evaluation_steps_max)
+        satisfied, query_ids = self._filter.match(trees, self._limits)
         matched = time.perf_counter_ns()
-        over_rows: list[int] = []
-        over_numbers: list[int] = []
+        pairs: list[tuple[int, int, bool]] = []
         for position, each in zip(positions, satisfied, strict=True):
             rows[position] = each.numbers
-            over_rows += [position] * len(each.over_budget)
-            over_numbers += each.over_budget
+            found = [(number, False) for number in each.over_budget]
+            found += [(number, True) for number in each.undecided]
+            pairs += [(position, number, by_message) for number, by_message in sorted(found)]
         matches = pa.array(rows, pa.list_(pa.uint32()))
         stats = BatchStats(
             messages=len(trees) + len(refusals),
@@ -76,12 +76,15 @@ class ReferenceMatcher:
             nodes=sum(len(tree) + len(tree.attribute_name) for tree in trees),
             nfa_messages=len(trees),
             evaluations=sum(each.evaluations for each in satisfied),
-            verdicts=len(over_rows),
+            steps=sum(each.steps for each in satisfied),
+            verdicts=len(pairs),
             parsing_ns=parsed - started,
             matching_ns=matched - parsed,
             collecting_ns=time.perf_counter_ns() - matched,
         )
         over_budget = OverBudget(
-            pa.array(over_rows, pa.int64()), pa.array(over_numbers, pa.uint32())
+            pa.array([row for row, _, _ in pairs], pa.int64()),
+            pa.array([number for _, number, _ in pairs], pa.uint32()),
+            pa.array([by_message for _, _, by_message in pairs], pa.bool_()),
         )
         return BatchAnswer(matches, refusals, over_budget, stats, query_ids)

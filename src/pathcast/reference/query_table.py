@@ -12,8 +12,8 @@ Example:
     >>> table = QueryTable(YFilter())
     >>> for number, text in enumerate(["//a | //b", "//b[last() = 2]", "//c"]):
     ...     table.insert(compile_query(text), number)
-    >>> table.match(parse_message(b"<a><b/></a>"), steps_max=1000)
-    Satisfied(numbers=[0], over_budget=[], evaluations=1)
+    >>> table.match(parse_message(b"<a><b/></a>"), Limits())
+    Satisfied(numbers=[0], over_budget=[], undecided=[], evaluations=1, steps=5)
 
 Source: Diao et al., TODS 2003, sections 3.2.1 and 4.6, for the sharing; the split is ours.
 """
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query import CompiledQuery, read_expression
 from pathcast.reference.query_plan import QueryPlan
@@ -36,13 +37,17 @@ class Satisfied(NamedTuple):
 
     Attributes:
         numbers: Numbers of the queries that hold, ascending.
-        over_budget: Numbers of the queries that could not be decided, ascending.
+        over_budget: Numbers of the queries that have used up their own steps, ascending.
+        undecided: Numbers of those that were left when the message had used up its own, ascending.
         evaluations: Expressions that were evaluated.
+        steps: Steps that evaluations took.
     """
 
     numbers: list[int]
     over_budget: list[int]
+    undecided: list[int]
     evaluations: int
+    steps: int
 
 
 class DistinctQuery:
@@ -112,29 +117,37 @@ class QueryTable:
                 del self._plans[text], self._users[plan]
                 self._yfilter.delete(plan)
 
-    def match(self, tree: MessageTree, steps_max: int) -> Satisfied:
+    def match(self, tree: MessageTree, limits: Limits) -> Satisfied:
         """The queries that hold for a message.
 
         Args:
             tree: The message.
-            steps_max: Steps that the evaluation of one expression may take.
+            limits: How many steps the evaluation of one expression may take, and those of all.
         """
         found = self._yfilter.match(tree)
         candidates = {distinct: None for plan in found for distinct in self._users[plan]}
         numbers: list[int] = []
         over_budget: list[int] = []
-        evaluations = 0
+        undecided: list[int] = []
+        evaluations = steps = 0
         evaluator: Evaluator | None = None
         for distinct in candidates:
             if distinct.expression is not None:
-                evaluator = evaluator or Evaluator(tree, steps_max)
+                left = limits.message_steps_max - steps
+                evaluator = evaluator or Evaluator(tree)
+                evaluator.steps_max = min(left, limits.evaluation_steps_max)
                 evaluations += 1
                 try:
                     holds = evaluator.holds(distinct.expression)
                 except OverBudgetError:
-                    over_budget += distinct.numbers
+                    is_its_own = limits.evaluation_steps_max <= left
+                    (over_budget if is_its_own else undecided).extend(distinct.numbers)
                     continue
+                finally:
+                    steps += min(evaluator.steps, evaluator.steps_max)
                 if not holds:
                     continue
             numbers += distinct.numbers
-        return Satisfied(sorted(numbers), sorted(over_budget), evaluations)
+        return Satisfied(
+            sorted(numbers), sorted(over_budget), sorted(undecided), evaluations, steps
+        )

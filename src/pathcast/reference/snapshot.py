@@ -110,10 +110,10 @@ class ReferenceSnapshot:
         return ReferenceMatcher(self, options.limits)
 
     def match(
-        self, trees: Sequence[MessageTree], steps_max: int
+        self, trees: Sequence[MessageTree], limits: Limits
     ) -> tuple[list[Satisfied], Sequence[str]]:
         """What each message satisfies, and what the numbers stand for."""
-        return [self._table.match(tree, steps_max) for tree in trees], self._ids
+        return [self._table.match(tree, limits) for tree in trees], self._ids
 
     def __len__(self) -> int:
         return len(self._queries)

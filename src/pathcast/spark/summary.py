@@ -38,7 +38,7 @@ class Summary:
         matches: Pairs of message and query.
         deliveries: Rows of the inboxes.
         refused: Error code -> number of messages refused for it.
-        undecided: Pairs of message and query that used up `Limits.evaluation_steps_max`.
+        undecided: Pairs of message and query that used up their steps, or the message's.
         queries: Standing queries at the end.
         subscriptions: Pairs of subscriber and query at the end.
         subscriptions_kept: Why the earlier subscriptions stayed, where they did to the end.

@@ -37,6 +37,7 @@ impl Plan {
         ends: &[u32],
         post: &mut PostProcessor,
     ) -> bool {
+        post.steps += 1;
         if ends.is_empty() || !post.presence.may_hold(self.needs, message, names) {
             return false;
         }
@@ -158,6 +159,7 @@ impl Evaluation<'_> {
     /// All conditions of a check, each of which one element decides.
     #[inline]
     fn element_passes(&mut self, check: &Check, element: u32) -> bool {
+        self.post.steps += u64::from(check.operations.len());
         let mut operations = check.operations.numbers();
         operations.all(|number| self.passes(self.plan.operation(number), element))
     }
@@ -166,6 +168,7 @@ impl Evaluation<'_> {
     fn some_end_passes(&mut self, ends: &[u32]) -> bool {
         self.post.work.clear();
         self.post.work.extend_from_slice(ends);
+        self.post.steps += ends.len() as u64;
         let checks = self.plan.main();
         for number in checks.numbers() {
             let check = self.plan.check(number);
@@ -243,6 +246,7 @@ impl Evaluation<'_> {
         self.post.marks.begin(tree.len());
         let wanted = self.wanted(test);
         let end = self.post.work.len();
+        self.post.steps += (end - base) as u64;
         for at in base..end {
             let start = self.post.work[at];
             match reach {
@@ -266,6 +270,7 @@ impl Evaluation<'_> {
             }
         }
         let reached = self.post.work.len() - end;
+        self.post.steps += reached as u64;
         self.post.work.copy_within(end.., base);
         self.post.work.truncate(base + reached);
     }
@@ -331,6 +336,7 @@ impl Evaluation<'_> {
                 }
             }
         }
+        self.post.steps += (self.post.work.len() - base) as u64;
         for number in check.operations.numbers() {
             match self.plan.operation(number) {
                 Operation::Position(positions) => self.retain_positions(end, positions),
@@ -376,6 +382,7 @@ impl Evaluation<'_> {
             _ => None,
         };
         let mut kept = base;
+        self.post.steps += (self.post.work.len() - base) as u64;
         for at in base..self.post.work.len() {
             let element = self.post.work[at];
             let passes = match set {
@@ -437,12 +444,16 @@ impl Evaluation<'_> {
     }
 
     #[inline]
-    fn attribute_passes(&self, element: u32, test: TestNumber, compare: Compare) -> bool {
+    fn attribute_passes(&mut self, element: u32, test: TestNumber, compare: Compare) -> bool {
         let tree = self.message.tree;
         let start = tree.attribute_start[element as usize] as usize;
         let end = tree.attribute_start[element as usize + 1] as usize;
+        let wanted = self.wanted(test);
+        if !matches!(wanted, Wanted::One(_)) {
+            self.post.steps += (end - start) as u64;
+        }
         let accepts = |at: usize| self.span_passes(tree.attribute_value[at], compare);
-        match self.wanted(test) {
+        match wanted {
             // An expanded name occurs once in an element.
             Wanted::One(id) => tree.attribute_name[start..end]
                 .iter()
@@ -489,12 +500,8 @@ impl Evaluation<'_> {
                 if let [span] = spans {
                     return self.span_passes(*span, compare);
                 }
-                let mut value = std::mem::take(&mut self.post.value);
-                value.clear();
-                spans.iter().for_each(|&span| value.extend_from_slice(self.message.bytes(span)));
-                let passes = memmem::find(&value, self.plan.text(literal)).is_some();
-                self.post.value = value;
-                passes
+                let literal = self.plan.text(literal);
+                self.post.texts.contains(self.message, start..end, literal)
             }
             Compare::Number(operator, constant) => {
                 let value = self.post.numbers.of_texts(self.message, start, end);

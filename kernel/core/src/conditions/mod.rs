@@ -61,6 +61,7 @@ mod nested_sets;
 pub(crate) mod plan;
 mod post_processor;
 mod store_check;
+pub(crate) mod text_search;
 pub(crate) mod value;
 mod words;
 

@@ -4,6 +4,7 @@ use super::long_numbers::LongNumbers;
 use super::message_index::MessageIndex;
 use super::nested_sets::NestedSets;
 use super::store_check::Presence;
+use super::text_search::TextSearch;
 use super::value::{NumberScan, number};
 use crate::names::NameId;
 use crate::tree::Message;
@@ -13,7 +14,8 @@ use crate::tree::Message;
 ///
 /// Memory: about 30 bytes an element of the largest message seen, up to 16 MiB of nested path
 /// filters and, while a query runs, 4 bytes an element and level of nesting; for long texts that
-/// are compared as numbers up to 40 bytes a run of digits.
+/// are compared as numbers up to 40 bytes a run of digits; for texts that are compared as strings another
+/// copy of them, and up to 32 MiB of places of strings that they contain.
 #[derive(Debug, Default)]
 pub struct PostProcessor {
     pub(super) presence: Presence,
@@ -25,8 +27,10 @@ pub struct PostProcessor {
     pub(crate) work: Vec<u32>,
     /// Name id of each name test of the plan at hand.
     pub(crate) resolved: Vec<NameId>,
-    /// A string-value of several text nodes.
-    pub(crate) value: Vec<u8>,
+    /// Elements that plans have looked at, as often as they did.
+    pub(super) steps: u64,
+    /// String-values of several text nodes.
+    pub(crate) texts: TextSearch,
 }
 
 /// Entries of a list that are kept for the next message.
@@ -39,8 +43,15 @@ impl PostProcessor {
         self.index.begin_message();
         self.sets.clear();
         self.numbers.long.clear();
+        self.texts.clear();
         self.work.clear();
         self.work.shrink_to(WORK_KEPT);
+        self.steps = 0;
+    }
+
+    /// Elements that plans have looked at since somebody asked, as often as they did.
+    pub fn take_steps(&mut self) -> u64 {
+        std::mem::take(&mut self.steps)
     }
 }
 

@@ -169,6 +169,8 @@ pub struct Atoms {
     subject_of_name: Vec<SubjectId>,
     names_generation: u64,
     memory: usize,
+    /// Steps that searching for contained strings has taken since somebody asked.
+    searched: u64,
     /// Drawn once: nobody can register literals that are made to collide.
     seed: u64,
 }
@@ -185,6 +187,7 @@ impl Default for Atoms {
             subject_of_name: Vec::new(),
             names_generation: 0,
             memory: 0,
+            searched: 0,
             seed: RandomState::new().hash_one(0),
         }
     }
@@ -312,16 +315,25 @@ impl Atoms {
     /// Adds the atoms that a value satisfies, of those that are found by their value. Cost: a
     /// look-up by string, one by number, one a length of prefix, a pass over the value for contained strings.
     pub fn satisfied(&mut self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
+        self.satisfied_by_text(subject, value, out);
         let found = &mut self.found[subject as usize];
+        if !found.numbers.is_empty() {
+            out.extend(equal_to(&found.numbers, number(value)));
+        }
+        if !found.contained.is_empty() {
+            self.searched += found.contained.find(value, &self.atoms, out);
+        }
+    }
+
+    /// The same without numbers and contained strings. Cost: at most the length of the longest literal.
+    pub fn satisfied_by_text(&self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
+        let found = &self.found[subject as usize];
         out.extend(found.exists);
         if !found.strings.is_empty() && value.len() <= found.string_len_max {
             let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&id| {
                 matches!(&self.atoms[id as usize].ask, Ask::Is(literal) if **literal == *value)
             });
             out.extend(known);
-        }
-        if !found.numbers.is_empty() {
-            out.extend(equal_to(&found.numbers, number(value)));
         }
         for &length in found.prefix_lens.iter().take_while(|&&length| length <= value.len()) {
             let prefix = &value[..length];
@@ -330,8 +342,31 @@ impl Atoms {
             });
             out.extend(known);
         }
+    }
+
+    /// Adds the atoms whose strings a value contains.
+    pub fn satisfied_by_containing(
+        &mut self,
+        subject: SubjectId,
+        value: &[u8],
+        out: &mut Vec<AtomId>,
+    ) {
+        let found = &mut self.found[subject as usize];
         if !found.contained.is_empty() {
-            found.contained.find(value, &self.atoms, out);
+            self.searched += found.contained.find(value, &self.atoms, out);
+        }
+    }
+
+    /// The strings that values of a subject are asked to contain.
+    pub fn contained(&self, subject: SubjectId) -> &[AtomId] {
+        self.found[subject as usize].contained.atoms()
+    }
+
+    /// A string that values of a subject are asked to contain.
+    pub fn string(&self, id: AtomId) -> &[u8] {
+        match &self.atoms[id as usize].ask {
+            Ask::Contains(literal) => literal,
+            _ => unreachable!("only atoms that ask for a contained string are asked"),
         }
     }
 
@@ -345,11 +380,15 @@ impl Atoms {
         !self.found[subject as usize].numbers.is_empty()
     }
 
-    /// Whether some atom of the subject must see the characters of a value of so many bytes.
-    pub fn reads_text(&self, subject: SubjectId, bytes: usize) -> bool {
+    /// Bytes of a value that are compared with literals, at most.
+    pub fn compared_bytes(&self, subject: SubjectId) -> usize {
         let found = &self.found[subject as usize];
-        let is_short = !found.strings.is_empty() && bytes <= found.string_len_max;
-        is_short || !found.prefix_lens.is_empty() || !found.contained.is_empty()
+        found.string_len_max.max(found.prefix_lens.last().copied().unwrap_or(0))
+    }
+
+    /// Steps that searching for contained strings has taken since the last time.
+    pub fn take_searched(&mut self) -> u64 {
+        std::mem::take(&mut self.searched)
     }
 
     /// Counts that elements have satisfied atoms.

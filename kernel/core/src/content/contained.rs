@@ -9,6 +9,9 @@ const FEW: usize = 8;
 /// Searches that cost as much as to put one string into an automaton, about.
 const SEARCHES_A_STRING: usize = 8;
 
+/// Steps that a search costs, in looks at an element.
+const STEPS_A_SEARCH: u64 = 16;
+
 /// The strings of one subject.
 #[derive(Debug, Default)]
 pub struct Contained {
@@ -23,6 +26,11 @@ impl Contained {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.atoms.is_empty()
+    }
+
+    /// The atoms.
+    pub fn atoms(&self) -> &[AtomId] {
+        &self.atoms
     }
 
     /// Adds an atom.
@@ -47,8 +55,8 @@ impl Contained {
     }
 
     /// Adds the atoms whose strings the value contains, each once. Cost: one pass over the value, and a
-    /// search for each of the few strings that the automaton does not know yet.
-    pub fn find(&mut self, value: &[u8], atoms: &[Atom], out: &mut Vec<AtomId>) {
+    /// search for each of the few strings that the automaton does not know yet. Returns it in steps.
+    pub fn find(&mut self, value: &[u8], atoms: &[Atom], out: &mut Vec<AtomId>) -> u64 {
         self.build_if_worth_it(atoms);
         let start = out.len();
         let mut unknown = 0;
@@ -63,7 +71,11 @@ impl Contained {
         }
         let is_contained = |id: &&AtomId| atoms[**id as usize].ask.holds(value);
         out.extend(self.atoms[unknown..].iter().filter(is_contained));
+        let searches = (self.atoms.len() - unknown) as u64;
+        let steps =
+            (out.len() - start) as u64 + searches * (STEPS_A_SEARCH + value.len() as u64 / 64);
         keep_distinct(out, start);
+        steps
     }
 }
 

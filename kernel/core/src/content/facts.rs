@@ -2,7 +2,7 @@
 //! element when first asked for and at most once.
 
 use super::atoms::{
-    Ask, AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
+    AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
     VALUE, keep_distinct, kind_of,
 };
 use crate::conditions::PostProcessor;
@@ -26,8 +26,22 @@ pub struct Facts {
     /// Per kind of value, per element.
     entries: [Vec<Entry>; KINDS.len()],
     list: Vec<AtomId>,
-    value: Vec<u8>,
+    /// Strings that long string-values are asked to contain and that the text of the message has, once
+    /// they are known.
+    occurring: Option<Vec<Occurring>>,
+    /// Text compared since somebody asked, in steps.
+    read: u64,
 }
+
+/// An atom that asks for a contained string, and where the string stands; none if too often.
+type Occurring = (AtomId, Option<Range<u32>>);
+
+/// Atoms that are kept: when there are more all are forgotten, which costs time and never an answer.
+const LIST_MAX: usize = 1 << 24;
+/// Bytes from which on a string-value of several text nodes is long.
+const LONG: usize = 512;
+/// Bytes of text that cost a step.
+const BYTES_A_STEP: usize = 64;
 
 /// The facts of one message, with what they are computed from.
 #[derive(Debug)]
@@ -48,11 +62,17 @@ impl Facts {
     /// Forgets everything: a new message, or new atoms.
     pub fn begin(&mut self) {
         self.list.clear();
+        self.occurring = None;
         if self.stamp == u32::MAX {
             self.entries.iter_mut().for_each(Vec::clear);
             self.stamp = 0;
         }
         self.stamp += 1;
+    }
+
+    /// Steps that comparing text has taken since the last time.
+    pub fn take_read(&mut self) -> u64 {
+        std::mem::take(&mut self.read)
     }
 }
 
@@ -75,6 +95,9 @@ impl Look<'_, '_> {
 
     fn find_satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {
         let tree = self.message.tree;
+        if self.facts.list.len() > LIST_MAX {
+            self.facts.begin();
+        }
         let mut list = std::mem::take(&mut self.facts.list);
         let start = list.len();
         match kind {
@@ -105,6 +128,7 @@ impl Look<'_, '_> {
         }
         let range = start as u32..list.len() as u32;
         self.atoms.count(&list[start..]);
+        self.facts.read += self.atoms.take_searched();
         self.facts.list = list;
         let stamp = self.facts.stamp;
         let entries = &mut self.facts.entries[kind as usize];
@@ -119,24 +143,47 @@ impl Look<'_, '_> {
         let tree = self.message.tree;
         let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
         let spans = &tree.text_value[texts.start as usize..texts.end as usize];
-        if let [span] = spans {
-            return self.atoms.satisfied(VALUE, self.message.bytes(*span), list);
+        if let [] | [_] = spans {
+            let value = spans.first().map_or(&b""[..], |&span| self.message.bytes(span));
+            return self.atoms.satisfied(VALUE, value, list);
         }
-        let length: usize = spans.iter().map(|span| span.len()).sum();
-        if self.atoms.reads_text(VALUE, length) {
-            let mut value = std::mem::take(&mut self.facts.value);
-            self.gather(spans, &mut value);
-            self.atoms.satisfied(VALUE, &value, list);
-            self.facts.value = value;
-        } else if self.atoms.has_numbers(VALUE) {
-            let value = self.post.numbers.of_texts(self.message, texts.start, texts.end);
-            self.atoms.satisfied_by_number(VALUE, value, list);
+        let value = self.post.texts.value(self.message, texts.clone());
+        let length = value.len();
+        self.atoms.satisfied_by_text(VALUE, value, list);
+        self.facts.read += (length.min(self.atoms.compared_bytes(VALUE)) / BYTES_A_STEP) as u64;
+        if self.atoms.has_numbers(VALUE) {
+            let number = self.post.numbers.of_texts(self.message, texts.start, texts.end);
+            self.atoms.satisfied_by_number(VALUE, number, list);
+        }
+        if length <= LONG {
+            let value = self.post.texts.value(self.message, texts);
+            self.atoms.satisfied_by_containing(VALUE, value, list);
+        } else if !self.atoms.contained(VALUE).is_empty() {
+            self.find_contained(texts, list);
         }
     }
 
-    fn gather(&self, spans: &[Span], value: &mut Vec<u8>) {
-        value.clear();
-        spans.iter().for_each(|&span| value.extend_from_slice(self.message.bytes(span)));
+    /// Adds the atoms whose strings a long string-value contains.
+    fn find_contained(&mut self, texts: Range<u32>, list: &mut Vec<AtomId>) {
+        let (message, atoms) = (self.message, &*self.atoms);
+        let search = &mut self.post.texts;
+        let occurring = self.facts.occurring.get_or_insert_with(|| {
+            let all = atoms.contained(VALUE);
+            self.facts.read += (message.source.len() / BYTES_A_STEP * all.len()) as u64;
+            let found = all.iter().map(|&id| (id, search.find(message, atoms.string(id))));
+            found.filter(|(_, places)| places.as_ref().is_none_or(|it| !it.is_empty())).collect()
+        });
+        self.facts.read += occurring.len() as u64;
+        for (id, places) in &*occurring {
+            let string = atoms.string(*id);
+            if places.is_none() {
+                let length = search.value(message, texts.clone()).len();
+                self.facts.read += (length / BYTES_A_STEP) as u64;
+            }
+            if search.is_in(texts.clone(), string, places) {
+                list.push(*id);
+            }
+        }
     }
 
     fn ordinal(&mut self, subject: SubjectId, element: u32) -> u32 {
@@ -179,18 +226,10 @@ impl Look<'_, '_> {
                     return self.atoms.get(atom).ask.holds_number(value);
                 }
                 let spans = &tree.text_value[texts.start as usize..texts.end as usize];
-                match (spans, ask) {
-                    ([span], ask) => ask.holds(message.bytes(*span)),
-                    (spans, Ask::Is(literal)) => is_concatenation(message, spans, literal),
-                    (spans, Ask::IsNot(literal)) => !is_concatenation(message, spans, literal),
-                    (spans, _) => {
-                        let mut value = std::mem::take(&mut self.facts.value);
-                        self.gather(spans, &mut value);
-                        let holds = self.atoms.get(atom).ask.holds(&value);
-                        self.facts.value = value;
-                        holds
-                    }
+                if let [span] = spans {
+                    return ask.holds(message.bytes(*span));
                 }
+                ask.holds(self.post.texts.value(message, texts))
             }
             _ => {
                 let ordinal = f64::from(self.ordinal(subject, element));
@@ -253,16 +292,4 @@ fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
         child = tree.element_end[child as usize];
     }
     tree.text_value[from as usize..end as usize].iter().for_each(|&span| f(span));
-}
-
-/// Compares piece by piece. Cost: at most the length of the literal.
-fn is_concatenation(message: Message<'_>, spans: &[Span], literal: &[u8]) -> bool {
-    let mut rest = literal;
-    for &span in spans {
-        match rest.strip_prefix(message.bytes(span)) {
-            Some(after) => rest = after,
-            None => return false,
-        }
-    }
-    rest.is_empty()
 }

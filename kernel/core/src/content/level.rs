@@ -109,6 +109,11 @@ impl Level {
         self.indexes[block as usize].as_ref().expect("ensured before")
     }
 
+    /// The plans of a block that are no conjunctions.
+    pub fn complex(&self, block: BlockId) -> &[PlanId] {
+        &self.of_block(block).complex
+    }
+
     /// Numbers given to places and lists of thresholds so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -131,6 +136,30 @@ impl Level {
     #[inline]
     pub fn touch(&self, check: Check) -> u64 {
         self.code[check.start as usize]
+    }
+
+    /// Calls `f` with the nested paths that each of some compiled plans asks for.
+    pub fn asked_nested(&self, plans: &[PlanId], mut f: impl FnMut(&[QueryNumber])) {
+        let mut asked = Vec::new();
+        for &plan in plans {
+            let Program::Known(Outcome::Conjunction, start, count, _) =
+                self.programs[plan as usize]
+            else {
+                continue;
+            };
+            if count == 0 {
+                continue;
+            }
+            let words = &self.code[start as usize..(start + count) as usize + 1];
+            // The second word is the decision.
+            let conjuncts = words.iter().enumerate().filter(|(at, _)| *at != 1);
+            asked.clear();
+            asked.extend(conjuncts.filter_map(|(_, &word)| match Packed::of_word(word).need() {
+                Need::Nested(number) => Some(number),
+                _ => None,
+            }));
+            f(&asked);
+        }
     }
 
     /// Notes that plans have been checked.

@@ -23,6 +23,7 @@ pub(crate) mod anchoring;
 mod atoms;
 mod block_builder;
 mod block_index;
+mod bottom_up;
 mod contained;
 mod facts;
 mod level;

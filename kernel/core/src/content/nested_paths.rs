@@ -24,6 +24,8 @@ pub struct NestedPaths {
     numbers: FxHashMap<Box<str>, Option<QueryNumber>>,
     /// Key, which begins with the last step, and canonical text of each path.
     texts: Vec<(Box<str>, Box<str>)>,
+    /// Per number: its place in `texts`.
+    text_of: Vec<u32>,
     /// Per number: at how many elements of a message it holds, guessed from what it says.
     guesses: Vec<f32>,
 }
@@ -34,6 +36,7 @@ impl Default for NestedPaths {
             nfa: GrowingNfa::of_nested_paths(),
             numbers: FxHashMap::default(),
             texts: Vec::new(),
+            text_of: Vec::new(),
             guesses: Vec::new(),
         }
     }
@@ -82,6 +85,11 @@ impl NestedPaths {
         self.numbers.get(key).copied().flatten()
     }
 
+    /// The canonical text of a nested path.
+    pub fn text(&self, number: QueryNumber) -> &str {
+        &self.texts[self.text_of[number as usize] as usize].1
+    }
+
     /// Per number, at how many elements of a message it holds, guessed.
     pub fn guesses(&self) -> &[f32] {
         &self.guesses
@@ -108,6 +116,7 @@ impl NestedPaths {
         let number = is_kept.then(|| self.nfa.insert(&[steps], None));
         if number.is_some() {
             self.guesses.push(guess(steps));
+            self.text_of.push(self.texts.len() as u32);
         }
         let mut text = String::new();
         canonical_text(steps, &mut text);

@@ -1,5 +1,6 @@
 //! Looking up what ends where, many look-ups at a time.
 
+use super::atoms::AtomId;
 use super::block_index::{
     Answer, Answers, BlockIndex, Check, Follows, NestedAnswer, PlaceEntry, Probe, kinds_in,
 };
@@ -33,8 +34,11 @@ pub(super) struct Scratch {
     last: Vec<(u32, u32)>,
     /// Per list of thresholds: how many have been satisfied.
     done: Vec<(u32, u32)>,
-    /// Ancestors of the element at hand, itself included, by depth.
-    chain: Vec<u32>,
+    /// Per place of a block: the atoms that are tried and that nothing has satisfied.
+    left: Vec<(u32, Vec<u32>)>,
+    /// Ancestors of the end that is looked up, and of the one that is checked, themselves included.
+    chain: Chain,
+    checked: Chain,
     /// Look-ups under way.
     probes: Vec<Pending<Probe>>,
     /// Plans to be checked.
@@ -59,31 +63,61 @@ impl Scratch {
             *self = Scratch::default();
         }
         self.stamp += 1;
-        self.chain.clear();
         self.signature.forget();
         self.resize(level);
     }
 
+    /// The same for a new message.
+    pub(super) fn begin_message(&mut self, level: &Level) {
+        self.chain.elements.clear();
+        self.checked.elements.clear();
+        self.begin(level);
+    }
+
     pub(super) fn follow(&mut self, tree: &MessageTree, element: u32) {
-        let depth = tree.depth[element as usize] as usize;
-        if self.chain.last() == Some(&element) && self.chain.len() == depth + 1 {
-            return;
-        }
-        self.chain.resize(depth + 1, 0);
-        let mut at = element;
-        for slot in self.chain.iter_mut().rev() {
-            *slot = at;
-            at = tree.parent[at as usize];
-        }
+        self.chain.follow(tree, element);
     }
 
     /// The element at a place; depths count from `base`.
     #[inline]
     pub(super) fn locate(&self, place: Place, base: usize) -> u32 {
-        let last = self.chain.len() - 1;
+        self.chain.locate(place, base)
+    }
+}
+
+/// An element and its ancestors, by depth.
+#[derive(Debug, Default)]
+struct Chain {
+    elements: Vec<u32>,
+}
+
+impl Chain {
+    /// Makes it the chain of an element. Cost: the ancestors that it does not share with the element before,
+    /// so that elements in document order cost no more than they are.
+    #[inline]
+    fn follow(&mut self, tree: &MessageTree, element: u32) {
+        let depth = tree.depth[element as usize] as usize;
+        let known = self.elements.len();
+        if known == depth + 1 && self.elements[depth] == element {
+            return;
+        }
+        self.elements.resize(depth + 1, NONE);
+        let mut at = element;
+        for level in (0..=depth).rev() {
+            if level < known && self.elements[level] == at {
+                break;
+            }
+            self.elements[level] = at;
+            at = tree.parent[at as usize];
+        }
+    }
+
+    #[inline]
+    fn locate(&self, place: Place, base: usize) -> u32 {
+        let last = self.elements.len() - 1;
         match place {
-            Place::Up(parents) => self.chain[last - parents as usize],
-            Place::Depth(depth) => self.chain[(base + depth as usize).min(last)],
+            Place::Up(parents) => self.elements[last - parents as usize],
+            Place::Depth(depth) => self.elements[(base + depth as usize).min(last)],
         }
     }
 }
@@ -94,14 +128,24 @@ impl Scratch {
         let counts = level.counts();
         self.last.resize(2 * counts.places as usize, (0, 0));
         self.done.resize(counts.thresholds as usize, (0, 0));
+        self.left.resize_with(counts.places as usize, Default::default);
     }
 
-    /// Whether a place was looked at last for the same element; notes that it is now. `part` is 0 for
-    /// values, 1 for nested paths.
+    /// Whether a place was looked at last for the same element (`part` 0, values) or row of nested paths
+    /// (`part` 1); notes that it is now.
     #[inline]
-    fn is_seen(&mut self, entry: &PlaceEntry, part: usize, element: u32) -> bool {
-        let now = (self.stamp, element);
+    fn is_seen(&mut self, entry: &PlaceEntry, part: usize, what: u32) -> bool {
+        let now = (self.stamp, what);
         std::mem::replace(&mut self.last[2 * entry.number as usize + part], now) == now
+    }
+}
+
+/// Whether an answer says what is known already.
+#[inline]
+fn is_known(answer: Answer, sink: &impl Sink) -> bool {
+    match answer.follows() {
+        Follows::Word(at, bits) => sink.has_word(at, bits),
+        Follows::Check(_, query) => query != NO_QUERY && sink.has_query(query),
     }
 }
 
@@ -115,15 +159,28 @@ pub(super) struct Prober<'a> {
     pub(super) truth: &'a Truth,
     pub(super) scratch: &'a mut Scratch,
     pub(super) base: usize,
+    /// Plans checked.
     pub(super) checks: u32,
+    /// Everything looked at, in steps.
+    pub(super) work: u64,
 }
 
-impl Prober<'_> {
+impl<'a> Prober<'a> {
+    pub(super) fn new(
+        level: &'a Level,
+        truth: &'a Truth,
+        scratch: &'a mut Scratch,
+        base: usize,
+    ) -> Self {
+        Prober { level, truth, scratch, base, checks: 0, work: 0 }
+    }
+
     /// Everything that one end leads to.
     pub(super) fn look_up_end(&mut self, end: End, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
         self.make_enough(look, sink);
         self.scratch.follow(look.message.tree, end.element);
         let index = self.level.of_block(end.block);
+        self.work += (1 + index.places.len() + index.unconditional.len()) as u64;
         for &plan in &index.unconditional {
             if !sink.is_known(plan) {
                 sink.plan(plan);
@@ -138,7 +195,8 @@ impl Prober<'_> {
             }
             if entry.nested.is_empty()
                 || self.truth.is_empty_at(place)
-                || (entry.is_nested_exact && self.scratch.is_seen(entry, 1, place))
+                || (entry.is_nested_exact
+                    && self.scratch.is_seen(entry, 1, self.truth.row_number(place)))
             {
                 continue;
             }
@@ -160,6 +218,7 @@ impl Prober<'_> {
         let entry = &index.places[place];
         for kind in kinds_in(entry.kinds) {
             let satisfied = look.satisfied(element, kind);
+            self.work += satisfied.len() as u64 + look.facts.take_read();
             let probes = look.atoms_at(satisfied).iter().map(|&atom| Pending {
                 block: end.block,
                 end: end.element,
@@ -198,15 +257,56 @@ impl Prober<'_> {
                 from = done.1 as usize;
                 done.1 = done.1.max(satisfied as u32);
             }
+            self.work += 1 + satisfied.saturating_sub(from) as u64;
             for &answer in list.answers.get(from..satisfied).unwrap_or_default() {
                 self.take(end, answer, sink);
             }
         }
-        for &(atom, answer) in &index.tried[entry.tried.start as usize..entry.tried.end as usize] {
-            if look.holds(atom, element) {
+        let tried = &index.tried[entry.tried.start as usize..entry.tried.end as usize];
+        if entry.is_exact {
+            return self.try_left(end, entry, tried, element, look, sink);
+        }
+        let mut at = 0;
+        while let Some(&(atom, answer)) = tried.get(at) {
+            self.work += 1;
+            if is_known(answer, sink) {
+                at += 1;
+            } else if look.holds(atom, element) {
                 self.take(end, answer, sink);
+                at += 1;
+            } else {
+                // The same atom lets nothing else in.
+                at += 1 + tried[at + 1..].partition_point(|&(other, _)| other == atom);
             }
         }
+    }
+
+    /// Tries the atoms that no element before has satisfied: an answer need not be given twice.
+    fn try_left(
+        &mut self,
+        end: End,
+        entry: &PlaceEntry,
+        tried: &[(AtomId, Answer)],
+        element: u32,
+        look: &mut Look<'_, '_>,
+        sink: &mut impl Sink,
+    ) {
+        let number = entry.number as usize;
+        let (stamp, mut left) = std::mem::take(&mut self.scratch.left[number]);
+        if stamp != self.scratch.stamp {
+            left.clear();
+            left.extend(0..tried.len() as u32);
+        }
+        self.work += left.len() as u64;
+        left.retain(|&at| {
+            let (atom, answer) = tried[at as usize];
+            let holds = look.holds(atom, element);
+            if holds {
+                self.take(end, answer, sink);
+            }
+            !holds
+        });
+        self.scratch.left[number] = (self.scratch.stamp, left);
     }
 
     /// The nested paths of a place at an anchor.
@@ -220,6 +320,7 @@ impl Prober<'_> {
     ) {
         let truth = self.truth;
         let is_exact = entry.is_nested_exact;
+        self.work += u64::from(entry.nested.end - entry.nested.start);
         let take = |holds: u64, answers: &[NestedAnswer]| {
             self.take_nested(end, is_exact, holds, answers, sink);
         };
@@ -239,6 +340,7 @@ impl Prober<'_> {
         answers: &[NestedAnswer],
         sink: &mut impl Sink,
     ) {
+        self.work += answers.len() as u64;
         for nested in answers {
             let bit = holds >> (nested.nested % 64) & 1;
             if is_exact {
@@ -285,6 +387,7 @@ impl Prober<'_> {
         };
         std::hint::black_box(runs.iter().fold(0, first));
         for (end, answers) in runs {
+            self.work += answers.len() as u64;
             answers.iter().for_each(|&answer| self.take(end, answer, sink));
         }
         probes.clear();
@@ -300,9 +403,9 @@ impl Prober<'_> {
             let same = checks[from..].iter().take_while(|check| check.end == end).count();
             let is_worth_it = same >= SIGNATURE_MIN;
             if is_worth_it {
-                self.scratch.follow(look.message.tree, end);
-                let Scratch { signature, chain, .. } = &mut *self.scratch;
-                signature.follow(chain, self.base, look);
+                let Scratch { signature, checked, .. } = &mut *self.scratch;
+                checked.follow(look.message.tree, end);
+                signature.follow(&checked.elements, self.base, look);
             }
             for at in from..from + same {
                 let check = checks[at];
@@ -318,6 +421,7 @@ impl Prober<'_> {
     fn make_checks(&mut self, look: &mut Look<'_, '_>, sink: &mut impl Sink) {
         let mut checks = std::mem::take(&mut self.scratch.checks);
         self.checks = self.checks.saturating_add(checks.len() as u32);
+        self.work += checks.len() as u64;
         let level = self.level;
         self.refuse_unseen(&mut checks, look);
         let touched = |sum: u64, check: &Pending<Check>| sum ^ level.touch(check.what);
@@ -338,11 +442,11 @@ impl Prober<'_> {
             }
             if *end != last {
                 last = *end;
-                self.scratch.follow(look.message.tree, last);
+                self.scratch.checked.follow(look.message.tree, last);
             }
             let holds = level.conjuncts(*what).iter().all(|&word| {
                 let conjunct = Packed::of_word(word);
-                let element = self.scratch.locate(conjunct.place(), self.base);
+                let element = self.scratch.checked.locate(conjunct.place(), self.base);
                 match conjunct.need() {
                     Need::Found(kind, atom) => {
                         let satisfied = look.satisfied(element, kind);

@@ -25,10 +25,13 @@ pub enum Place {
 }
 
 impl Place {
+    /// Places this far away, or further, are.
+    pub const FAR: u32 = 32;
+
     /// Whether it is so far away that it is not worth an index.
     pub fn is_far(self) -> bool {
         let (Place::Up(steps) | Place::Depth(steps)) = self;
-        steps >= 32
+        steps >= Place::FAR
     }
 }
 

@@ -1,6 +1,7 @@
 //! One message's conditions: which plans hold, and which queries that decides.
 
 use super::atoms::Atoms;
+use super::bottom_up::{BottomUp, Given, visits};
 use super::facts::{Facts, Look};
 use super::level::{Level, Statistics};
 use super::nested_paths::NestedPaths;
@@ -15,11 +16,16 @@ use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
 use crate::names::NameTable;
 use crate::nfa::{Nfa, PlanId, QueryNumber};
 use crate::tree::{Message, MessageTree};
+use crate::xpath::budget::Budget;
+use std::ops::Range;
 
-/// Elements of subtrees, in elements of the message, that nested paths may be run over.
-const VISITS_AN_ELEMENT: usize = 64;
+/// Elements of subtrees, in elements of the message, that nested paths may be run over from their anchors.
+/// Where it would be more, they are found from the leaves upwards ([`BottomUp`]).
+const VISITS_AN_ELEMENT: u64 = 16;
 /// The same for small messages.
-const VISITS_MIN: usize = 1 << 16;
+const VISITS_MIN: u64 = 1 << 16;
+/// Plans at elements below an anchor that may be decided for each visit.
+const PLANS_A_VISIT: u64 = 16;
 /// One message in so many has its nested paths counted.
 const NESTED_SAMPLE: u32 = 16;
 /// But all of the first.
@@ -52,6 +58,49 @@ pub struct Contents {
     nested_ends: Vec<End>,
     nested_words: StateWords,
     wanted: Vec<u64>,
+    bottom_up: BottomUp,
+    /// The main level with access conditions that no message before has had a part in, for messages that may
+    /// use up their steps.
+    steady: Level,
+    steady_scratch: Scratch,
+    was_steady: bool,
+}
+
+/// Where the paths of blocks of plans end: runs of elements in document order, of one block each.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends<'e> {
+    /// Blocks, and their parts of the elements.
+    pub runs: &'e [(BlockId, Range<usize>)],
+    /// The elements.
+    pub elements: &'e [u32],
+}
+
+impl<'e> Ends<'e> {
+    /// Every run: its block and its elements.
+    pub fn iter(self) -> impl Iterator<Item = (BlockId, &'e [u32])> {
+        self.runs.iter().map(move |(block, range)| (*block, &self.elements[range.clone()]))
+    }
+}
+
+/// The plans of each block.
+pub trait Blocks {
+    /// The plans of a block, ascending.
+    fn plans(&self, block: BlockId) -> &[PlanId];
+}
+
+impl Blocks for LazyDfa {
+    fn plans(&self, block: BlockId) -> &[PlanId] {
+        &self.block(block).plans
+    }
+}
+
+/// What has been found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// All but the plans that are no conjunctions, and the blocks that are undecided.
+    Conjunctions,
+    /// Nothing: the message is too deep for so many nested paths.
+    Nothing,
 }
 
 /// The message, and what is kept about it elsewhere.
@@ -83,85 +132,103 @@ impl Contents {
             + self.nested.memory()
             + self.nested_dfa.memory()
             + self.nested_words.memory
+            + self.bottom_up.memory()
+            + self.steady.memory()
     }
 
     /// Finds the plans that hold, given the blocks that the message has reached and where. Plans that
-    /// are no conjunctions are left to the caller, in `complex`, with the elements where they end.
+    /// are no conjunctions are left to the caller ([`Contents::complex`]).
     ///
-    /// False if the message is so deep that its nested paths would cost too much this way; nothing
-    /// has been found then.
+    /// Adds to `undecided` the blocks of which some plan may hold that is not known to, because the message
+    /// has used up its steps. What is charged depends on the queries and the message alone.
     pub fn run<N: Nfa>(
         &mut self,
         nfa: &N,
-        dfa: &LazyDfa,
-        ends: &[End],
+        blocks: &impl Blocks,
+        ends: Ends<'_>,
         setting: &mut Setting<'_, '_>,
-        complex: &mut Vec<(PlanId, u32)>,
-    ) -> bool {
+        budget: &mut Budget,
+        undecided: &mut Vec<BlockId>,
+    ) -> Found {
         self.messages = self.messages.saturating_add(1);
+        // No look-up costs more than all plans at all their ends; where that is too much, access conditions
+        // must not depend on the messages before.
+        let plans = |(block, elements): (BlockId, &[u32])| {
+            (blocks.plans(block).len() as u64).saturating_mul(elements.len() as u64)
+        };
+        let most = ends.iter().map(plans).fold(0, u64::saturating_add);
+        let is_steady = most > budget.left();
+        self.turn_steady(is_steady);
+        let found = self.find(nfa, blocks, ends, setting, budget, undecided, is_steady);
+        self.turn_steady(is_steady);
+        self.was_steady = is_steady;
+        found
+    }
+
+    /// The plans of a block that are no conjunctions; of the message that has just been run.
+    pub fn complex(&self, block: BlockId) -> &[PlanId] {
+        let level = if self.was_steady { &self.steady } else { &self.main };
+        level.complex(block)
+    }
+
+    fn turn_steady(&mut self, is_steady: bool) {
+        if is_steady {
+            std::mem::swap(&mut self.main, &mut self.steady);
+            std::mem::swap(&mut self.scratch, &mut self.steady_scratch);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of it is lent by different owners")]
+    fn find<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        blocks: &impl Blocks,
+        ends: Ends<'_>,
+        setting: &mut Setting<'_, '_>,
+        budget: &mut Budget,
+        undecided: &mut Vec<BlockId>,
+        is_steady: bool,
+    ) -> Found {
         let tree = setting.message.tree;
         let nested = nfa.nested_paths();
-        self.main.adapt(self.messages);
+        if !is_steady {
+            self.main.adapt(self.messages);
+        }
         self.nested.adapt(self.messages);
-        self.compile(nfa, dfa, ends, nested, setting.offset);
+        self.compile(nfa, blocks, ends, nested, setting.offset, is_steady);
         self.atoms.learn_names(setting.names);
         self.facts.begin();
-        self.scratch.begin(&self.main);
+        self.scratch.begin_message(&self.main);
         self.truth.begin(tree.len(), 0, 0);
         if let Some(nested) = nested
             && self.want_anchors(tree, ends)
-            && !self.run_nested(nested, setting)
         {
-            return false;
+            match self.find_nested(nested, blocks, ends, setting, budget) {
+                Ok(()) => {}
+                Err(Given::Over) => return Found::Nothing,
+                Err(Given::Up) => {
+                    let reached = ends.runs.iter().map(|(block, _)| *block);
+                    let asks =
+                        |block: &BlockId| !self.main.of_block(*block).nested_places.is_empty();
+                    undecided.extend(reached.filter(asks));
+                    undecided.sort_unstable();
+                    undecided.dedup();
+                }
+            }
         }
-        self.look_up(ends, setting, complex);
-        true
+        self.look_up(ends, setting, budget, undecided, is_steady);
+        Found::Conjunctions
     }
 
-    fn compile<N: Nfa>(
+    /// Finds what holds at every anchor.
+    fn find_nested(
         &mut self,
-        nfa: &N,
-        dfa: &LazyDfa,
-        ends: &[End],
-        nested: Option<&NestedPaths>,
-        offset: QueryNumber,
-    ) {
-        let mut last = BlockId::MAX;
-        for end in ends {
-            if end.block != last {
-                last = end.block;
-                let statistics = Statistics {
-                    messages: self.messages,
-                    nested_messages: self.nested_messages,
-                    nested_hits: &self.nested_hits,
-                    nested_guesses: nested.map_or(&[][..], NestedPaths::guesses),
-                };
-                let plans = &dfa.block(end.block).plans;
-                let atoms = &mut self.atoms;
-                self.main.ensure(nfa, end.block, plans, nested, atoms, offset, statistics);
-            }
-        }
-    }
-
-    /// Marks the elements at which nested paths are asked for; false if there is none.
-    fn want_anchors(&mut self, tree: &MessageTree, ends: &[End]) -> bool {
-        self.wanted.clear();
-        self.wanted.resize(tree.len().div_ceil(64), 0);
-        let mut is_any = false;
-        for end in ends {
-            let places = &self.main.of_block(end.block).nested_places;
-            if !places.is_empty() {
-                is_any = true;
-                self.scratch.follow(tree, end.element);
-                want(&mut self.wanted, &self.scratch, places, 0);
-            }
-        }
-        is_any
-    }
-
-    /// Finds what holds at every anchor. False if that would cost too much.
-    fn run_nested(&mut self, nested: &NestedPaths, setting: &mut Setting<'_, '_>) -> bool {
-        let tree = setting.message.tree;
+        nested: &NestedPaths,
+        blocks: &impl Blocks,
+        ends: Ends<'_>,
+        setting: &mut Setting<'_, '_>,
+        budget: &mut Budget,
+    ) -> Result<(), Given> {
         if self.nested_count != nested.len() {
             self.nested_count = nested.len();
             self.nested_dfa.reset(0);
@@ -169,22 +236,117 @@ impl Contents {
             self.nested_words = StateWords::default();
             self.nested_hits.clear();
             self.nested_messages = 0;
+            self.bottom_up.reset();
         }
+        let tree = setting.message.tree;
+        let visits_max = VISITS_AN_ELEMENT * tree.len() as u64 + VISITS_MIN;
+        if visits(&self.wanted, tree) <= visits_max {
+            if self.run_nested(nested, setting, visits_max) {
+                let steps = self.anchors.len() + self.nested_ends.len();
+                return budget.charge(steps as u64).map_err(|_| Given::Up);
+            }
+            self.want_anchors(tree, ends);
+        }
+        let mut look = Look {
+            message: setting.message,
+            names: setting.names,
+            post: &mut *setting.post,
+            atoms: &mut self.atoms,
+            facts: &mut self.facts,
+        };
+        let (main, bottom_up) = (&self.main, &mut self.bottom_up);
+        bottom_up.begin_message(nested, &mut look);
+        let mut is_readable = true;
+        let mut last = BlockId::MAX;
+        for &(block, _) in ends.runs {
+            if block != last {
+                last = block;
+                main.asked_nested(blocks.plans(block), |asked| {
+                    is_readable &= bottom_up.ask(asked, nested, &mut look);
+                });
+            }
+        }
+        if !is_readable {
+            return Err(Given::Over);
+        }
+        bottom_up.find_rows(nested, &self.wanted, &mut look, &mut self.truth, budget)
+    }
+
+    fn compile<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        blocks: &impl Blocks,
+        ends: Ends<'_>,
+        nested: Option<&NestedPaths>,
+        offset: QueryNumber,
+        is_steady: bool,
+    ) {
+        let mut last = BlockId::MAX;
+        for &(block, _) in ends.runs {
+            if block != last {
+                last = block;
+                let mut statistics = Statistics {
+                    messages: self.messages,
+                    nested_messages: self.nested_messages,
+                    nested_hits: &self.nested_hits,
+                    nested_guesses: nested.map_or(&[][..], NestedPaths::guesses),
+                };
+                if is_steady {
+                    (statistics.messages, statistics.nested_messages) = (0, 0);
+                }
+                let plans = blocks.plans(block);
+                let atoms = &mut self.atoms;
+                self.main.ensure(nfa, block, plans, nested, atoms, offset, statistics);
+            }
+        }
+    }
+
+    /// Marks the elements at which nested paths are asked for; false if there is none.
+    fn want_anchors(&mut self, tree: &MessageTree, ends: Ends<'_>) -> bool {
+        self.wanted.clear();
+        self.wanted.resize(tree.len().div_ceil(64), 0);
+        let mut is_any = false;
+        for (block, elements) in ends.iter() {
+            let places = &self.main.of_block(block).nested_places;
+            if !places.is_empty() {
+                is_any = true;
+                for &element in elements {
+                    self.scratch.follow(tree, element);
+                    want(&mut self.wanted, &self.scratch, places, 0);
+                }
+            }
+        }
+        is_any
+    }
+
+    /// Runs the automaton of the nested paths from every anchor. False if that would cost too much.
+    fn run_nested(
+        &mut self,
+        nested: &NestedPaths,
+        setting: &mut Setting<'_, '_>,
+        visits_max: u64,
+    ) -> bool {
+        let tree = setting.message.tree;
         self.nested_dfa.prepare(nested.nfa(), setting.names);
         self.row.reserve(nested.len());
-        self.nested_scratch.begin(&self.nested);
+        self.nested_scratch.begin_message(&self.nested);
         self.anchors.clear();
         self.fresh.clear();
         self.nested_ends.clear();
-        let mut visits = VISITS_AN_ELEMENT * tree.len() + VISITS_MIN;
+        let mut left = visits_max;
+        let mut plans_left = visits_max.saturating_mul(PLANS_A_VISIT);
         let mut anchor = 0;
         while let Some(next) = next_wanted(&self.wanted, anchor) {
-            let visited = (tree.element_end[next as usize] - next) as usize;
-            if visited > visits {
+            let visited = u64::from(tree.element_end[next as usize] - next);
+            if visited > left {
                 return false;
             }
-            visits -= visited;
-            self.descend(nested, next, setting);
+            left -= visited;
+            let plans = self.descend(nested, next, setting);
+            if plans > plans_left {
+                return false;
+            }
+            plans_left -= plans;
             anchor = next + 1;
         }
         self.atoms.learn_names(setting.names);
@@ -196,8 +358,9 @@ impl Contents {
 
     /// Runs the automaton of the nested paths over an anchor, where `.//.` begins, and what lies below it.
     /// Anchors come in document order, because nested paths have nested paths that are asked for further
-    /// down.
-    fn descend(&mut self, nested: &NestedPaths, anchor: u32, setting: &mut Setting<'_, '_>) {
+    /// down. Returns how many plans end there, as often as they do.
+    fn descend(&mut self, nested: &NestedPaths, anchor: u32, setting: &mut Setting<'_, '_>) -> u64 {
+        let mut ending = 0;
         let tree = setting.message.tree;
         let nfa = nested.nfa();
         let base = tree.depth[anchor as usize] as usize + 1;
@@ -224,6 +387,7 @@ impl Contents {
                     nested_guesses: nested.guesses(),
                 };
                 let plans = &self.nested_dfa.block(block).plans;
+                ending += plans.len() as u64;
                 let atoms = &mut self.atoms;
                 self.nested.ensure(nfa, block, plans, Some(nested), atoms, 0, statistics);
                 self.nested_ends.push(End { block, element });
@@ -239,6 +403,7 @@ impl Contents {
             fresh: fresh..self.fresh.len() as u32,
             ends: ends..self.nested_ends.len() as u32,
         });
+        ending
     }
 
     /// Finds what holds at the anchors, the last one first: what lies below an anchor is known when its
@@ -270,7 +435,7 @@ impl Contents {
                 let mut sink = NestedSink { nfa, row: &mut self.row };
                 let (level, truth) = (&self.nested, &self.truth);
                 let scratch = &mut self.nested_scratch;
-                let mut prober = Prober { level, truth, scratch, base, checks: 0 };
+                let mut prober = Prober::new(level, truth, scratch, base);
                 for &end in ends {
                     prober.look_up_end(end, &mut look, &mut sink);
                 }
@@ -286,11 +451,15 @@ impl Contents {
         self.nested_messages += u32::from(is_sampled);
     }
 
+    /// Looks up what ends where, but for the blocks that are undecided already; adds those that are left when
+    /// the steps are used up.
     fn look_up(
         &mut self,
-        ends: &[End],
+        ends: Ends<'_>,
         setting: &mut Setting<'_, '_>,
-        complex: &mut Vec<(PlanId, u32)>,
+        budget: &mut Budget,
+        undecided: &mut Vec<BlockId>,
+        is_steady: bool,
     ) {
         let mut sink = MainSink {
             collector: &mut *setting.collector,
@@ -305,15 +474,28 @@ impl Contents {
             atoms: &mut self.atoms,
             facts: &mut self.facts,
         };
+        look.facts.take_read();
         let (level, truth, scratch) = (&self.main, &self.truth, &mut self.scratch);
-        let mut prober = Prober { level, truth, scratch, base: 0, checks: 0 };
-        for &end in ends {
-            let index = level.of_block(end.block);
-            complex.extend(index.complex.iter().map(|&plan| (plan, end.element)));
-            prober.look_up_end(end, &mut look, &mut sink);
+        let mut prober = Prober::new(level, truth, scratch, 0);
+        let known = undecided.len();
+        let most = if is_steady { budget.left() } else { budget.given() };
+        'runs: for (at, (block, elements)) in ends.iter().enumerate() {
+            if undecided[..known].binary_search(&block).is_ok() {
+                continue;
+            }
+            for &element in elements {
+                prober.look_up_end(End { block, element }, &mut look, &mut sink);
+                if prober.work > most {
+                    undecided.extend(ends.runs[at..].iter().map(|(block, _)| *block));
+                    break 'runs;
+                }
+            }
         }
         prober.finish(&mut look, &mut sink);
-        let checks = prober.checks;
+        let (checks, work) = (prober.checks, prober.work);
         self.main.count_checks(checks);
+        if is_steady {
+            budget.take(work);
+        }
     }
 }

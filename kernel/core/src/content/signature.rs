@@ -41,7 +41,11 @@ impl Signature {
             self.words[bit as usize / 64] = 0;
         }
         self.set.clear();
-        for depth in base.min(chain.len() - 1)..chain.len() {
+        // No plan is looked up by what is further away.
+        let (first, near) = (base.min(chain.len() - 1), Place::FAR as usize);
+        let low = (first + near).min(chain.len());
+        let depths = (first..low).chain(low.max(chain.len().saturating_sub(near))..chain.len());
+        for depth in depths {
             let up = (chain.len() - 1 - depth) as u32;
             let down = depth.wrapping_sub(base) as u32;
             let satisfied = look.satisfied(chain[depth], Kind::Attribute);

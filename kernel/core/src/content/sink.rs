@@ -7,6 +7,8 @@ use crate::nfa::{Nfa, PlanId, QueryNumber};
 pub(super) trait Sink {
     /// Exact plans hold.
     fn word(&mut self, at: u32, bits: u64);
+    /// Whether all queries of some bits of a word are known to hold.
+    fn has_word(&self, at: u32, bits: u64) -> bool;
     /// Whether a query is known to hold.
     fn has_query(&self, number: QueryNumber) -> bool;
     /// Neighbouring queries hold.
@@ -28,6 +30,11 @@ impl Sink for MainSink<'_> {
     #[inline]
     fn word(&mut self, at: u32, bits: u64) {
         self.collector.add_word(at, bits);
+    }
+
+    #[inline]
+    fn has_word(&self, at: u32, bits: u64) -> bool {
+        self.collector.has_word(at, bits)
     }
 
     #[inline]
@@ -60,6 +67,11 @@ impl<N: Nfa> Sink for NestedSink<'_, N> {
     #[inline]
     fn word(&mut self, at: u32, bits: u64) {
         self.row.add_word(at, bits);
+    }
+
+    #[inline]
+    fn has_word(&self, at: u32, bits: u64) -> bool {
+        self.row.has_word(at, bits)
     }
 
     #[inline]

@@ -80,6 +80,39 @@ impl Truth {
         self.rows[anchor as usize] = Row { stamp: self.stamp, number, start, end };
     }
 
+    /// Takes what holds at an anchor as words, ascending; kept once if it is what the anchor before had.
+    /// Returns how many words are new.
+    pub fn add_words(&mut self, anchor: u32, words: &[(u32, u64)]) -> u64 {
+        if words.is_empty() {
+            return 0;
+        }
+        let last = self.parts.last().cloned().unwrap_or_default();
+        let known = self.at[last.start as usize..last.end as usize].iter();
+        let known =
+            known.copied().zip(self.bits[last.start as usize..last.end as usize].iter().copied());
+        let is_known = last.len() == words.len() && known.eq(words.iter().copied());
+        if !is_known {
+            let start = self.at.len() as u32;
+            self.at.extend(words.iter().map(|&(at, _)| at));
+            self.bits.extend(words.iter().map(|&(_, bits)| bits));
+            if self.width > 0 {
+                let row = &mut self.bitmap[self.parts.len() * self.width..];
+                words.iter().for_each(|&(at, bits)| row[at as usize] = bits);
+            }
+            self.parts.push(start..self.at.len() as u32);
+        }
+        let number = self.parts.len() as u32 - 1;
+        let Range { start, end } = self.parts[number as usize];
+        self.rows[anchor as usize] = Row { stamp: self.stamp, number, start, end };
+        if is_known { 0 } else { words.len() as u64 }
+    }
+
+    /// A number that two anchors share only if the same nested paths hold at them; for anchors at which some do.
+    #[inline]
+    pub fn row_number(&self, anchor: u32) -> u32 {
+        self.rows[anchor as usize].number
+    }
+
     /// Whether no nested path is known to hold at an anchor.
     #[inline]
     pub fn is_empty_at(&self, anchor: u32) -> bool {

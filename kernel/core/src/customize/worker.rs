@@ -6,7 +6,7 @@ use super::ordered::{Ordered, Service};
 use super::plans::SubscriptionNumber;
 use super::run::{Overflow, SharedRun};
 use crate::door::{Door, Limits, Parsed, Refusal};
-use crate::matcher::{Engine, Stats, View};
+use crate::matcher::{Engine, Stats, Undecided, View};
 use crate::nfa::QueryNumber;
 use crate::xquery::{self, Bounds, Results, RunError, Session};
 use std::time::Instant;
@@ -20,6 +20,8 @@ pub struct Options {
     pub cache_bytes_max: usize,
     /// Steps that one evaluation of one subscription may take.
     pub steps_max: u64,
+    /// Steps that the gates of all subscriptions may take on one message.
+    pub message_steps_max: u64,
     /// Bytes that the results of one subscription may have for one message.
     pub result_bytes_max: usize,
     /// The same, as a multiple of the bytes of the message.
@@ -57,6 +59,8 @@ pub const NO_FRAGMENT: u32 = u32::MAX;
 pub enum Verdict {
     /// Its evaluation takes more steps than it was given.
     OverBudget,
+    /// Its gate is undecided: the message has used up its steps over all gates.
+    MessageOverBudget,
     /// Its results are longer than this.
     TooLong {
         /// Bytes that they may have.
@@ -111,7 +115,7 @@ struct Serving {
     factory: Factory,
     programs: xquery::Scratch,
     gate_numbers: Vec<QueryNumber>,
-    undecided: Vec<QueryNumber>,
+    undecided: Undecided,
     /// Subscriptions whose gate holds, ascending.
     candidates: Vec<SubscriptionNumber>,
     ordered: Ordered,
@@ -125,7 +129,7 @@ impl Worker {
     pub fn new(options: Options) -> Self {
         // Half for the automaton of the gates, half for those of the shared plans.
         let half = options.cache_bytes_max / 2;
-        let gate = Engine::new(half, options.steps_max);
+        let gate = Engine::new(half, options.steps_max, options.message_steps_max);
         let mut door = Door::new(options.limits.clone());
         door.keep_source_spans(true);
         Worker {
@@ -136,7 +140,7 @@ impl Worker {
                 factory: Factory::default(),
                 programs: xquery::Scratch::default(),
                 gate_numbers: Vec::new(),
-                undecided: Vec::new(),
+                undecided: Undecided::default(),
                 candidates: Vec::new(),
                 ordered: Ordered::default(),
             },
@@ -425,9 +429,12 @@ impl Serving {
         let number_of = |id: &str| id.parse().expect("gates are registered under numbers");
         let candidates = &mut self.candidates;
         ids.for_each(self.gate_numbers.iter().copied(), |id| candidates.push(number_of(id)));
-        ids.for_each(self.undecided.iter().copied(), |id| {
-            out.verdicts.push((number_of(id), Verdict::OverBudget));
-        });
+        for (numbers, verdict) in [
+            (&self.undecided.by_query, Verdict::OverBudget),
+            (&self.undecided.by_message, Verdict::MessageOverBudget),
+        ] {
+            ids.for_each(numbers.iter().copied(), |id| out.verdicts.push((number_of(id), verdict)));
+        }
         candidates.sort_unstable();
         stats.evaluations += candidates.len() as u64;
     }

@@ -35,8 +35,23 @@ impl Budget {
         Budget { steps_max, left: steps_max }
     }
 
+    /// Steps that were given.
+    pub fn given(&self) -> u64 {
+        self.steps_max
+    }
+
+    /// Steps that are left.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     pub fn taken(&self) -> u64 {
         self.steps_max - self.left
+    }
+
+    /// Takes steps for what has been done already, as far as there are any.
+    pub fn take(&mut self, steps: u64) {
+        self.left = self.left.saturating_sub(steps);
     }
 
     #[inline(always)]

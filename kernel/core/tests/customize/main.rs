@@ -19,6 +19,7 @@ fn options() -> Options {
         limits: Limits::default(),
         cache_bytes_max: 1 << 24,
         steps_max: 1_000_000,
+        message_steps_max: 100_000_000,
         result_bytes_max: 1 << 20,
         message_result_bytes_max: 1 << 26,
         result_ratio_max: 1000,

@@ -132,7 +132,12 @@ pub fn pool(cache_bytes_max: usize, threads: usize) -> Pool {
 }
 
 pub fn pool_with(cache_bytes_max: usize, threads: usize, steps_max: u64) -> Pool {
-    let options = Options { limits: Limits::default(), cache_bytes_max, steps_max };
+    let options = Options {
+        limits: Limits::default(),
+        cache_bytes_max,
+        steps_max,
+        message_steps_max: 100_000_000,
+    };
     Pool::new(options, threads)
 }
 
@@ -143,10 +148,10 @@ pub type Sets = Vec<BTreeSet<String>>;
 pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets, Sets) {
     let answer = pool.run(&Live(index), batch, || false).expect("nothing gives up");
     let ids = index.state().ids();
-    assert!(answer.over_budget.is_sorted_by(|a, b| a < b), "verdicts ascend, each once");
-    assert_eq!(answer.stats.verdicts, answer.over_budget.len() as u64);
+    assert!(answer.undecided.is_sorted_by(|a, b| a < b), "verdicts ascend, each once");
+    assert_eq!(answer.stats.verdicts, answer.undecided.len() as u64);
     let mut undecided = vec![BTreeSet::new(); batch.0.len()];
-    for &(row, number) in &answer.over_budget {
+    for &(row, number, _) in &answer.undecided {
         ids.for_each(std::iter::once(number), |id| {
             undecided[row].insert(id.to_owned());
         });

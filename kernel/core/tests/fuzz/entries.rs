@@ -223,7 +223,12 @@ fn found(
     cache_bytes_max: usize,
 ) -> Vec<String> {
     let limits = Limits::default();
-    let mut worker = Worker::new(Options { limits, cache_bytes_max, steps_max: STEPS_MAX });
+    let mut worker = Worker::new(Options {
+        limits,
+        cache_bytes_max,
+        steps_max: STEPS_MAX,
+        message_steps_max: STEPS_MAX,
+    });
     let mut answers = Vec::new();
     for _ in 0..2 {
         let mut numbers = Vec::new();

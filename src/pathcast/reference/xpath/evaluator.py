@@ -92,12 +92,13 @@ class Evaluator:
     Attributes:
         document: The message as XPath's tree.
         steps: Steps taken by the last evaluation.
+        steps_max: Steps that the next evaluation may take.
     """
 
     def __init__(self, tree: MessageTree, steps_max: int | None = None) -> None:
         self.document = Document(tree)
         self.steps = 0
-        self._steps_max = math.inf if steps_max is None else steps_max
+        self.steps_max = math.inf if steps_max is None else steps_max
         self._dependences: dict[int, Dependence] = {}
         self._kept: dict[tuple[int, Node | None, int, int], Result] = {}
 
@@ -131,7 +132,7 @@ class Evaluator:
     def charge(self, steps: int) -> None:
         """Takes steps off the budget."""
         self.steps += steps
-        if self.steps > self._steps_max:
+        if self.steps > self.steps_max:
             raise OverBudgetError
 
     # Values.
