@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -151,7 +152,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         os.utime(path, ns=(number + 1, number + 1))
         changed = subscriptions.current()
         fresh = SubscriptionBook(path, Storage(tmp_path / f"{number}"), engine=engine).current()
-        assert changed.generation == fresh.generation
+        assert replace(changed.generation, written="") == replace(fresh.generation, written="")
         assert [r.query_id for r in changed.rejected] == [r.query_id for r in fresh.rejected]
         found = []
         for place, taken in ((store(path), changed), (Storage(tmp_path / f"{number}"), fresh)):

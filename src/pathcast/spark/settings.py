@@ -57,8 +57,14 @@ def _as_spark_writes(value: object) -> object:
 
 SparkValue = Annotated[str, BeforeValidator(_as_spark_writes)]
 
+
+def _as_text(value: object) -> object:
+    """A path as its text; other values are left to pydantic."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 _PLACE: Final = "path or URL"
-Place: TypeAlias = Annotated[str, _PLACE]
+Place: TypeAlias = Annotated[str, BeforeValidator(_as_text), _PLACE]
 """A path, or a URL that fsspec understands: see `storage`."""
 
 

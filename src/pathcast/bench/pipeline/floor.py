@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from pathcast.spark.files import FileReader, Unit
 from pathcast.spark.settings import PipelineSettings, load_settings
-from pathcast.spark.sources import PATTERNS, FileReader, Listing, Unit, reader_of, shares_of
+from pathcast.spark.sources import listing_of, reader_of, shares_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +76,7 @@ def _job_seconds(settings: PipelineSettings, workers: Workers) -> tuple[float, i
     """Seconds of a job that reads everything, from the listing on, and the messages it saw."""
     started = time.perf_counter()
     source = settings.source
-    files, _ = Listing(source.path, source.pattern or PATTERNS[source.kind]).look(set())
+    files, _ = listing_of(source).look(set())
     reader = reader_of(source, files, settings.engine.message_limits())
     units = [unit for file in files for unit in reader.units(file)]
     messages = sum(workers.run(ReadingTask(reader), shares_of(units, workers.count)))

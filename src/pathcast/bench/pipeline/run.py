@@ -282,7 +282,7 @@ class _Cases:
         """
         self._number += 1
         place = self._folder / f"output-{self._number}"
-        output = settings.output.model_copy(update={"path": place})
+        output = settings.output.model_copy(update={"path": str(place)})
         settings = settings.model_copy(update={"output": output})
         run = self._runner.run(settings)
         delivers = "deliveries" if settings.output.inboxes else "matches"

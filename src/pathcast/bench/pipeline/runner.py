@@ -30,7 +30,6 @@ from pathcast.spark import files_of, find_java
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import Ledger
 from pathcast.spark.settings import PipelineSettings
-from pathcast.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pathcast.bench.pipeline.floor import FloorTimes
@@ -163,8 +162,8 @@ def times_of(
     Raises:
         UnreadableMessageError: It could not read a file.
     """
-    checkpoint = Storage(settings.checkpoint)
-    output, journal = Storage(settings.output.path), Journal(checkpoint)
+    checkpoint, output = settings.checkpoint, settings.output.storage
+    journal = Journal(checkpoint)
     cores, batches = cores_of(settings), []
     for commit in Ledger(output, checkpoint).commits():
         for entry in commit.unread:
@@ -201,7 +200,7 @@ def written_settings(settings: PipelineSettings) -> str:
     for section, values in settings.model_dump(mode="json", exclude_defaults=True).items():
         lines.append(f"[{section}]")
         lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    file = settings.output.path.with_suffix(".toml")
+    file = settings.output.storage.folder.with_suffix(".toml")
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(file)
 

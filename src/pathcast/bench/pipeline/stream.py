@@ -22,7 +22,6 @@ from pathcast.errors import WrongCountError
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import COMMITS, committed_batches
 from pathcast.spark.settings import PipelineSettings
-from pathcast.spark.storage import Storage
 from pathcast.workload.documents import GeneratedMessage
 
 TICK_SECONDS = 0.02
@@ -107,7 +106,7 @@ def latencies_of(settings: PipelineSettings, *, after: int = 0) -> list[tuple[in
         settings: Of the stream, which may be running.
         after: Only of later micro-batches than this one.
     """
-    output, journal = Storage(settings.output.path), Journal(Storage(settings.checkpoint))
+    output, journal = settings.output.storage, Journal(settings.checkpoint)
     found = []
     for batch_id in committed_batches(output):
         if batch_id > after:
