@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
@@ -133,3 +135,34 @@ def test_compaction_is_the_librarys_and_changes_no_row(tmp_path: Path, deliver: 
         found = rows(tmp_path / "delta", name)
         assert before[name] <= found
         assert len(found) > len(before[name])
+
+
+def test_columns_that_are_passed_through_keep_their_types(tmp_path: Path, deliver: Any) -> None:
+    (tmp_path / "packed").mkdir()
+    packed = (
+        "source.kind=parquet",
+        "source.path=packed",
+        "source.id_column=key",
+        "source.message_column=body",
+        'source.columns=["channel"]',
+    )
+
+    def pack(name: str, channel: Any) -> None:
+        table = {"key": [name], "body": ["<m><a n='1'/></m>"], "channel": channel}
+        pq.write_table(pa.table(table), tmp_path / "packed" / f"{name}.parquet")
+
+    # Nothing can be read at first: the tables wait for the types of their columns.
+    (tmp_path / "packed/a.parquet").write_bytes(b"later")
+    deliver(range(0), *packed)
+    assert not (tmp_path / "delta/inboxes/_delta_log").exists()
+    pack("a", pa.array([7], pa.int32()))
+    deliver(range(0), *packed)
+    pack("b", pa.array([8], pa.int64()))
+    deliver(range(0), *packed)
+    table = read_output(tmp_path / "delta", "inboxes")
+    assert table.schema.field("channel").type == pa.int32()
+    channels = {(row["message_id"], row["channel"]) for row in table.to_pylist()}
+    assert channels == {("a", 7), ("b", 8)}
+    letters = read_output(tmp_path / "delta", "dead_letters")
+    assert "channel" not in letters.column_names
+    assert [row["file"] for row in letters.to_pylist()] == ["a.parquet"]

@@ -146,10 +146,11 @@ class DeltaTables:
         """A table as it is now."""
         found = self._tables.get(name)
         if found is None:
+            more = pa.schema([]) if name == "dead_letters" else extra
             found = self._library.DeltaTable.create(
                 self._output.url(name),
                 schema=pa.schema(
-                    [_as_delta(field) for field in (*self._layout.schema(name), *extra)]
+                    [_as_delta(field) for field in (*self._layout.schema(name), *more)]
                 ),
                 mode="ignore",
                 configuration={"delta.checkpointInterval": str(CHECKPOINT_COMMITS)},

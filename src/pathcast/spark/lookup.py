@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pathcast.errors import PathcastError
 from pathcast.spark.files import shown
 from pathcast.spark.journal import Journal
-from pathcast.spark.sources import listing_of, reader_of
+from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
@@ -46,7 +46,7 @@ def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
         files = [file for file in files if file.name == message_id]
     elif source.kind == "archive":
         files = [file for file in files if message_id.startswith(f"{shown(file.name)}!")]
-    reader = reader_of(source, (), settings.engine.message_limits())
+    reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
     unread: dict[str, PathcastError] = {}
     for file in files:
         try:

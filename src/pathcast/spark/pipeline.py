@@ -50,7 +50,7 @@ from pathcast.spark.ledger import (
 )
 from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.sources import listing_of, reader_of, shares_of
+from pathcast.spark.sources import listing_of, passed_columns, reader_of, shares_of
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscriptions import RejectedSubscription, rejected_table
@@ -151,7 +151,8 @@ class Pipeline:
             remove_strays(output)
         self._journal = Journal(checkpoint)
         self._listing = listing_of(source)
-        self._reader: tuple[Limits, FileReader] | None = None
+        self._extra = passed_columns(source, (), checkpoint)
+        self._unpublished: list[Commit] = []
         self._book = SubscriptionBook(
             settings.subscriptions.path,
             output,
@@ -198,7 +199,7 @@ class Pipeline:
             self._drain(workers, due)
         else:
             self._watch(workers)
-        if self._delta is not None:
+        if self._delta is not None and self._knows_columns:
             self._delta.create(self._extra)
         self._compaction.wait()
         if self._compaction.error is not None:
@@ -224,9 +225,8 @@ class Pipeline:
         messages, done = 0, set()
         unread: dict[str, FoundFile] = {}
         for commit in self._ledger.commits():
-            if self._delta is not None:
-                # A kill may have come between the commit and the tables.
-                self._delta.publish(commit, self._extra)
+            # A kill may have come between the commit and the tables.
+            self._publish(commit)
             messages += commit.messages
             done.add(commit.batch_id)
             files = self._journal.entry(commit.batch_id) if unread else []
@@ -322,8 +322,7 @@ class Pipeline:
         commit = self._commit(batch_id, files, generation, reports, unread)
         commit = replace(commit, seconds=round(time.monotonic() - started, 3))
         self._ledger.write_commit(commit)
-        if self._delta is not None:
-            self._delta.publish(commit, self._extra)
+        self._publish(commit)
         self._compaction.wrote(commit.files)
         self._journal.reopen(entry.file for entry in commit.unread)
         if commit.unread:
@@ -334,6 +333,24 @@ class Pipeline:
         self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
         self._report.batch(commit)
+
+    def _publish(self, commit: Commit) -> None:
+        """Adds a micro-batch to the Delta tables, and those before that are not in them.
+
+        A table has its columns from the beginning: until the types of those that are passed through
+        are known, micro-batches wait. They had no message then.
+        """
+        if self._delta is None:
+            return
+        self._unpublished.append(commit)
+        if self._knows_columns:
+            for each in self._unpublished:
+                self._delta.publish(each, self._extra)
+            self._unpublished = []
+
+    @property
+    def _knows_columns(self) -> bool:
+        return len(self._extra) == len(self._settings.source.columns)
 
     def _deliver(
         self,
@@ -526,18 +543,11 @@ class Pipeline:
         return taken.generation
 
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
-        """The reader of the source; the types of its columns are those of the first files."""
-        if self._reader is None or self._reader[0] != limits:
-            reader = reader_of(self._settings.source, files, limits)
-            if len(reader.extra) < len(self._settings.source.columns):
-                return reader  # no file could be read: the next ones say more
-            self._reader = limits, reader
-        return self._reader[1]
-
-    @property
-    def _extra(self) -> pa.Schema:
-        """Columns that are passed through, as far as they are known."""
-        return pa.schema([]) if self._reader is None else self._reader[1].extra
+        """What reads these files."""
+        source = self._settings.source
+        if not self._knows_columns:
+            self._extra = passed_columns(source, files, self._settings.checkpoint)
+        return reader_of(source, limits, self._extra)
 
     def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
         """Deliveries by subscriber, for the summary."""

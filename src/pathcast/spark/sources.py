@@ -14,7 +14,10 @@ It matches nothing and does not import pyspark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import pyarrow as pa
 
 from pathcast.limits import Limits
 from pathcast.spark.archives import ArchiveReader
@@ -25,6 +28,7 @@ from pathcast.spark.parquet import ParquetReader, columns_of
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import SourceSettings
+    from pathcast.spark.storage import Storage
 
 SourceKind: TypeAlias = Literal["directory", "parquet", "archive"]
 
@@ -45,23 +49,51 @@ def listing_of(source: SourceSettings) -> Listing | ObjectListing:
     )
 
 
-def reader_of(source: SourceSettings, files: Sequence[FoundFile], limits: Limits) -> FileReader:
+def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> FileReader:
     """What reads the files of a source.
 
     Args:
         source: The settings of the source.
-        files: Some of its files: the types of columns that are passed through come from them.
         limits: Bounds on a message.
-
-    Raises:
-        ConfigError: No file has a column that is to be passed through.
+        columns: Columns that are passed through, of a source that has any.
     """
     if source.kind == "directory":
         return DirectoryReader(source.storage, limits.message_bytes_max)
     if source.kind == "archive":
         return ArchiveReader(source.storage, limits.message_bytes_max)
-    extra = columns_of(source.storage, files, source.columns)
-    return ParquetReader(source.storage, source.message_column, source.id_column, extra)
+    return ParquetReader(source.storage, source.message_column, source.id_column, columns)
+
+
+NO_COLUMNS: Final = pa.schema([])
+COLUMNS: Final = "_columns.arrow"
+
+
+def passed_columns(
+    source: SourceSettings, files: Sequence[FoundFile], checkpoint: Storage
+) -> pa.Schema:
+    """The columns that are passed through, with their types, as far as they are known.
+
+    They are those of the first file that has each. Once all are known they stay the same for the
+    life of the checkpoint, whatever later files say: rows of one output have one type.
+
+    Args:
+        source: The settings of the source.
+        files: Some of its files.
+        checkpoint: Where they are kept.
+
+    Raises:
+        ConfigError: No file has one of them.
+    """
+    if not source.columns:
+        return NO_COLUMNS
+    with suppress(FileNotFoundError):
+        known = pa.ipc.read_schema(pa.BufferReader(checkpoint.read(COLUMNS)))
+        if tuple(known.names) == source.columns:
+            return known
+    found = columns_of(source.storage, files, source.columns)
+    if len(found) == len(source.columns):
+        checkpoint.write(COLUMNS, found.serialize().to_pybytes())
+    return found
 
 
 def shares_of(units: Sequence[Unit], tasks: int) -> list[list[Unit]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pathcast.spark.files import FileReader, Unit
 from pathcast.spark.settings import PipelineSettings, load_settings
-from pathcast.spark.sources import listing_of, reader_of, shares_of
+from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def _job_seconds(settings: PipelineSettings, workers: Workers) -> tuple[float, i
     started = time.perf_counter()
     source = settings.source
     files, _ = listing_of(source).look(set())
-    reader = reader_of(source, files, settings.engine.message_limits())
+    reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
     units = [unit for file in files for unit in reader.units(file)]
     messages = sum(workers.run(ReadingTask(reader), shares_of(units, workers.count)))
     return time.perf_counter() - started, messages
