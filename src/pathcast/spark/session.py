@@ -21,7 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from pathcast.spark.java import find_java
+from pathcast.spark.java import find_java, quiet_home
 
 
 class SparkSetting(NamedTuple):
@@ -155,7 +155,7 @@ def local_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ["JAVA_HOME"] = str(quiet_home(find_java()))
     # Workers have to be this interpreter: another one would lack pathcast and pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
