@@ -18,20 +18,9 @@ from pathcast.spark.outputs import inbox
 from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.workers import InProcess
+from silent_progress import Silent
 
 Call = Callable[..., Any]
-
-
-class Silent:
-    """Nobody listens."""
-
-    def begin(self, text: str, messages: int | None) -> None: ...
-
-    def batch(self, commit: object) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def end(self) -> None: ...
 
 
 @pytest.fixture

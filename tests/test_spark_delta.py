@@ -21,20 +21,9 @@ from pathcast.spark.outputs import files_of, inbox, read_output, since
 from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.workers import InProcess
+from silent_progress import Silent
 
 NAMES: tuple[Any, ...] = ("inboxes", "matches", "dead_letters")
-
-
-class Silent:
-    """Nobody listens."""
-
-    def begin(self, text: str, messages: int | None) -> None: ...
-
-    def batch(self, commit: object) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def end(self) -> None: ...
 
 
 @pytest.fixture

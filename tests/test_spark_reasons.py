@@ -14,18 +14,7 @@ from pathcast.spark.pipeline import run
 from pathcast.spark.reasons import Why, why
 from pathcast.spark.settings import load_settings
 from pathcast.spark.workers import InProcess
-
-
-class Silent:
-    """Nobody listens."""
-
-    def begin(self, text: str, messages: int | None) -> None: ...
-
-    def batch(self, commit: object) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def end(self) -> None: ...
+from silent_progress import Silent
 
 
 @pytest.fixture
