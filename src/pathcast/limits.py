@@ -48,7 +48,12 @@ class Limits:
             paths with the same name at the same step count as one), and every condition of a query
             that no index decides. 50 million are about a second, and bound what a message may
             hold in memory besides its tree. Queries that are undecided when they are used up get
-            a verdict each; what was decided stays.
+            a verdict each; what was decided stays. In customised delivery they bound the gates of
+            all subscriptions together, and once more the subscriptions that are evaluated by
+            themselves (programs and XPath without a shared plan), where 64 bytes that are written
+            are a step, too. These are evaluated in the order of their ids: the first one for which
+            the steps do not suffice, and all after it, get a verdict and no result. The reference
+            engine shares nothing, so that it counts every evaluation, and no bytes.
         result_bytes_max: Bytes of all results together that one subscription may get from one
             message. A subscription that would get more gets a verdict of its own and no result.
         result_ratio_max: The same, as a multiple of the bytes of the message; results of up to

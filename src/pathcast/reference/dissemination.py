@@ -257,6 +257,7 @@ class _Batch:
             matches=matches,
             nodes=len(tree) + len(tree.attribute_name),
             evaluations=len(self._subscriptions),
+            steps=min(view.steps, self._limits.message_steps_max),
             verdicts=len(self._verdicts) - verdicts,
             deliveries=len(self._rows[0]) - deliveries,
             result_bytes=size,

@@ -14,9 +14,10 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from pathcast.errors import EvaluationBudgetError
+from pathcast.errors import EvaluationBudgetError, MessageBudgetError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import DELIVER_MODES, Subscription
@@ -32,6 +33,7 @@ from pathcast.query.xquery import selection_of, without_comments
 from pathcast.reference.oracle import Oracle
 from pathcast.reference.xpath import Evaluator, OverBudgetError
 from pathcast.reference.xpath.document import Node
+from pathcast.reference.xquery.budget import Budget
 from pathcast.reference.xquery.evaluation import evaluate, gives_item, holds, serialised
 
 __all__ = ["DELIVER_MODES", "MessageView", "StandingSubscription", "compile_subscription"]
@@ -43,15 +45,44 @@ class MessageView:
     Args:
         message: The bytes as they arrived.
         tree: Its tree, with details.
-        limits: What an evaluation and its results may cost.
+        limits: What an evaluation and its results may cost, and all evaluations.
+
+    Attributes:
+        steps: Steps that the evaluations have taken.
     """
 
     def __init__(self, message: bytes, tree: MessageTree, limits: Limits) -> None:
         self.message = message
         self.tree = tree
         self.limits = limits
-        self.evaluator = Evaluator(tree, limits.evaluation_steps_max)
+        self.evaluator = Evaluator(tree)
         self.oracle = Oracle(tree)
+        self.steps = 0
+
+    @contextmanager
+    def budget(self, subscription_id: str) -> Iterator[Budget]:
+        """The steps of one evaluation, which are taken off those of the message.
+
+        Raises:
+            MessageBudgetError: They do not suffice for it, or did not for one before.
+        """
+        own, left = self.limits.evaluation_steps_max, self.limits.message_steps_max - self.steps
+        used_up = MessageBudgetError(
+            "limit.message_steps",
+            limit="message_steps_max",
+            maximum=self.limits.message_steps_max,
+            id=subscription_id,
+        )
+        if left < 0:
+            raise used_up
+        budget = Budget(min(own, left))
+        try:
+            yield budget
+        finally:
+            taken = min(budget.steps, own)
+            self.steps += taken
+            if taken > left:
+                raise used_up from None
 
 
 class StandingSubscription:
@@ -95,12 +126,14 @@ class StandingSubscription:
             ConstructionError: A constructor would make what is no element.
         """
         if self.compiled.program is not None:
-            return gives_item(
-                self.compiled.program,
-                view.evaluator.document,
-                view.limits,
-                subscription_id=self.subscription.id,
-            )
+            with view.budget(self.subscription.id) as budget:
+                return gives_item(
+                    self.compiled.program,
+                    view.evaluator.document,
+                    view.limits,
+                    subscription_id=self.subscription.id,
+                    budget=budget,
+                )
         return bool(self._nodes(view))
 
     def results(self, view: MessageView) -> Sequence[bytes]:
@@ -113,45 +146,60 @@ class StandingSubscription:
         limits, size = view.limits, len(view.message)
         subscription_id = self.subscription.id
         if self.compiled.program is not None:
-            return evaluate(
-                self.compiled.program,
-                view.evaluator.document,
-                limits,
-                message_bytes=size,
-                subscription_id=subscription_id,
-            ).results
+            with view.budget(subscription_id) as budget:
+                return evaluate(
+                    self.compiled.program,
+                    view.evaluator.document,
+                    limits,
+                    message_bytes=size,
+                    subscription_id=subscription_id,
+                    budget=budget,
+                ).results
         nodes = self._nodes(view)
         return list(serialised(view.evaluator.document, nodes, limits, size, subscription_id))
 
     def _nodes(self, view: MessageView) -> tuple[Node, ...]:
         assert self._path is not None
-        try:
-            return tuple(view.evaluator.select(self._path))
-        except OverBudgetError:
-            raise self._over_budget(view.limits) from None
+        with self._evaluator(view) as evaluator:
+            return tuple(evaluator.select(self._path))
 
     def _is_delivered(self, view: MessageView) -> bool:
         if self.compiled.program is not None:
-            return holds(
-                self.compiled.program,
-                view.evaluator.document,
-                view.limits,
-                subscription_id=self.subscription.id,
-            )
+            with view.budget(self.subscription.id) as budget:
+                return holds(
+                    self.compiled.program,
+                    view.evaluator.document,
+                    view.limits,
+                    subscription_id=self.subscription.id,
+                    budget=budget,
+                )
         assert self._query is not None
         if not any(view.oracle.select(each.steps) for each in self._query.alternatives):
             return False
         if self._query.expression is None:
             return True
-        try:
-            return view.evaluator.holds(read_expression(self._query.expression))
-        except OverBudgetError:
-            raise self._over_budget(view.limits) from None
+        with self._evaluator(view) as evaluator:
+            return evaluator.holds(read_expression(self._query.expression))
 
-    def _over_budget(self, limits: Limits) -> EvaluationBudgetError:
-        return EvaluationBudgetError(
-            "limit.evaluation_steps",
-            limit="evaluation_steps_max",
-            maximum=limits.evaluation_steps_max,
-            id=self.subscription.id,
-        )
+    @contextmanager
+    def _evaluator(self, view: MessageView) -> Iterator[Evaluator]:
+        """What evaluates XPath, for one evaluation.
+
+        Raises:
+            EvaluationBudgetError: It takes too many steps.
+            MessageBudgetError: So do all of the message.
+        """
+        evaluator = view.evaluator
+        with view.budget(self.subscription.id) as budget:
+            evaluator.steps_max = budget.steps_max
+            try:
+                yield evaluator
+            except OverBudgetError:
+                raise EvaluationBudgetError(
+                    "limit.evaluation_steps",
+                    limit="evaluation_steps_max",
+                    maximum=view.limits.evaluation_steps_max,
+                    id=self.subscription.id,
+                ) from None
+            finally:
+                budget.steps = evaluator.steps

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`plans`] (what subscriptions share), [`paths`], [`probe`] and [`template`] (what that
 //! is made of), [`recognise`] (which programs have such a plan), [`run`] (a message through the plans;
-//! `streams`, `reached` and [`found`] are its columns), `factory` (results become bytes; `ordered`: where those of a message are too many),
+//! `streams`, `reached` and [`found`] are its columns), `factory` (results become bytes; `ordered`: where those of a message are too many, or take
+//! too many steps, which `steps` counts),
 //! [`dissemination`] (subscriptions of all kinds), [`worker`] and [`batch`] (the whole way of a message,
 //! of many).
 //!
@@ -24,6 +25,7 @@ pub mod probe;
 mod reached;
 pub mod recognise;
 pub mod run;
+mod steps;
 mod streams;
 pub mod template;
 mod values;

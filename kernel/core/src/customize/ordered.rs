@@ -1,17 +1,20 @@
-//! A message whose results are longer together than they may be: who is served, and who is not.
+//! A message whose results are longer together than they may be, or whose subscriptions take more steps:
+//! who is served, and who is not.
 //!
 //! Subscriptions are served in the order of their ids, as long as there is room. The first one whose
 //! results do not fit, and all after it that would have a result, are told so; nothing is written for
-//! them. Equal results take room once, whoever made them, so that the answer depends on the message and
+//! them. So are the first one for which the steps do not suffice, and all after it that would have to be
+//! evaluated by themselves; none of those is evaluated. Equal results take room once, whoever made them, so that the answer depends on the message and
 //! the subscriptions alone: not on what an engine happens to share, nor on who came first.
 
 use super::dissemination::{Deliver, State, Way};
 use super::factory::{Factory, Source, is_delivered};
 use super::found::{Found, ListId};
 use super::plans::SubscriptionNumber;
+use super::steps::MessageSteps;
 use super::template::TemplateId;
 use super::worker::{Allowance, DELIVERY_BYTES, Delivery, Output, Verdict, Whole};
-use crate::xquery::{Results, RunError, Session};
+use crate::xquery::{Results, Session};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
@@ -28,6 +31,7 @@ pub(super) struct Service<'s, 'm> {
     pub factory: &'s mut Factory,
     pub session: Session<'m>,
     pub allowance: &'s Allowance,
+    pub steps: &'s mut MessageSteps,
 }
 
 /// What came of a subscription.
@@ -98,7 +102,7 @@ impl Ordered {
                 }
                 Ok(Outcome::Full) => out.verdicts.push((subscription, Verdict::MessageFull)),
                 Ok(Outcome::Unasked) => {}
-                Err(error) => out.verdicts.push((subscription, with.allowance.verdict(error))),
+                Err(verdict) => out.verdicts.push((subscription, verdict)),
             }
         }
         out.deliveries[deliveries..].sort_unstable_by_key(|d| (d.subscription, d.result));
@@ -110,7 +114,7 @@ impl Ordered {
         list: ListId,
         template: TemplateId,
         out: &mut Output,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<Outcome, Verdict> {
         let kind = with.state.plans.templates.kind(template);
         let plan = with.state.plans.templates.get(template);
         if kind.deliver != Deliver::Fragment || kind.may_be_empty || self.is_full {
@@ -120,21 +124,23 @@ impl Ordered {
                 return Ok(told(kind.deliver, is_delivered));
             }
         }
+        let bytes_max = with.allowance.bytes_max;
+        let too_long = Verdict::TooLong { bytes_max };
         let key = (template, with.factory.first_like(list));
         if let Some(written) = self.written.get(&key) {
-            let range = written.clone().ok_or(RunError::TooLong)?;
+            let range = written.clone().ok_or(too_long)?;
             self.spent += range.len() * DELIVERY_BYTES;
             self.is_full = self.spent > with.allowance.message_bytes_max;
             return Ok(if self.is_full { Outcome::Full } else { Outcome::Results(range) });
         }
         self.scratch.clear();
         with.factory.forget();
-        let (template, bytes_max) = ((template, || plan), with.allowance.bytes_max);
+        let template = (template, || plan);
         let written =
             with.factory.write(&with.source, template, list, bytes_max, &mut self.scratch);
         if written.is_err() {
             self.written.insert(key, None);
-            return Err(RunError::TooLong);
+            return Err(too_long);
         }
         let kept = self.keep(with.allowance, out);
         if let Outcome::Results(range) = &kept {
@@ -148,27 +154,37 @@ impl Ordered {
         with: &mut Service<'_, '_>,
         subscription: SubscriptionNumber,
         out: &mut Output,
-    ) -> Result<Outcome, RunError> {
-        let bounds = with.allowance.bounds();
+    ) -> Result<Outcome, Verdict> {
         self.scratch.clear();
-        match &with.state.ways[subscription as usize] {
-            Way::Gone | Way::Shared => return Ok(Outcome::Unasked),
-            Way::Filter(deliver) => return Ok(Outcome::Told(*deliver)),
-            Way::Program(program, deliver) if *deliver != Deliver::Fragment => {
-                return Ok(told(*deliver, with.session.holds(program, bounds)?));
-            }
-            Way::Program(program, _) if self.is_full => {
-                return Ok(told(Deliver::Fragment, with.session.is_delivered(program, bounds)?));
-            }
-            Way::Program(program, _) => {
-                with.session.run(program, bounds, &mut self.scratch)?;
-            }
-            Way::Selection(expression) if self.is_full => {
-                return Ok(told(Deliver::Fragment, with.session.selects(expression, bounds)?));
-            }
-            Way::Selection(expression) => {
-                with.session.select(expression, bounds, &mut self.scratch)?;
-            }
+        let way = &with.state.ways[subscription as usize];
+        if let Way::Gone | Way::Shared = way {
+            return Ok(Outcome::Unasked);
+        }
+        if let Way::Filter(deliver) = way {
+            return Ok(Outcome::Told(*deliver));
+        }
+        let deliver = match way {
+            Way::Program(_, deliver) => *deliver,
+            _ => Deliver::Fragment,
+        };
+        let (is_full, scratch) = (self.is_full, &mut self.scratch);
+        let is_written = deliver == Deliver::Fragment && !is_full;
+        let is_delivered = with.steps.evaluate(
+            &mut with.session,
+            with.allowance,
+            |session, bounds| match way {
+                Way::Program(program, Deliver::Fragment) if is_full => {
+                    session.is_delivered(program, bounds)
+                }
+                Way::Program(program, Deliver::Fragment) => session.run(program, bounds, scratch),
+                Way::Program(program, _) => session.holds(program, bounds),
+                Way::Selection(expression) if is_full => session.selects(expression, bounds),
+                Way::Selection(expression) => session.select(expression, bounds, scratch),
+                Way::Gone | Way::Shared | Way::Filter(_) => Ok(false),
+            },
+        )?;
+        if !is_written {
+            return Ok(told(deliver, is_delivered));
         }
         Ok(self.keep(with.allowance, out))
     }

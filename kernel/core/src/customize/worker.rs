@@ -5,6 +5,7 @@ use super::factory::{Factory, Source, is_delivered};
 use super::ordered::{Ordered, Service};
 use super::plans::SubscriptionNumber;
 use super::run::{Overflow, SharedRun};
+use super::steps::MessageSteps;
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::matcher::{Engine, Stats, Undecided, View};
 use crate::nfa::QueryNumber;
@@ -20,7 +21,8 @@ pub struct Options {
     pub cache_bytes_max: usize,
     /// Steps that one evaluation of one subscription may take.
     pub steps_max: u64,
-    /// Steps that the gates of all subscriptions may take on one message.
+    /// Steps that one message may take over the gates of all subscriptions, and again over all that are
+    /// evaluated by themselves.
     pub message_steps_max: u64,
     /// Bytes that the results of one subscription may have for one message.
     pub result_bytes_max: usize,
@@ -35,6 +37,10 @@ pub struct Options {
 
 /// What the delivery of a result takes besides its bytes: a row of the answer, on its way and in the end.
 pub const DELIVERY_BYTES: usize = 64;
+
+/// One part of the steps of a message in so many is what subscriptions may take without being put in
+/// order: what they have taken then is taken in vain.
+const UNORDERED_PART: u64 = 8;
 
 /// Results of so many bytes are never too long for a message that is small.
 const RESULT_BYTES_FREE: usize = 4096;
@@ -59,7 +65,7 @@ pub const NO_FRAGMENT: u32 = u32::MAX;
 pub enum Verdict {
     /// Its evaluation takes more steps than it was given.
     OverBudget,
-    /// Its gate is undecided: the message has used up its steps over all gates.
+    /// It is undecided: the message has used up its steps over all gates, or over all evaluations.
     MessageOverBudget,
     /// Its results are longer than this.
     TooLong {
@@ -121,8 +127,9 @@ struct Serving {
     ordered: Ordered,
 }
 
-/// The results of a message are longer together than they may be.
-struct Full;
+/// The results of a message are longer together than they may be, or the subscriptions take too many
+/// steps: not all of them can be served, so that their order matters.
+struct NotAll;
 
 impl Worker {
     /// A worker with empty caches.
@@ -204,6 +211,7 @@ impl Worker {
                 .max(RESULT_BYTES_FREE)
                 .min(self.options.result_bytes_max),
             message_bytes_max: self.options.message_result_bytes_max,
+            message_steps_max: self.options.message_steps_max,
             cache_bytes_max: self.options.cache_bytes_max / 2,
         };
         loop {
@@ -237,6 +245,7 @@ pub(super) struct Allowance {
     pub steps_max: u64,
     pub bytes_max: usize,
     pub message_bytes_max: usize,
+    message_steps_max: u64,
     cache_bytes_max: usize,
 }
 
@@ -336,13 +345,20 @@ impl Serving {
         let shared_deliveries = out.deliveries.len();
         let served =
             served.and_then(|()| self.serve_gated(state, parsed, allowance, whole, out, before));
-        if let Err(Full) = served {
-            before.restore(out);
-            whole.fragment = None;
-            self.serve_in_order(state, parsed, allowance, whole, out, outcome.is_ok());
-        } else if shared_deliveries > deliveries && out.deliveries.len() > shared_deliveries {
-            out.deliveries[deliveries..].sort_unstable_by_key(|d| (d.subscription, d.result));
-        }
+        stats.steps += match served {
+            Ok(steps) => {
+                if shared_deliveries > deliveries && out.deliveries.len() > shared_deliveries {
+                    out.deliveries[deliveries..]
+                        .sort_unstable_by_key(|d| (d.subscription, d.result));
+                }
+                steps
+            }
+            Err(NotAll) => {
+                before.restore(out);
+                whole.fragment = None;
+                self.serve_in_order(state, parsed, allowance, whole, out, outcome.is_ok())
+            }
+        };
         out.verdicts[verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
         stats.customising_ns += started.elapsed().as_nanos() as u64;
         let mut last = None;
@@ -363,7 +379,7 @@ impl Serving {
         whole: &mut Whole<'_>,
         out: &mut Output,
         before: Before,
-    ) -> Result<(), Full> {
+    ) -> Result<(), NotAll> {
         let found = self.shared.found();
         if found.is_empty() {
             return Ok(());
@@ -439,6 +455,7 @@ impl Serving {
         stats.evaluations += candidates.len() as u64;
     }
 
+    /// Serves the subscriptions whose gate holds, in any order; says how many steps they took.
     fn serve_gated(
         &mut self,
         state: &State,
@@ -447,21 +464,23 @@ impl Serving {
         whole: &mut Whole<'_>,
         out: &mut Output,
         before: Before,
-    ) -> Result<(), Full> {
+    ) -> Result<u64, NotAll> {
         if self.candidates.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let Parsed { message, names } = parsed;
         let mut session = Session::new(message, names, &mut self.programs);
+        let mut steps = MessageSteps::new(allowance.message_steps_max / UNORDERED_PART);
         for &subscription in &self.candidates {
             let way = &state.ways[subscription as usize];
-            serve_one((subscription, way), &mut session, allowance, whole, out);
+            serve_one((subscription, way), &mut session, allowance, &mut steps, whole, out)?;
             before.check(out, whole, allowance)?;
         }
-        Ok(())
+        Ok(steps.taken())
     }
 
-    /// Serves the subscriptions in the order of their ids, as long as there is room for their results.
+    /// Serves the subscriptions in the order of their ids, as long as there is room for their results,
+    /// and there are steps to find them; says how many they took.
     fn serve_in_order(
         &mut self,
         state: &State,
@@ -470,14 +489,23 @@ impl Serving {
         whole: &mut Whole<'_>,
         out: &mut Output,
         has_shared: bool,
-    ) {
+    ) -> u64 {
         let Parsed { message, names } = parsed;
         let source = Source { message, names, shared: &self.shared };
+        let mut steps = MessageSteps::new(allowance.message_steps_max);
         let session = Session::new(message, names, &mut self.programs);
         let found = has_shared.then(|| self.shared.found());
         self.ordered.begin(state, found, &self.candidates);
-        let with = Service { state, source, factory: &mut self.factory, session, allowance };
+        let with = Service {
+            state,
+            source,
+            factory: &mut self.factory,
+            session,
+            allowance,
+            steps: &mut steps,
+        };
         self.ordered.serve(with, whole, out);
+        steps.taken()
     }
 
     /// Reads groupSequence-listSequence of every subscription from end to end.
@@ -528,11 +556,11 @@ impl Before {
     /// Whether the results are surely no longer than they may be: equal ones that were written more
     /// than once are counted more than once here, and deliveries of the message as results.
     #[inline]
-    fn check(self, out: &Output, whole: &Whole<'_>, allowance: &Allowance) -> Result<(), Full> {
+    fn check(self, out: &Output, whole: &Whole<'_>, allowance: &Allowance) -> Result<(), NotAll> {
         let bytes = out.fragments.bytes.len() - self.bytes - whole.len();
         let rows = out.deliveries.len() - self.deliveries;
         let is_within = bytes + rows * DELIVERY_BYTES <= allowance.message_bytes_max;
-        if is_within { Ok(()) } else { Err(Full) }
+        if is_within { Ok(()) } else { Err(NotAll) }
     }
 }
 
@@ -550,29 +578,35 @@ fn serve_one(
     (subscription, way): (SubscriptionNumber, &Way),
     session: &mut Session<'_>,
     allowance: &Allowance,
+    steps: &mut MessageSteps,
     whole: &mut Whole<'_>,
     out: &mut Output,
-) {
-    let bounds = allowance.bounds();
+) -> Result<(), NotAll> {
     let first = out.fragments.ends.len();
+    let fragments = &mut out.fragments;
     let outcome = match way {
         Way::Gone | Way::Shared => Ok(false),
         Way::Filter(deliver) => {
-            out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
-            return;
+            out.deliveries.push(whole.delivery(subscription, *deliver, fragments));
+            return Ok(());
         }
         Way::Program(program, Deliver::Fragment) => {
-            session.run(program, bounds, &mut out.fragments)
+            steps.evaluate(session, allowance, |session, bounds| {
+                session.run(program, bounds, fragments)
+            })
         }
         Way::Program(program, deliver) => {
-            let delivered = session.holds(program, bounds);
+            let delivered = steps
+                .evaluate(session, allowance, |session, bounds| session.holds(program, bounds));
             if delivered == Ok(true) {
-                out.deliveries.push(whole.delivery(subscription, *deliver, &mut out.fragments));
-                return;
+                out.deliveries.push(whole.delivery(subscription, *deliver, fragments));
+                return Ok(());
             }
             delivered
         }
-        Way::Selection(expression) => session.select(expression, bounds, &mut out.fragments),
+        Way::Selection(expression) => steps.evaluate(session, allowance, |session, bounds| {
+            session.select(expression, bounds, fragments)
+        }),
     };
     match outcome {
         // What is not delivered has left nothing behind.
@@ -584,6 +618,8 @@ fn serve_one(
                 fragment: fragment as u32,
             }));
         }
-        Err(error) => out.verdicts.push((subscription, allowance.verdict(error))),
+        Err(Verdict::MessageOverBudget) => return Err(NotAll),
+        Err(verdict) => out.verdicts.push((subscription, verdict)),
     }
+    Ok(())
 }

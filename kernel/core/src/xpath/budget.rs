@@ -21,7 +21,7 @@ impl std::error::Error for OverBudget {}
 pub(crate) type Within<T> = Result<T, OverBudget>;
 
 /// Bytes of text that cost one step.
-const BYTES_PER_STEP: usize = 64;
+pub(crate) const BYTES_PER_STEP: usize = 64;
 
 /// Steps given and taken.
 #[derive(Clone, Copy, Debug)]

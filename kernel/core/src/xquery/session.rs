@@ -4,8 +4,9 @@ use super::run::{Evaluator, Run, State};
 use super::syntax::Program;
 use super::{Bounds, Results, RunError};
 use crate::names::NameTable;
-use crate::output::{self, Limit, Namespaces, Writer};
+use crate::output::{self, Limit, Namespaces, TooLong, Writer};
 use crate::tree::Message;
+use crate::xpath::budget::BYTES_PER_STEP;
 use crate::xpath::{self, Value};
 
 /// What runs work with; keeps its memory from message to message.
@@ -66,7 +67,7 @@ impl<'s> Session<'s> {
         &mut self.xpath
     }
 
-    /// Steps that the last run has taken.
+    /// Steps that the last run has taken, and what it has written: a step for every 64 bytes.
     pub fn steps_taken(&self) -> u64 {
         self.steps_taken
     }
@@ -125,10 +126,11 @@ impl<'s> Session<'s> {
         ask: impl FnOnce(&mut Evaluator<'_, 's>) -> Run<bool>,
     ) -> Result<bool, RunError> {
         let document = self.xpath.document();
+        let bytes = out.bytes.len();
         let mut evaluator =
             Evaluator::new(document, program, self.state, &mut self.writer, out, bounds);
         let answer = ask(&mut evaluator);
-        self.steps_taken = evaluator.budget.taken();
+        self.steps_taken = evaluator.budget.taken() + steps_of(out.bytes.len() - bytes);
         answer
     }
 
@@ -138,7 +140,7 @@ impl<'s> Session<'s> {
         expression: &xpath::Expression,
         bounds: Bounds,
     ) -> Result<bool, RunError> {
-        let value = self.xpath.evaluate_at(None, expression, bounds.steps_max)?;
+        let value = self.value(expression, bounds)?;
         Ok(matches!(value, Value::Nodes(nodes) if !nodes.is_empty()))
     }
 
@@ -150,21 +152,34 @@ impl<'s> Session<'s> {
         bounds: Bounds,
         out: &mut Results,
     ) -> Result<bool, RunError> {
-        let value = self.xpath.evaluate_at(None, expression, bounds.steps_max)?;
-        let Value::Nodes(nodes) = value else {
+        let Value::Nodes(nodes) = self.value(expression, bounds)? else {
             return Ok(false);
         };
         let (bytes, ends) = (out.bytes.len(), out.ends.len());
         let limit = Limit::after(&out.bytes, bounds.bytes_max);
         let outer = Namespaces::default();
-        for &node in &nodes {
-            if let Err(too_long) = self.writer.node(&mut out.bytes, node, &outer, limit) {
-                out.bytes.truncate(bytes);
-                out.ends.truncate(ends);
-                return Err(too_long.into());
-            }
+        let written = nodes.iter().try_for_each(|&node| {
+            self.writer.node(&mut out.bytes, node, &outer, limit)?;
             out.ends.push(out.bytes.len());
+            Ok::<(), TooLong>(())
+        });
+        self.steps_taken += steps_of(out.bytes.len() - bytes);
+        if let Err(too_long) = written {
+            out.bytes.truncate(bytes);
+            out.ends.truncate(ends);
+            return Err(too_long.into());
         }
         Ok(!nodes.is_empty())
     }
+
+    fn value(&mut self, expression: &xpath::Expression, bounds: Bounds) -> Result<Value, RunError> {
+        let value = self.xpath.evaluate_at(None, expression, bounds.steps_max);
+        self.steps_taken = self.xpath.steps_taken();
+        Ok(value?)
+    }
+}
+
+/// Steps that writing takes, which is not stopped by them but counted.
+fn steps_of(bytes: usize) -> u64 {
+    (bytes / BYTES_PER_STEP) as u64
 }

@@ -28,12 +28,13 @@ class Budget:
         steps_max: The bound; none if not given.
 
     Attributes:
-        steps: Steps taken.
+        steps: Steps taken; more than the bound when that was gone over.
+        steps_max: The bound.
     """
 
     def __init__(self, steps_max: int | None = None) -> None:
         self.steps = 0
-        self._steps_max = math.inf if steps_max is None else steps_max
+        self.steps_max = math.inf if steps_max is None else steps_max
 
     def charge(self, steps: int) -> None:
         """Takes steps.
@@ -42,7 +43,7 @@ class Budget:
             OverBudgetError: There are not as many left.
         """
         self.steps += steps
-        if self.steps > self._steps_max:
+        if self.steps > self.steps_max:
             raise OverBudgetError
 
     def charge_text(self, characters: int) -> None:

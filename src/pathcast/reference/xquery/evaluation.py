@@ -17,6 +17,7 @@ from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message import MessageTree
 from pathcast.query.xquery import Program
 from pathcast.reference.xpath import Document, OverBudgetError
+from pathcast.reference.xquery.budget import Budget
 from pathcast.reference.xquery.construction import ConstructionFault
 from pathcast.reference.xquery.context import DynamicContext
 from pathcast.reference.xquery.evaluator import Evaluator
@@ -44,6 +45,7 @@ def evaluate(
     *,
     message_bytes: int | None = None,
     subscription_id: str = "",
+    budget: Budget | None = None,
 ) -> Evaluation:
     """Evaluates a subscription on a message.
 
@@ -54,6 +56,8 @@ def evaluate(
         message_bytes: Bytes of the message as it arrived, for `Limits.result_ratio_max`; no such
             bound if not given.
         subscription_id: What errors say for an id.
+        budget: Steps that it may take, and where they are counted; `limits` says how many if it is
+            not given.
 
     Raises:
         EvaluationBudgetError: It takes too many steps.
@@ -62,7 +66,7 @@ def evaluate(
     """
     limits = limits or Limits()
     document = message if isinstance(message, Document) else Document(message)
-    evaluator = Evaluator(document, limits.evaluation_steps_max)
+    evaluator = Evaluator(document, budget or Budget(limits.evaluation_steps_max))
     try:
         items = evaluator.frame(program.body, DynamicContext())
     except (ConstructionFault, OverBudgetError, RecursionError) as error:
@@ -79,6 +83,7 @@ def holds(
     limits: Limits | None = None,
     *,
     subscription_id: str = "",
+    budget: Budget | None = None,
 ) -> bool:
     """The effective boolean value of a subscription, which decides where no result is wanted.
 
@@ -98,7 +103,7 @@ def holds(
     """
     limits = limits or Limits()
     document = message if isinstance(message, Document) else Document(message)
-    evaluator = Evaluator(document, limits.evaluation_steps_max)
+    evaluator = Evaluator(document, budget or Budget(limits.evaluation_steps_max))
     try:
         return evaluator.holds(program)
     except (ConstructionFault, OverBudgetError, RecursionError) as error:
@@ -111,6 +116,7 @@ def gives_item(
     limits: Limits | None = None,
     *,
     subscription_id: str = "",
+    budget: Budget | None = None,
 ) -> bool:
     """Whether a message is delivered to a subscription that wants results; none is made.
 
@@ -127,7 +133,7 @@ def gives_item(
     """
     limits = limits or Limits()
     document = message if isinstance(message, Document) else Document(message)
-    evaluator = Evaluator(document, limits.evaluation_steps_max)
+    evaluator = Evaluator(document, budget or Budget(limits.evaluation_steps_max))
     try:
         return evaluator.gives_item(program)
     except (ConstructionFault, OverBudgetError, RecursionError) as error:

@@ -59,7 +59,7 @@ class Evaluator:
 
     Args:
         document: The message as XPath's tree.
-        steps_max: Steps that it may take; any number if not given.
+        budget: The steps that it may take; any number if not given.
 
     Attributes:
         document: The message.
@@ -67,9 +67,9 @@ class Evaluator:
         is_delivered: Whether a content expression of a frame gave an item until now.
     """
 
-    def __init__(self, document: Document, steps_max: int | None = None) -> None:
+    def __init__(self, document: Document, budget: Budget | None = None) -> None:
         self.document = document
-        self.budget = Budget(steps_max)
+        self.budget = budget or Budget()
         self.is_delivered = False
         self._dependences = Dependences()
         self._kept: dict[tuple[object, ...], Items] = {}

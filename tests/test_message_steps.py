@@ -1,0 +1,171 @@
+"""A budget of steps a message: who is left over is the same in every batch and order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from broker_engines import broker_engines, missing
+from pathcast import Broker, Subscription
+from pathcast.limits import Limits
+from pathcast.model import DELIVER_MODES, EngineName
+from pathcast.testing import ENGINES
+
+CODE = "limit.message_steps"
+
+EVALUATED = [
+    "for $a in //a where count(//b[. > $a/@n]) > {n} return <r>{{$a/b}}</r>",
+    "for $a in //a, $b in //b where $a/@n = $b + {n} return <r>{{$b}}</r>",
+    "<all>{{for $a in //a order by count(//b[. = $a/b]) return <n>{n}</n>}}</all>",
+    "//a[count(//b) > count(b) + {n}]",
+    "<x n='{{max(//b)}}'>{{for $b in //b where $b >= max(//b) - {n} return $b}}</x>",
+]
+"""Each is evaluated by itself; `{n}` is a small number."""
+
+SHARED = [
+    "//a",
+    "for $a in //a return <r>{$a/b}</r>",
+    "for $a in //a where $a/@n > 1 return <r>{$a/b}</r>",
+]
+
+
+def answer(broker: Broker, parts: Sequence[Sequence[tuple[str, bytes]]]) -> dict[Any, Any]:
+    """Message and subscription -> its results, or the code of its verdict."""
+    found: dict[Any, Any] = {}
+    for part in parts:
+        batch = broker.process_batch([text for _, text in part], [name for name, _ in part])
+        for row in batch.table.to_pylist():
+            key = (row["message_id"], row["subscription_id"])
+            found.setdefault(key, []).append(row["fragment"])
+        for row in batch.verdicts.to_pylist():
+            key = (row["message_id"], row["subscription_id"])
+            assert key not in found, "a subscription has results and a verdict"
+            found[key] = row["code"]
+    return found
+
+
+def steps(broker: Broker, text: bytes) -> int:
+    return broker.process_batch([text], ["m"]).stats.steps
+
+
+def message(rng: random.Random) -> bytes:
+    parts = []
+    for number in range(rng.randrange(4, 14)):
+        inner = "".join(f"<b>{rng.randrange(6)}</b>" for _ in range(rng.randrange(4)))
+        parts.append(f'<a n="{number % 4}">{inner}</a>')
+    return f"<m>{''.join(parts)}</m>".encode()
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(8, 200))]
+)
+def test_a_subscription_has_its_answer_or_is_named(seed: int) -> None:
+    rng = random.Random(seed)
+    names = rng.sample([f"s{n:03}" for n in range(300)] + ["é", "A", "z"], 40)
+    shared = set(names[:8])
+    subscriptions = [
+        Subscription(name, "ann", rng.choice(SHARED))
+        if name in shared
+        else Subscription(
+            name,
+            "ann",
+            rng.choice(EVALUATED).format(n=rng.randrange(4)),
+            rng.choices(DELIVER_MODES, (8, 1, 1))[0],
+        )
+        for name in names
+    ]
+    messages = [(f"m{n}", message(rng)) for n in range(4)]
+    share = rng.random()
+    bounds: dict[bool, int] = {}
+    left_over: dict[str, set[Any]] = {}
+    for engine in ENGINES:
+        if missing(engine) is not None:
+            continue
+        everything = Broker(engine, threads=1)
+        everything.subscribe(subscriptions)
+        whole = answer(everything, [messages])
+        assert CODE not in whole.values()
+        most = max(steps(everything, text) for _, text in messages)
+        # The gates have their own, for which this is plenty. The kernel's engines get the same.
+        bound = bounds.setdefault(engine == "reference", max(most // 4, int(most * share)))
+        limits = Limits(message_steps_max=bound)
+        broker = Broker(engine, limits, threads=rng.choice([1, 2]))
+        broker.subscribe(rng.sample(subscriptions, len(subscriptions)))
+        cut = rng.randrange(len(messages) + 1)
+        told = answer(broker, [messages[:cut], messages[cut:]])
+        assert answer(Broker.restored(broker.freeze()), [messages[::-1]]) == told, engine
+        for key in whole.keys() | told.keys():
+            assert told.get(key) in (whole.get(key), CODE), (engine, key)
+        named = {key for key, found in told.items() if found == CODE}
+        assert named, engine
+        if engine != "reference":
+            assert not {key for key in named if key[1] in shared}, engine
+            left_over[engine] = named
+        for name, _ in messages:
+            first = min((who for of, who in named if of == name), default="\U0010ffff")
+            # Those that a gate has left out are no, not named.
+            for each in subscriptions:
+                key = (name, each.id)
+                is_by_gate = each.deliver != "fragment" and each.query.startswith("//")
+                if each.id > first and each.id not in shared and not is_by_gate and key in whole:
+                    assert told[key] == CODE, (engine, key)
+    assert len({frozenset(found) for found in left_over.values()}) <= 1
+
+
+HEAVY = "for $a in //a, $b in //b where $a/@n = $b + {n} return <r>{{$b}}</r>"
+TEXT = b"<m>" + b"<a n='5'><b>3</b><b>4</b><b>5</b></a>" * 30 + b"</m>"
+
+
+@broker_engines
+class TestSteps:
+    def test_those_that_are_left_over_are_named(self, engine: EngineName) -> None:
+        alone = Broker(engine)
+        alone.subscribe(Subscription("a", "ann", HEAVY.format(n=1)))
+        limits = Limits(message_steps_max=steps(alone, TEXT) * 3 // 2)
+        heavy = [
+            Subscription("c", "ann", HEAVY.format(n=2)),
+            Subscription("b", "ann", HEAVY.format(n=0)),
+            Subscription("a", "ann", HEAVY.format(n=1)),
+        ]
+        for order in (heavy, heavy[::-1]):
+            broker = Broker(engine, limits)
+            broker.subscribe([Subscription("0", "ann", "//a/@n"), *order])
+            found = broker.publish(TEXT)
+            assert {delivery.subscription_id for delivery in found} == {"0", "a"}
+            assert sorted(found.verdicts) == ["b", "c"]
+            error = found.verdicts["b"]
+            assert (error.code, error.params["maximum"]) == (CODE, limits.message_steps_max)
+            assert "Limits(message_steps_max=...)" in str(error)
+            assert steps(broker, TEXT) <= 2 * limits.message_steps_max
+
+    def test_what_takes_too_many_steps_itself_is_told_so(self, engine: EngineName) -> None:
+        limits = Limits(evaluation_steps_max=1000, message_steps_max=2500)
+        broker = Broker(engine, limits)
+        broker.subscribe([Subscription(name, "ann", HEAVY.format(n=1)) for name in "dbca"])
+        codes = {name: error.code for name, error in broker.publish(TEXT).verdicts.items()}
+        own = "limit.evaluation_steps"
+        assert codes == {"a": own, "b": own, "c": CODE, "d": CODE}
+
+    def test_a_message_alone_is_judged(self, engine: EngineName) -> None:
+        alone = Broker(engine)
+        alone.subscribe(Subscription("a", "ann", HEAVY.format(n=1)))
+        broker = Broker(engine, Limits(message_steps_max=steps(alone, TEXT) * 3 // 2))
+        broker.subscribe([Subscription(name, "ann", HEAVY.format(n=1)) for name in "ab"])
+        short = b"<m><a n='2'><b>1</b></a></m>"
+        batch = broker.process_batch([short, TEXT, short, TEXT, short])
+        assert [row["row"] for row in batch.verdicts.to_pylist()] == [1, 3]
+
+
+@pytest.mark.skipif(missing("kernel") is not None, reason="there is no kernel")
+def test_what_is_written_takes_steps() -> None:
+    text = b"<m><a n='1'>" + b"x" * 64_000 + b"</a></m>"
+    took = []
+    for result in ("$a", "$a/@n"):
+        broker = Broker("kernel")
+        query = f"for $a in //a where count($a) = 1 return {result}"
+        broker.subscribe(Subscription("s", "ann", query))
+        took.append(steps(broker, text))
+    assert 990 <= took[0] - took[1] <= 1010
