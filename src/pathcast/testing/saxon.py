@@ -149,10 +149,14 @@ class SaxonOracle:
         return self._message[1]
 
 
+_NO_NUMBER = ("Cannot convert string", "Failure converting")
+"""How Saxon says, without a code, that a string is no number; the second of `0x1` and its like."""
+
+
 def _saxon_error(text: str) -> SaxonError:
     found = _CODE.search(text)
     code = found[1] if found else ""
-    if not code and "Cannot convert string" in text:
+    if not code and any(words in text for words in _NO_NUMBER):
         code = "FORG0001"
     return SaxonError(code, text, is_static="Static error" in text)
 
