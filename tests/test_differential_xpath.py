@@ -244,8 +244,8 @@ def test_what_a_query_cannot_see_does_not_matter(engine: EngineName) -> None:
     asked = 0
     for seed in range(330, 336):
         cases = Expressions("plain", seed)
-        # Wildcards, other nodes and positions of any node would see them; so would text, and the way
-        # up from every node (`//ancestor::a`).
+        # Wildcards, other nodes and positions of any node would see them; so would text, and the
+        # way up from every node (`//ancestor::a`).
         blind = [
             query
             for query in cases.queries

@@ -499,7 +499,7 @@ def explained(engine: EngineName, seed: int) -> tuple[int, int, int]:
     texts += [random_query(generator, alphabet) for _ in range(6)]
     texts += generator.sample(ANYTHING, 5)
     queries = [Query(f"q{at}", text, dict(alphabet.namespaces)) for at, text in enumerate(texts)]
-    limits = Limits(evaluation_steps_max=generator.choice((1_000_000, 200, 40)))
+    limits = Limits(evaluation_steps_max=generator.choice((1_000_000, 60, 12)))
     index = QueryIndex(engine=engine, limits=limits)
     assert not index.register(queries).rejected
     snapshot = index.freeze()

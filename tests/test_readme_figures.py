@@ -160,19 +160,6 @@ def test_conditions() -> None:
     assert not wrong(rows, expected, medians("conditions", "mixed"))
 
 
-def test_customised_delivery_on_spark() -> None:
-    page = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
-    said = re.search(
-        r"takes ([\d.]+) MB/s of messages, the stage on two cores ([\d.]+) MB/s:\s(\d+) %", page
-    )
-    assert said
-    known = medians("disseminate")
-    for printed, measure in zip(
-        said.groups(), ("one thread", "stage", "share of one thread"), strict=True
-    ):
-        assert is_rounded(printed, known["disseminate", "domains Q=10,000", measure]), measure
-
-
 def test_customised_delivery() -> None:
     cases = ["book Q=100,000", "bib Q=100,000", "domains Q=10,000"]
     known = dict(medians("customise", "disseminate"))

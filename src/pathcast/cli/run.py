@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +48,8 @@ def run(
     if pipeline is None:
         raise ConfigError("config.invalid", key="PIPELINE.toml", reason="is missing")
     with extra("spark", "pathcast run"):
+        # What a run begins with is asked for before anything of the pipeline is read.
+        import_module("pathcast.spark.session")
         from pathcast.spark.pipeline import run as run_pipeline
         from pathcast.spark.progress import progress_on
         from pathcast.spark.settings import load_settings

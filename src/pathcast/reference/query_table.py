@@ -13,7 +13,7 @@ Example:
     >>> for number, text in enumerate(["//a | //b", "//b[last() = 2]", "//c"]):
     ...     table.insert(compile_query(text), number)
     >>> table.match(parse_message(b"<a><b/></a>"), Limits())
-    Satisfied(numbers=[0], over_budget=[], undecided=[], evaluations=1, steps=5)
+    Satisfied(numbers=[0], over_budget=[], undecided=[], evaluations=1, steps=7)
 
 Source: Diao et al., TODS 2003, sections 3.2.1 and 4.6, for the sharing; the split is ours.
 """

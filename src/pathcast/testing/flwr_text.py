@@ -62,8 +62,8 @@ def random_notice(random: Random, vocabulary: Vocabulary = BOOK, size: int = 2) 
 
     Example:
         >>> import random
-        >>> random_notice(random.Random(3), size=0).text
-        '( <= 2.0)'
+        >>> random_notice(random.Random(30), size=0).text
+        '($msg//figure="XML")'
     """
     return FrameWriter(ExpressionWriter(random, vocabulary, FlwrWidth.WHOLE), size).notice()
 
@@ -81,8 +81,8 @@ def random_constant(random: Random, vocabulary: Vocabulary = BOOK, size: int = 2
 
     Example:
         >>> import random
-        >>> random_constant(random.Random(3), size=1)
-        ''
+        >>> random_constant(random.Random(39), size=1)
+        '(0 > 3)'
     """
     write = ExpressionWriter(random, vocabulary, FlwrWidth.WHOLE)
     write.starts = ("()",)
