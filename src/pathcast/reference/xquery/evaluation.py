@@ -10,6 +10,7 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pathcast.errors import ConstructionError, EvaluationBudgetError, ResultLimitError
@@ -101,13 +102,7 @@ def holds(
         EvaluationBudgetError: It takes too many steps.
         ConstructionError: A constructor would make what is no element.
     """
-    limits = limits or Limits()
-    document = message if isinstance(message, Document) else Document(message)
-    evaluator = Evaluator(document, budget or Budget(limits.evaluation_steps_max))
-    try:
-        return evaluator.holds(program)
-    except (ConstructionFault, OverBudgetError, RecursionError) as error:
-        raise verdict(error, limits, subscription_id) from None
+    return _asked(Evaluator.holds, program, message, limits, subscription_id, budget)
 
 
 def gives_item(
@@ -131,11 +126,23 @@ def gives_item(
         EvaluationBudgetError: It takes too many steps.
         ConstructionError: A constructor would make what is no element.
     """
+    return _asked(Evaluator.gives_item, program, message, limits, subscription_id, budget)
+
+
+def _asked(
+    question: Callable[[Evaluator, Program], bool],
+    program: Program,
+    message: MessageTree | Document,
+    limits: Limits | None,
+    subscription_id: str,
+    budget: Budget | None,
+) -> bool:
+    """A yes or no of a program on a message, within its steps."""
     limits = limits or Limits()
     document = message if isinstance(message, Document) else Document(message)
     evaluator = Evaluator(document, budget or Budget(limits.evaluation_steps_max))
     try:
-        return evaluator.gives_item(program)
+        return question(evaluator, program)
     except (ConstructionFault, OverBudgetError, RecursionError) as error:
         raise verdict(error, limits, subscription_id) from None
 
