@@ -195,7 +195,7 @@ def test_floor_on_spark_sees_every_message(spark: SparkSession, tmp_path: Path) 
         subscriptions={"path": tmp_path / "s.tsv"},
         output={"path": tmp_path / "out"},
     )
-    found = measure_floor(settings, SparkWorkers(spark), jvm_job(spark))
+    found = measure_floor(settings, SparkWorkers(spark.sparkContext), jvm_job(spark.sparkContext))
     assert found.messages == 12
     assert [tasks for tasks, _ in found.dispatch] == [2, 50, 200]
 

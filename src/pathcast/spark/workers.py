@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 UnitT = TypeVar("UnitT")
 ReportT = TypeVar("ReportT")
@@ -37,15 +37,15 @@ class Workers(Protocol):
 
 
 class SparkWorkers:
-    """The executors of a session. Tasks are pickled; what they return is a few hundred bytes."""
+    """The executors of a context. Tasks are pickled; what they return is a few hundred bytes."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self._context = session.sparkContext
+    def __init__(self, context: SparkContext) -> None:
+        self.context = context
 
     @property
     def count(self) -> int:
-        """Cores of the session."""
-        return int(self._context.defaultParallelism)
+        """Cores of the context."""
+        return int(self.context.defaultParallelism)
 
     def run(
         self,
@@ -53,7 +53,7 @@ class SparkWorkers:
         shares: Sequence[Sequence[UnitT]],
     ) -> list[ReportT]:
         """See `Workers`. One job, one partition a share."""
-        partitions = self._context.parallelize(shares, len(shares)).flatMap(_units)
+        partitions = self.context.parallelize(shares, len(shares)).flatMap(_units)
         reports: list[ReportT] = partitions.mapPartitions(task).collect()
         return reports
 

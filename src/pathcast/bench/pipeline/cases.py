@@ -93,17 +93,13 @@ class DeliveryCase:
         floors = [floor.first_seconds for floor in self.floors]
         batches = [run.batch_seconds for run in self.runs]
         yield figure("floor", "s", floors)
-        yield figure("floor, workers started", "s", [one.again_seconds for one in self.floors])
+        yield figure("floor, again", "s", [one.again_seconds for one in self.floors])
         yield figure("batch", "s", batches)
         yield figure("whole command", "s", [run.whole_seconds for run in self.runs])
         yield figure(
             "command over batch", "s", [r.whole_seconds - r.batch_seconds for r in self.runs]
         )
         yield figure("batch by floor", "x floor", _ratios(batches, floors))
-        # Without what starting workers takes, the same on both sides.
-        tasks = [run.batch_seconds - run.outside_tasks for run in self.runs]
-        started = [floor.again_seconds for floor in self.floors]
-        yield figure("tasks by floor, workers started", "x floor", _ratios(tasks, started))
         if self.bound is not None:
             bounds = [
                 floor + one.total_ns / 1e9
@@ -131,7 +127,7 @@ class DeliveryCase:
                 each = [run.stage(stage) / self.messages * 1e6 for run in self.runs]
                 yield figure(stage, "us/message of a core", each)
         outside = [run.outside_tasks for run in self.runs]
-        yield figure("start of workers, commit", "s", outside)
+        yield figure("driver, commit", "s", outside)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The floor: the job of a pipeline, with tasks that read the messages and do nothing else.
 
-The same session, the same workers, the same files in the same shares; what a pipeline takes above
-it is what delivering costs. It also asks what a task costs the driver.
+Workers that were started in the same way, the same files in the same shares; what a pipeline takes
+above it is what delivering costs. It also asks what a task costs the driver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from pathcast.errors import PathcastError
     from pathcast.spark.workers import Workers
@@ -32,7 +32,7 @@ class FloorTimes:
     """What was measured.
 
     Attributes:
-        first_seconds: The job in workers that it had to start, as the first micro-batch of a run.
+        first_seconds: The first job in workers that have just been started, as in a run.
         again_seconds: The same once more.
         messages: Messages that the tasks have seen.
         dispatch: Number of tasks, and seconds of a job of so many that do nothing.
@@ -101,25 +101,21 @@ def dispatch_seconds(
     return tuple(found)
 
 
-def jvm_job(session: SparkSession) -> Callable[[int], object]:
+def jvm_job(context: SparkContext) -> Callable[[int], object]:
     """A job whose tasks no Python worker sees: what they take is the driver's.
 
     The few cores of a local session would have to run hundreds of Python tasks one after the other,
     and that is no cost of a driver whose workers are many.
     """
-    return lambda tasks: (
-        session.range(0, tasks, 1, tasks).write.format("noop").mode("overwrite").save()
-    )
+    return lambda tasks: context._jsc.parallelize(list(range(tasks)), tasks).count()
 
 
 def main() -> None:
     """The floor of the pipeline file that the command line names, as JSON."""
-    from pathcast.spark.session import local_session
-    from pathcast.spark.workers import SparkWorkers
+    from pathcast.spark.starting import spark_workers
 
     settings = load_settings(sys.argv[1])
-    session = local_session(settings.spark.master, conf=settings.spark.conf)
-    try:
-        print(json.dumps(asdict(measure_floor(settings, SparkWorkers(session), jvm_job(session)))))
-    finally:
-        session.stop()
+    with spark_workers(settings.spark.master, settings.spark.conf) as starting:
+        workers = starting.result()
+        found = measure_floor(settings, workers, jvm_job(workers.context))
+    print(json.dumps(asdict(found)))

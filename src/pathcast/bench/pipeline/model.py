@@ -6,7 +6,7 @@
 
 The driver's part is what no worker takes off it: the journal, one task to send to each worker and
 one report of it to take in, the commit. Everything in it is measured on this machine, beginning
-with the second micro-batch of a run (the first also starts workers, which open the subscriptions).
+with the second micro-batch of a run (in the first, workers also open the subscriptions).
 What the storage gives cannot be measured here; it is an assumption of the definition.
 
 Example:
@@ -50,7 +50,7 @@ class Model:
 
     Attributes:
         start: Before the first micro-batch and after the last: Java, the session, the summary.
-        first: What the driver takes more for the first micro-batch: workers are started.
+        first: What the driver takes more for the first micro-batch: its code is cold.
         open: Until a worker has opened the subscriptions; all do so at the same time.
         batch: Of each micro-batch.
         file: The driver's, for each file of the source: listing, journal, share.

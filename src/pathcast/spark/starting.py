@@ -1,0 +1,63 @@
+"""Spark, started beside other work: the JVM, its context, and workers that know the engine.
+
+It takes 4 to 6 s, most of it in other processes; meanwhile the subscriptions are read and compiled.
+
+Example:
+    >>> with spark_workers("local[2]") as starting:                         # doctest: +SKIP
+    ...     pipeline = Pipeline(settings)
+    ...     pipeline.run(starting.result())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+from pyspark import SparkContext
+
+from pathcast.spark.class_archive import ClassArchive
+from pathcast.spark.session import end_jvm, local_context
+from pathcast.spark.workers import SparkWorkers
+
+
+@contextmanager
+def spark_workers(
+    master: str, conf: Mapping[str, str] | None = None
+) -> Iterator[Future[SparkWorkers]]:
+    """Workers of a context of their own, which is stopped in the end.
+
+    Args:
+        master: Spark's master URL.
+        conf: Settings that go over those of `session.SETTINGS`.
+
+    Yields:
+        The workers, once they are there; `result()` raises what kept them from starting.
+    """
+    archive = ClassArchive()
+    contexts: list[SparkContext] = []
+
+    def start() -> SparkWorkers:
+        context = local_context(master, conf=conf, archive=archive)
+        contexts.append(context)
+        workers = SparkWorkers(context)
+        workers.run(_ready, [[0]] * workers.count)
+        return workers
+
+    with ThreadPoolExecutor(1, "spark") as thread:
+        starting = thread.submit(start)
+        # Whoever gives up early waits until there is something to stop.
+        try:
+            yield starting
+        finally:
+            starting.exception()
+            for context in contexts:
+                context.stop()
+    archive.keep(end_jvm)
+
+
+def _ready(units: Iterable[int]) -> Iterator[int]:
+    """A task that leaves a worker with the engine in its memory."""
+    import pathcast.spark.tasks  # noqa: F401
+
+    return iter([sum(units)])
