@@ -170,7 +170,8 @@ class Pipeline:
         self._rejected: Sequence[RejectedSubscription] = ()
         self._generation = self._first_generation()
         self._summary = Summary(output=str(output))
-        self._received: Counter[str] = Counter()
+        # Generation -> deliveries by rank. Ranks become names once, at the end.
+        self._received: dict[Generation, np.ndarray] = {}
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
 
@@ -206,7 +207,7 @@ class Pipeline:
             queries=generation.queries,
             subscriptions=generation.subscriptions,
             rejected_queries=dict(sorted(refused.items())),
-            top_subscribers=_top(self._received),
+            top_subscribers=_top(self._by_subscriber()),
             seconds=time.monotonic() - started,
             unlisted=self._unlisted,
             subscriptions_kept=self._kept,
@@ -544,16 +545,27 @@ class Pipeline:
         return reader_of(source, limits, self._extra)
 
     def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
-        """Deliveries by subscriber, for the summary."""
-        subscribers = generation.files(self._output).table().subscribers
+        """Deliveries by subscription, for the summary."""
+        counts = self._received.setdefault(
+            generation, np.zeros(generation.subscriptions, dtype=np.int64)
+        )
         for report in reports:
-            if report.received is None or not len(report.received[0]):
-                continue
-            ranks, counts = report.received
-            names = subscribers.take(pa.array(ranks)).dictionary_encode()
-            totals = np.bincount(names.indices.to_numpy(), weights=counts).astype(np.int64)
-            for name, total in zip(names.dictionary.to_pylist(), totals.tolist(), strict=True):
-                self._received[name] += total
+            if report.received is not None:
+                ranks, found = report.received
+                counts[ranks] += found
+
+    def _by_subscriber(self) -> Counter[str]:
+        """Deliveries of this run."""
+        received: Counter[str] = Counter()
+        for generation, counts in self._received.items():
+            ranks = np.flatnonzero(counts)
+            if len(ranks):
+                subscribers = generation.files(self._output).table().subscribers
+                names = subscribers.take(pa.array(ranks)).dictionary_encode()
+                totals = np.bincount(names.indices.to_numpy(), weights=counts[ranks])
+                pairs = zip(names.dictionary.to_pylist(), totals.tolist(), strict=True)
+                received.update({name: int(total) for name, total in pairs})
+        return received
 
     def _describe(self) -> str:
         source = self._settings.source
