@@ -18,6 +18,7 @@ from typing import Final
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import suggestions
 from pathcast.query.names import NCNAME, uri_of
+from pathcast.query.patterns import LazyPattern
 from pathcast.query.syntax import NodeType
 
 
@@ -69,7 +70,7 @@ _ANYWHERE: Final = rf"""
   | (?P<variable> \${NCNAME} (?: :{NCNAME} )? )
 """
 
-_OPERAND: Final = re.compile(
+_OPERAND: Final = LazyPattern(
     rf"""{_BLANKS_PATTERN} (?:
     (?P<braced> Q\{{[^{{}}]*\}} (?: {NCNAME} | \* ) )
   | (?P<name> {NCNAME} (?: :(?!:) (?: {NCNAME} | \* )? )? )
@@ -78,7 +79,7 @@ _OPERAND: Final = re.compile(
     re.VERBOSE,
 )
 
-_AFTER_OPERAND: Final = re.compile(
+_AFTER_OPERAND: Final = LazyPattern(
     rf"{_BLANKS_PATTERN} (?: (?P<word> {NCNAME} ) | (?P<times> \* ) | {_ANYWHERE} )", re.VERBOSE
 )
 

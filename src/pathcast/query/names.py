@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, TypeGuard
 
+from pathcast.query.patterns import LazyPattern
+
 Namespaces: TypeAlias = Mapping[str, str]
 """Prefix -> namespace URI; the key "" is the default element namespace."""
 
@@ -31,7 +33,7 @@ NCNAME: Final = f"[{_START}][{_CHAR}]*"
 
 _BLANKS: Final = re.compile("[ \t\r\n]+")
 
-NCNAME_PATTERN: Final = re.compile(NCNAME)
+NCNAME_PATTERN: Final = LazyPattern(NCNAME)
 """`NCNAME`, compiled."""
 
 

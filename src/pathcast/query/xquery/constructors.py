@@ -14,6 +14,7 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.query.names import NCNAME, XML_NAMESPACE, uri_of
+from pathcast.query.patterns import LazyPattern
 from pathcast.query.xquery.paths import Paths
 from pathcast.query.xquery.syntax import (
     Attribute,
@@ -25,7 +26,7 @@ from pathcast.query.xquery.syntax import (
     Text,
 )
 
-_QNAME: Final = re.compile(f"{NCNAME}(?::{NCNAME})?")
+_QNAME: Final = LazyPattern(f"{NCNAME}(?::{NCNAME})?")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CONTENT_STOP: Final = re.compile(r"[<{}]")
 _VALUE_STOPS: Final = {'"': re.compile(r'["<{}]'), "'": re.compile(r"['<{}]")}

@@ -27,6 +27,7 @@ from typing import Final
 
 from pathcast.query.names import NCNAME, Namespaces, uri_of
 from pathcast.query.parser import check_length
+from pathcast.query.patterns import LazyPattern
 from pathcast.query.xquery.constructors import Constructors
 from pathcast.query.xquery.scanner import TEXT_BYTES_MAX, Kind
 from pathcast.query.xquery.static import check
@@ -112,7 +113,7 @@ _IMPORTS: Final = MappingProxyType({"import": ("schema", "module"), "module": ("
 """What follows the first word of a declaration that is refused."""
 
 _ENCODING: Final = re.compile("[A-Za-z][A-Za-z0-9._-]*")
-_COMPUTED: Final = re.compile(
+_COMPUTED: Final = LazyPattern(
     rf"(element|attribute|processing-instruction|namespace|validate)[ \t\r\n]+"
     rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*\{{"
 )

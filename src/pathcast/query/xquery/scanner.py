@@ -15,6 +15,7 @@ from typing import Final
 
 from pathcast.errors import Param, QuerySyntaxError, UnsupportedQueryError
 from pathcast.query.names import NCNAME
+from pathcast.query.patterns import LazyPattern
 
 TEXT_BYTES_MAX: Final = 32 * 1024
 """Bytes (UTF-8) of a FLWR subscription: a template may be a page, where a path is a line."""
@@ -49,7 +50,7 @@ class Kind(Enum):
     END = auto()
 
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = LazyPattern(
     rf"""
     (?P<name> Q\{{[^{{}}]*\}}(?:{NCNAME}|\*) | {NCNAME}(?: :(?!:)(?:{NCNAME}|\*) )? )
   | \$[ \t\r\n]*(?P<variable> {NCNAME}(?: :{NCNAME} )? )
@@ -74,10 +75,10 @@ _KINDS: Final = {
 _NUMBERS: Final = frozenset({"double", "decimal", "integer"})
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _COMMENT_EDGE: Final = re.compile(r"\(:|:\)")
-_NAME_START: Final = re.compile(NCNAME)
+_NAME_START: Final = LazyPattern(NCNAME)
 _REFERENCE: Final = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]+)|#x([0-9A-Fa-f]+));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_NO_CHARACTER: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_CHARACTER: Final = LazyPattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Scanner:
