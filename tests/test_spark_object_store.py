@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import zipfile
@@ -29,10 +30,10 @@ from pathcast.spark.workers import InProcess
 from test_spark_pipeline import (
     KILL_POINTS,
     WANTS,
-    Killed,
     Recorder,
     expected,
     found_in,
+    kill_at,
     put_messages,
     put_subscriptions,
     settings,
@@ -77,23 +78,7 @@ def test_an_output_holds_the_rows_of_a_directory(root: Path, format: str) -> Non
 def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
     root: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner, name, is_after = KILL_POINTS[point]
-    original, calls = getattr(owner, name), 0
-
-    def killed(*arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 2 and not is_after:
-            raise Killed
-        result = original(*arguments)
-        if calls == 2:
-            raise Killed
-        return result
-
-    monkeypatch.setattr(owner, name, killed)
-    with pytest.raises(Killed):
-        go(root)
-    monkeypatch.undo()
+    kill_at(point, monkeypatch, lambda: go(root))
     out = Storage(url(root))
     assert len(committed_batches(out)) == (2 if point == "after the commit" else 1)
     go(root)
@@ -148,6 +133,25 @@ def test_copies_of_subscriptions_on_a_worker_belong_to_one_writing_of_them(
     other = settings(root, f"output.path={url(root, 'other')}")
     run(other, workers=InProcess(), progress=Recorder())
     assert found_in(url(root, "other")) == expected(range(20), WANTS)
+
+
+def test_copies_that_nobody_uses_any_more_are_taken_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = root / "copies"
+    old, fresh, foreign = (
+        copies / name for name in (f"pathcast-{'a' * 32}", f"pathcast-{'b' * 32}", "pathcast-x")
+    )
+    for folder in (old, fresh, foreign):
+        folder.mkdir(parents=True)
+        (folder / "takers.arrow").write_bytes(b"")
+    for folder in (old, foreign):
+        os.utime(folder, (1, 1))
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
+    go(root)
+    assert [folder.exists() for folder in (old, fresh, foreign)] == [False, True, True]
+    # That of the run: in use.
+    assert len(list(copies.iterdir())) == 3
 
 
 def test_an_empty_output_has_columns(root: Path) -> None:

@@ -239,13 +239,10 @@ KILL_POINTS = {
 }
 
 
-@pytest.mark.parametrize("point", KILL_POINTS)
-def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
-    root: Path, point: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def kill_at(point: str, monkeypatch: pytest.MonkeyPatch, go: Callable[[], object]) -> None:
+    """A run that ends at a step of its second micro-batch as if it were killed there."""
     owner, name, is_after = KILL_POINTS[point]
-    original = getattr(owner, name)
-    calls = 0
+    original, calls = getattr(owner, name), 0
 
     def killed(*arguments: Any) -> Any:
         nonlocal calls
@@ -257,10 +254,17 @@ def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
             raise Killed
         return result
 
-    monkeypatch.setattr(owner, name, killed)
-    with pytest.raises(Killed):
-        go(root)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, killed)
+        with pytest.raises(Killed):
+            go()
+
+
+@pytest.mark.parametrize("point", KILL_POINTS)
+def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
+    root: Path, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_at(point, monkeypatch, lambda: go(root))
     out = Storage(root / "out")
     assert len(committed_batches(out)) == (2 if point == "after the commit" else 1)
     go(root)
@@ -714,6 +718,18 @@ def test_a_folder_that_cannot_be_listed_waits_and_costs_no_other(
     assert any("closed cannot be listed" in note for note in report.notes)
     monkeypatch.undo()
     assert go(root).messages == 1
+
+
+def test_no_query_at_all_is_said(root: Path) -> None:
+    put_subscriptions(root)
+    report = Recorder()
+    summary = go(root, report=report)
+    assert (summary.messages, summary.deliveries) == (20, 0)
+    assert any("no query is in force" in note for note in report.notes)
+    again = Recorder()
+    put_subscriptions(root, ("ann", "a"))
+    go(root, report=again)
+    assert not any("no query is in force" in note for note in again.notes)
 
 
 def test_an_empty_output_has_columns(root: Path) -> None:

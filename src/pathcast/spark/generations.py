@@ -16,8 +16,11 @@ It reads files and answers nothing.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -41,6 +44,10 @@ TAKERS: Final = "takers.arrow"
 NOTICES: Final = "notices.snapshot"
 RESULTS: Final = "results.subscriptions"
 DESCRIPTION: Final = "generation.json"
+
+_COPIES: Final = "pathcast-"
+COPIES_KEPT_SECONDS: Final = 86_400
+"""How long copies of a generation stay on a machine whose workers do not open it any more."""
 
 TAKERS_SCHEMA: Final = pa.schema(
     [
@@ -106,7 +113,9 @@ class Generation:
 
     def files(self, storage: Storage) -> GenerationFiles:
         """Its files on this machine; copied, once, where they lie elsewhere."""
-        copies = Path(tempfile.gettempdir()) / f"pathcast-{self.written}"
+        copies = Path(tempfile.gettempdir()) / f"{_COPIES}{self.written}"
+        if not storage.is_local:
+            _use_copies(copies)
 
         def here(name: str) -> Path:
             return storage.local_copy(f"{self.folder}/{name}", copies)
@@ -235,6 +244,20 @@ class Takers:
         ends = np.cumsum(counts)
         within = np.arange(len(taken)) - np.repeat(ends - counts, counts)
         return taken, self._ranks[np.repeat(self._starts[numbers], counts) + within]
+
+
+def _use_copies(copies: Path) -> None:
+    """Says that a folder of copies is in use, and takes out those that nobody has used for long.
+
+    Who has mapped files that go keeps them; who needs them again copies them again.
+    """
+    copies.mkdir(parents=True, exist_ok=True)
+    os.utime(copies)
+    oldest = copies.stat().st_mtime - COPIES_KEPT_SECONDS
+    for other in copies.parent.glob(f"{_COPIES}{'[0-9a-f]' * 32}"):
+        with suppress(OSError):  # somebody else takes it out
+            if other.stat().st_mtime < oldest:
+                shutil.rmtree(other)
 
 
 def ids_of(snapshot: Snapshot) -> pa.Array:

@@ -29,10 +29,10 @@ from pathcast.bench.figures.verdicts import (
     NotMeasuredError,
     Statement,
     Verdict,
+    cheapest_first,
     judged,
     less,
-    off_the_line,
-    ordered,
+    on_a_line,
     ratios_text,
 )
 from pathcast.bench.report import number
@@ -56,10 +56,10 @@ def judge(name: str, values: Sequence[Value]) -> list[Verdict]:
 
 def _order(found: Found, variant: str, *series: str) -> Judgement:
     """Each is cheaper than the next one."""
-    costs = [found.at(one, variant) for one in series]
-    names = [one.removeprefix("PathSharing-") for one in series]
-    detail = " : ".join(names) + f" = {ratios_text(costs)}"
-    return ordered(costs), detail
+    names = (one.removeprefix("PathSharing-") for one in series)
+    return cheapest_first(
+        {name: found.at(one, variant) for name, one in zip(names, series, strict=True)}
+    )
 
 
 def _lowest_and_highest(found: Found) -> Judgement:
@@ -153,13 +153,7 @@ def _close_at_the_end(found: Found) -> Judgement:
 
 
 def _grows_linearly(series: Sequence[str]) -> Callable[[Found], Judgement]:
-    """The straight line through the ends leaves out no more than a quarter of a value between."""
-
-    def judged(found: Found) -> Judgement:
-        worst = max(off_the_line(found.curve(one, OPT_DTD)) for one in series)
-        return Answer.of(worst <= CLOSE - 1), f"at most {number(100 * worst)} % off a straight line"
-
-    return judged
+    return lambda found: on_a_line(*(found.curve(one, OPT_DTD) for one in series))
 
 
 def _slopes(found: Found, *series: str) -> list[float]:

@@ -30,10 +30,10 @@ from pathcast.bench.figures.verdicts import (
     NotMeasuredError,
     Statement,
     Verdict,
+    cheapest_first,
     judged,
     less,
-    off_the_line,
-    ordered,
+    on_a_line,
     ratios_text,
 )
 from pathcast.bench.report import number
@@ -55,11 +55,7 @@ def judge(name: str, values: Sequence[Value], paper: Sequence[PaperPoint] = ()) 
 
 
 def _cheapest_to_dearest(*series: str) -> Callable[[Found], Judgement]:
-    def judged(found: Found) -> Judgement:
-        costs = [found.at(one) for one in series]
-        return ordered(costs), f"{' : '.join(series)} = {ratios_text(costs)}"
-
-    return judged
+    return lambda found: cheapest_first({one: found.at(one) for one in series})
 
 
 def _dearest(found: Found) -> Judgement:
@@ -113,8 +109,7 @@ def _least_sensitive(found: Found) -> Judgement:
 
 
 def _grows_linearly(found: Found) -> Judgement:
-    worst = off_the_line(found.curve(YFILTER))
-    return Answer.of(worst <= CLOSE - 1), f"at most {number(100 * worst)} % off a straight line"
+    return on_a_line(found.curve(YFILTER))
 
 
 def _gap_grows(series: str, variant: str = "") -> Callable[[Found], Judgement]:
@@ -159,8 +154,9 @@ def _collection_passes(found: Found) -> Judgement:
     x = found.places(YFILTER)[-1]
     if x < 300_000:
         raise NotMeasuredError(x)
-    costs = [found.at(YFILTER, measure=one) for one in ("navigation", "collection")]
-    return ordered(costs), f"navigation : collection = {ratios_text(costs)}"
+    return cheapest_first(
+        {one: found.at(YFILTER, measure=one) for one in ("navigation", "collection")}
+    )
 
 
 def _bell(series: str, measure: str = "mqpt") -> Callable[[Found], Judgement]:

@@ -12,7 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -209,3 +209,15 @@ def off_the_line(curve: Sequence[tuple[float, float]]) -> float:
 def ratios_text(costs: Sequence[float]) -> str:
     """Several costs as multiples of the first."""
     return " : ".join(number(cost / costs[0]) for cost in costs)
+
+
+def cheapest_first(costs: Mapping[str, float]) -> Judgement:
+    """Whether each of some costs is less than the next one."""
+    found = list(costs.values())
+    return ordered(found), f"{' : '.join(costs)} = {ratios_text(found)}"
+
+
+def on_a_line(*curves: Sequence[tuple[float, float]]) -> Judgement:
+    """Whether straight lines through the ends leave out no more than a quarter of a value."""
+    worst = max(map(off_the_line, curves))
+    return Answer.of(worst <= CLOSE - 1), f"at most {number(100 * worst)} % off a straight line"
