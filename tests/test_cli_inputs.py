@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,62 +10,61 @@ import pytest
 from pathcast.cli import messages as inputs
 from pathcast.cli.messages import message_names, read_batches, read_message
 from pathcast.cli.options import read_limits, read_namespaces
-from pathcast.cli.query_file import query_lines, read_query_file, register_lines
-from pathcast.engine import QueryIndex
+from pathcast.cli.query_file import query_lines, read_query_file
+from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
     LimitExceededError,
-    PathcastError,
     QuerySyntaxError,
     UnreadableMessageError,
     UnusableRowError,
 )
 from pathcast.limits import Limits
-from pathcast.model import Query, RegisterReport
+from pathcast.model import Subscription
 
 
 class TestQueryFile:
     def test_ids_are_line_numbers_of_the_file_not_of_the_queries(self) -> None:
         # The id is how a person finds the query again in an editor.
-        found = list(query_lines("\n# comment\n/a\n   # indented comment\n /b \n"))
-        assert [(q.line, q.query.id, q.query.text) for q in found] == [
+        found = query_lines("\n# comment\n/a\n   # indented comment\n /b \n")
+        assert [
+            (place.line, row.id, row.query)
+            for row, place in zip(found.rows, found.places, strict=True)
+        ] == [
             (3, "3", "/a"),
             (5, "5", "/b"),
         ]
 
     def test_an_id_may_be_given_before_a_tab(self) -> None:
-        [found] = query_lines("news\t/a[@b = 'x\ty']")
+        [row] = query_lines("news\t/a[@b = 'x\ty']").rows
         # Only the first tab separates; the literal keeps its own.
-        assert found.query == Query("news", "/a[@b = 'x\ty']")
+        assert row == Subscription("news", "", "/a[@b = 'x\ty']", "ids")
 
     def test_an_indented_query_has_no_empty_id(self) -> None:
-        [found] = query_lines("\t/a")
-        assert found.query == Query("1", "/a")
+        [row] = query_lines("\t/a").rows
+        assert (row.id, row.query) == ("1", "/a")
 
     def test_a_hash_inside_a_query_is_no_comment(self) -> None:
-        [found] = query_lines("/a[@b='#1']")
-        assert found.query.text == "/a[@b='#1']"
+        [row] = query_lines("/a[@b='#1']").rows
+        assert row.query == "/a[@b='#1']"
 
     def test_windows_files_with_byte_order_mark_are_read(self, tmp_path: Path) -> None:
         path = tmp_path / "queries.txt"
         path.write_bytes("\ufeff/a\r\n/b\r\n".encode())
-        assert [q.query.text for q in read_query_file(path)] == ["/a", "/b"]
+        assert [row.query for row in read_query_file(path).rows] == ["/a", "/b"]
 
     def test_an_id_without_a_query_is_no_query_called_by_the_id(self) -> None:
-        found = list(query_lines("news\t\n/a\nnews\t  \nb"))
-        assert [(q.line, q.fault and q.fault.message) for q in found] == [
+        found = query_lines("news\t\n/a\nnews\t  \nb")
+        assert [(each.place.line, each.reason) for each in found.rejected] == [
             (1, "news: there is no query"),
-            (2, None),
             (3, "news: there is no query"),
-            (4, None),
         ]
-        faults = register_lines(Registrar(), found)
-        assert [fault.line for fault in faults] == [1, 3]
+        assert [row.query for row in found.rows] == ["/a", "b"]
 
     def test_quotes_of_a_spreadsheet_are_read_and_those_of_a_query_stay(self) -> None:
-        found = list(query_lines('"say ""hi"""\t"//a[. = ""x""]"\n"x" = //a\nb\t"x" = //b\n'))
-        assert [(q.query.id, q.query.text) for q in found] == [
+        found = query_lines('"say ""hi"""\t"//a[. = ""x""]"\n"x" = //a\nb\t"x" = //b\n')
+        assert [(row.id, row.query) for row in found.rows] == [
             ('say "hi"', '//a[. = "x"]'),
             ("2", '"x" = //a'),
             ("b", '"x" = //b'),
@@ -74,12 +72,14 @@ class TestQueryFile:
 
     def test_places_are_those_of_the_file(self) -> None:
         text = 'id\t"//a[. = ""x""]/b[\n. = ""y""]/c"\n  //d\nq\t //e\n'
-        quoted, plain, named = query_lines(text)
+        found = query_lines(text)
         lines = text.splitlines()
-        for found in (quoted, plain, named):
-            for offset, character in enumerate(found.query.text):
+        assert len(found.rows) == 3
+        for row, place in zip(found.rows, found.places, strict=True):
+            for offset, character in enumerate(row.query):
                 if character != "\n":
-                    line, column = found.place(offset)
+                    line, column = place.at(row.query, offset)
+                    assert column is not None
                     assert lines[line - 1][column - 1] == character
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
@@ -92,42 +92,19 @@ class TestQueryFile:
     def test_a_line_that_is_not_utf8_is_refused_alone(self, tmp_path: Path) -> None:
         path = tmp_path / "queries.txt"
         path.write_bytes(b"/a\n# caf\xe9\n/caf\xe9\ncaf\xe9\t/b\nd\t/c\n")
-        index = QueryIndex(engine="reference")
-        faults = register_lines(index.register, read_query_file(path))
-        assert [(fault.line, type(fault.error)) for fault in faults] == [
+        engines = SubscriptionEngines("reference", Limits(), {})
+        taken = engines.take_up(read_query_file(path))
+        assert [(each.place.line, type(each.error)) for each in taken.rejected] == [
             (3, QuerySyntaxError),
             (4, UnusableRowError),
         ]
-        assert [name in index for name in ("1", "d")] == [True, True]
-
-
-class Registrar:
-    """Refuses texts that hold "!" and ids that are taken, as an index does."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def __call__(self, queries: Iterable[Query]) -> RegisterReport:
-        rows, errors = list(queries), dict[int, PathcastError]()
-        for place, query in enumerate(rows):
-            if "!" in query.text:
-                errors[place] = QuerySyntaxError("XPST0003", reason="!")
-            elif query.id in self.taken:
-                errors[place] = DuplicateQueryError("query.duplicate", id=query.id)
-            else:
-                self.taken.add(query.id)
-        return RegisterReport.of(rows, errors)
-
-
-class TestRegisterLines:
-    def test_faults_come_in_the_order_of_lines(self) -> None:
-        faults = register_lines(Registrar(), query_lines("z\t!\n/a\nb\t!"))
-        assert [fault.line for fault in faults] == [1, 3]
+        assert [name in engines.index for name in ("1", "d")] == [True, True]
 
     def test_a_repeated_id_is_reported_at_its_second_line(self) -> None:
         # By its id alone, the fault would be shown at the first line.
-        faults = register_lines(Registrar(), query_lines("a\t/x\na\t/y\na\t!"))
-        assert [(fault.line, type(fault.error)) for fault in faults] == [
+        engines = SubscriptionEngines("reference", Limits(), {})
+        taken = engines.take_up(query_lines("a\t/x\na\t/y\nb\t!"))
+        assert [(each.place.line, type(each.error)) for each in taken.rejected] == [
             (2, DuplicateQueryError),
             (3, QuerySyntaxError),
         ]

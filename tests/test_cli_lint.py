@@ -83,9 +83,11 @@ def test_findings_stand_under_their_line_and_column(
 def test_columns_of_queries() -> None:
     lines = ["/a", "  /a  ", "id\t/a", " id \t  /a ", "\t/a"]
     text = "\n".join(lines)
-    assert [found.column for found in query_lines(text)] == [1, 3, 4, 8, 2]
-    for found, line in zip(query_lines(text), lines, strict=True):
-        assert line[found.column - 1 :].startswith(found.query.text)
+    found = query_lines(text)
+    assert [place.column for place in found.places] == [1, 3, 4, 8, 2]
+    for row, place, line in zip(found.rows, found.places, lines, strict=True):
+        assert place.column is not None
+        assert line[place.column - 1 :].startswith(row.query)
 
 
 def test_json_is_one_object(call: Call, queries: Path, sample: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pathcast.cli.app import build_app
+from pathcast.customize.subscription_rows import read_rows
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
 from pathcast.model import EngineName, Subscription
@@ -21,7 +22,6 @@ from pathcast.spark.generations import Generation
 from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.storage import Storage
-from pathcast.spark.subscriptions import read_rows
 from pathcast.spark.workers import InProcess
 
 HEADER = "subscriber\tquery_id\tquery\n"
@@ -89,12 +89,12 @@ def test_bad_rows_are_rejected_with_their_reason_and_cost_no_other(tmp_path: Pat
     )
     taken = book(path).current()
     assert pairs(path, taken.generation) == [("ann", "good")]
-    rejected = {(r.subscriber, r.query_id): r for r in taken.rejected}
+    rejected = {(r.row.subscriber, r.row.id): r for r in taken.rejected}
     assert rejected["ann", "bad"].code.startswith("XPST")
     assert rejected["bob", "good"].code == "query.duplicate"
     assert "empty" in rejected["ann", ""].reason
-    malformed = [r for r in taken.rejected if not r.subscriber]
-    assert [r.query for r in malformed] == ["no tabs", "a\tb\tc\td"]
+    malformed = [r for r in taken.rejected if not r.row.subscriber]
+    assert [r.row.query for r in malformed] == ["no tabs", "a\tb\tc\td"]
     assert "line 5: 1 columns, 3 expected" in malformed[0].reason
 
 
@@ -102,7 +102,7 @@ def test_rows_say_what_is_delivered_or_the_pipeline_does(tmp_path: Path) -> None
     path = tmp_path / "s.tsv"
     path.write_text("subscriber\tquery_id\tquery\tdeliver\nann\ta\t//a\t\nann\tb\t//b\tmessage\n")
     rows, places, malformed = read_rows(path, "fragment")
-    assert places == [f"{path}:2", f"{path}:3"]
+    assert [str(place) for place in places] == [f"{path}:2", f"{path}:3"]
     assert rows == [
         Subscription("a", "ann", "//a", "fragment"),
         Subscription("b", "ann", "//b", "message"),
@@ -153,7 +153,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         changed = subscriptions.current()
         fresh = SubscriptionBook(path, Storage(tmp_path / f"{number}"), engine=engine).current()
         assert replace(changed.generation, written="") == replace(fresh.generation, written="")
-        assert [r.query_id for r in changed.rejected] == [r.query_id for r in fresh.rejected]
+        assert [r.row.id for r in changed.rejected] == [r.row.id for r in fresh.rejected]
         found = []
         for place, taken in ((store(path), changed), (Storage(tmp_path / f"{number}"), fresh)):
             file = taken.generation.files(place).notices
@@ -244,7 +244,7 @@ def test_a_file_and_a_folder_of_subscriptions_give_results(tmp_path: Path) -> No
     path = tmp_path / "wanted"
     taken = SubscriptionBook(path, Storage(tmp_path / "store"), engine="reference").current()
     assert (taken.generation.has_notices, taken.generation.has_results) == (False, True)
-    assert [row.query_id for row in taken.rejected] == ["ann/bad"]
+    assert [each.row.id for each in taken.rejected] == ["ann/bad"]
 
 
 def test_pathcast_check_lists_what_a_run_would_reject(tmp_path: Path) -> None:

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, say
+from pathcast.cli.console import answers, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import Engine, EngineOption, NamespaceOption, engine_name, read_namespaces
-from pathcast.cli.query_file import read_query_file, register_lines
-from pathcast.engine import QueryIndex
+from pathcast.cli.options import EngineOption, NamespaceOption
+from pathcast.cli.queries import QueriesArgument, read_queries, told
 
 
 def check(
-    queries: Annotated[
-        Path,
-        typer.Argument(
-            metavar="QUERIES",
-            exists=True,
-            dir_okay=False,
-            help="One query a line, or id<TAB>query; or the TOML file of a pipeline.",
-        ),
-    ],
+    queries: QueriesArgument,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Of a pipeline: exit with 1 if any row is rejected, not only if "
-            "subscriptions.rejected_max is exceeded.",
+            help="Exit with 1 if there is no query, and of a pipeline if any row is rejected, not "
+            "only if subscriptions.rejected_max is exceeded.",
         ),
     ] = False,
     engine: EngineOption = None,
@@ -37,43 +27,25 @@ def check(
 ) -> ExitCode:
     """Check queries; print every fault with its line, a caret and a suggestion.
 
-    Of a pipeline, everything that pathcast run would read is checked (TSV,
-    CSV, Parquet, .xq files, folders) with the namespaces of the pipeline, and
-    Spark is not started:
+    Whatever pathcast run reads can be checked, and is rejected for the same
+    reasons. Of a pipeline, everything that a run would read is checked, with
+    the namespaces and limits of the pipeline; Spark is not started:
 
+        pathcast check queries.txt
         pathcast check pipeline.toml --strict
     """
-    if queries.suffix == ".toml":
-        return _check_pipeline(queries, engine, strict=strict)
-    found = read_query_file(queries)
-    index = QueryIndex(engine=engine_name(engine), namespaces=read_namespaces(namespace))
-    faults = register_lines(index.register, found)
+    source = read_queries(queries, engine=engine, namespace=namespace)
+    _, taken = source.take_up()
     out = answers()
-    for fault in faults:
-        out.print(f"{queries}:{fault.line}: {fault.error}")
-    say(f"queries: {len(found)}, with faults: {len(faults)}")
-    return ExitCode.REFUSED if faults else ExitCode.OK
-
-
-def _check_pipeline(pipeline: Path, engine: Engine | None, *, strict: bool) -> ExitCode:
-    """Checks the subscriptions of a pipeline as a run would take them up."""
-    with extra("spark", "pathcast check of a pipeline"):
-        from pathcast.spark.book import SubscriptionBook
-        from pathcast.spark.settings import load_settings
-    settings = load_settings(pipeline)
-    wanted = settings.subscriptions
-    book = SubscriptionBook(
-        wanted.path,
-        settings.output.storage,
-        deliver=wanted.deliver,
-        engine=engine_name(engine) or settings.engine.engine,
-        namespaces=wanted.namespaces,
-    )
-    count, rejected = book.check()
-    out = answers()
-    for row in rejected:
-        out.print(f"{row.place or wanted.path}: {row.query_id}: {row.reason}")
-    say(f"subscriptions: {count + len(rejected):,}, rejected: {len(rejected):,}")
-    allowed = 0.0 if strict else wanted.rejected_max
-    is_over = len(rejected) > allowed * (count + len(rejected))
-    return ExitCode.REFUSED if is_over else ExitCode.OK
+    for each in taken.rejected:
+        out.print(told(each))
+    rejected = len(taken.rejected)
+    if source.has_subscribers:
+        say(f"subscriptions: {len(source):,}, rejected: {rejected:,}")
+    else:
+        say(f"queries: {len(source)}, with faults: {rejected}")
+    if not taken.takers and not rejected:
+        say_warning(f"{source.path}: no query")
+    allowed = 0.0 if strict else source.rejected_max
+    is_refused = rejected > allowed * len(source) or (strict and not taken.takers)
+    return ExitCode.REFUSED if is_refused else ExitCode.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -18,17 +18,15 @@ from pathcast.cli.options import (
     FormatOption,
     LimitOption,
     NamespaceOption,
-    engine_name,
-    read_limits,
-    read_namespaces,
 )
-from pathcast.cli.query_file import QueryLine, read_query_file
+from pathcast.cli.queries import QueriesArgument, QuerySource, read_queries
+from pathcast.customize.delimited import TextPlace
 from pathcast.engine import select_engine
 from pathcast.errors import ConfigError, PathcastError, caret, shown
 from pathcast.limits import Limits
 from pathcast.lint import CODES, Finding, LintReport, Structure, lint, structure_of_sample
 from pathcast.message import MessageTree
-from pathcast.model import EngineName
+from pathcast.model import EngineName, Subscription
 from pathcast.query.covering import COMPARISONS_MAX
 from pathcast.schema import read_dtd
 
@@ -57,15 +55,6 @@ LINT_EPILOG = (
 )
 
 
-QueriesArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="QUERIES",
-        exists=True,
-        dir_okay=False,
-        help="One query a line, or id<TAB>query.",
-    ),
-]
 SampleOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -151,32 +140,59 @@ def lint_queries(
     In a build:          pathcast lint queries.txt --dtd news.dtd --severity
                          warning --ignore PL3
     For a program:       pathcast lint queries.txt --format json
+    Of a pipeline:       pathcast lint pipeline.toml --sample messages/
 
     docs/lint.md shows an example of each code.
     """
-    limits = read_limits(limit)
     _check_codes(ignore or [])
-    lines = read_query_file(queries)
+    source = read_queries(queries, engine=engine, namespace=namespace, limit=limit)
+    lines = _lines(source)
     structure = None
     if sample:
-        structure = _read_sample(sample, engine_name(engine), limits)
+        structure = _read_sample(sample, source.engine, source.limits)
     report = lint(
-        [line.query for line in lines],
+        [line.row for line in lines],
+        refused={n: line.error for n, line in enumerate(lines) if line.error is not None},
         sample=structure,
         dtd=None if dtd is None else read_dtd(dtd),
         roots=root or (),
-        namespaces=read_namespaces(namespace),
+        namespaces=source.namespaces,
         comparisons_max=comparisons,
     )
     shown = _chosen(report, ignore or [], severity)
     if format_ is Format.JSON:
-        write_json_line(_as_json(shown, queries, lines))
+        write_json_line(_as_json(shown, source.path, lines))
     else:
-        _print_text(shown, queries, lines)
+        _print_text(shown, source.path, lines)
     if fail_on is FailOn.NEVER:
         return ExitCode.OK
     failing = _chosen(report, ignore or [], Level(fail_on.value))
     return ExitCode.REFUSED if failing.findings else ExitCode.OK
+
+
+class _Line(NamedTuple):
+    """A query that is looked at.
+
+    Attributes:
+        row: The query, of the first who takes it.
+        place: Where it stands.
+        error: Why it is not taken up; None where it is.
+    """
+
+    row: Subscription
+    place: TextPlace
+    error: PathcastError | None
+
+
+def _lines(source: QuerySource) -> list[_Line]:
+    """Each query once, and all that a run would reject, in the order of their places."""
+    # All engines reject the same; this one needs nothing installed.
+    _, taken = source.take_up(default="reference")
+    first: dict[str, _Line] = {}
+    for row, place in taken.takers.values():
+        first.setdefault(row.id, _Line(row, place, None))
+    lines = [*first.values(), *(_Line(each.row, each.place, each.error) for each in taken.rejected)]
+    return sorted(lines, key=lambda line: (line.place.path, line.place.line))
 
 
 def _check_codes(begins: list[str]) -> None:
@@ -223,30 +239,37 @@ def _read_sample(names: list[str], engine: EngineName | None, limits: Limits) ->
     )
 
 
-def _as_json(report: LintReport, queries: Path, lines: list[QueryLine]) -> dict[str, object]:
-    """The report with lines and columns of the file."""
+def _as_json(report: LintReport, path: Path, lines: list[_Line]) -> dict[str, object]:
+    """The report with files, lines and columns."""
     findings = []
     for finding in report.findings:
-        line, column = _place(finding, lines)
-        related = [lines[number].line for number in finding.related]
+        file, line, column = _place(finding, path, lines)
+        related = [lines[number].place for number in finding.related]
         findings.append(
-            {**finding.to_dict(), "line": line, "column": column, "related_lines": related}
+            {
+                **finding.to_dict(),
+                "file": shown(file),
+                "line": line,
+                "column": column,
+                "related_files": [shown(place.path) for place in related],
+                "related_lines": [place.line for place in related],
+            }
         )
-    return {**report.to_dict(), "file": shown(str(queries)), "findings": findings}
+    return {**report.to_dict(), "file": shown(str(path)), "findings": findings}
 
 
-def _print_text(report: LintReport, queries: Path, lines: list[QueryLine]) -> None:
+def _print_text(report: LintReport, path: Path, lines: list[_Line]) -> None:
     out = answers()
     for finding in report.findings:
-        line, column = _place(finding, lines)
-        place = str(queries) if line is None else f"{queries}:{line}:{column}"
+        place = ":".join(str(part) for part in _place(finding, path, lines) if part is not None)
         out.print(f"{place}: {finding.code} {finding.severity}: {finding.message}")
-        if finding.query is not None and not finding.related:
-            out.print(caret(lines[finding.query].query.text, finding.offset))
+        text = "" if finding.query is None else lines[finding.query].row.query
+        if text and not finding.related:
+            out.print(caret(text, finding.offset))
         if finding.fix is not None:
             out.print(f"  {finding.fix}")
-        if finding.replacement is not None and finding.query is not None:
-            text, change = lines[finding.query].query.text, finding.replacement
+        if finding.replacement is not None:
+            change = finding.replacement
             after = text[change.offset + change.length :]
             out.print(f"  -> {text[: change.offset]}{change.text}{after}")
     for note in report.notes:
@@ -255,8 +278,9 @@ def _print_text(report: LintReport, queries: Path, lines: list[QueryLine]) -> No
     say(f"queries: {report.queries}, {counts}")
 
 
-def _place(finding: Finding, lines: list[QueryLine]) -> tuple[int | None, int | None]:
-    """Line and column in the file, from 1."""
+def _place(finding: Finding, path: Path, lines: list[_Line]) -> tuple[str, int | None, int | None]:
+    """File, line and column, from 1; the last two only as far as there are any."""
     if finding.query is None:
-        return None, None
-    return lines[finding.query].place(finding.offset)
+        return str(path), None, None
+    found = lines[finding.query]
+    return found.place.path, *found.place.at(found.row.query, finding.offset)

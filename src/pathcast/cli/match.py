@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import Message, message_names, read_batches
-from pathcast.cli.options import (
-    EngineOption,
-    LimitOption,
-    NamespaceOption,
-    ThreadsOption,
-    engine_name,
-    read_limits,
-    read_namespaces,
-)
-from pathcast.cli.query_file import read_query_file, register_lines
-from pathcast.engine import Matcher, QueryIndex
+from pathcast.cli.options import EngineOption, LimitOption, NamespaceOption, ThreadsOption
+from pathcast.cli.queries import QUERIES_HELP, read_queries, told
+from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import PathcastError, shown
 
 
@@ -39,9 +31,8 @@ def match(
             "--queries",
             metavar="FILE",
             exists=True,
-            dir_okay=False,
-            help="One query a line (its id is the line number), or id<TAB>query; "
-            "blank lines and lines that begin with # are skipped.",
+            help=QUERIES_HELP + " The id of a query without one is the number of its line; blank "
+            "lines and lines that begin with # are skipped.",
         ),
     ],
     engine: EngineOption = None,
@@ -57,58 +48,92 @@ def match(
     when the message had used up message_steps_max, sorted) and error,
     which is null or holds code, message, line, column and offset.
     An undecided query is warned of on standard error, and the exit code
-    is 1 then, as for a refused message.
+    is 1 then, as for a refused message. Of subscriptions, matches are the ids
+    of those that a run would deliver something of.
     """
-    limits = read_limits(limit)
-    index = QueryIndex(
-        engine=engine_name(engine), limits=limits, namespaces=read_namespaces(namespace)
-    )
-    faults = register_lines(index.register, read_query_file(queries))
-    for fault in faults:
-        say_error(f"{queries}:{fault.line}: {fault.error}")
-    if not len(index):
-        say_error(f"{queries}: no query that can be used")
+    source = read_queries(queries, engine=engine, namespace=namespace, limit=limit)
+    engines, taken = source.take_up(threads)
+    for each in taken.rejected:
+        say_error(told(each))
+    if not taken.takers:
+        say_error(f"{source.path}: no query that can be used")
         return ExitCode.REFUSED
-    # A snapshot collects faster than an index that may change.
-    matcher = index.freeze().matcher(threads=threads)
+    matcher = _Matcher(engines, threads)
     refused = undecided = 0
     names = message_names(messages)
-    for batch in read_batches(names, bytes_max=limits.message_bytes_max):
+    for batch in read_batches(names, bytes_max=source.limits.message_bytes_max):
         refused_here, undecided_here = _print_batch(matcher, batch)
         refused += refused_here
         undecided += undecided_here
+    faults = len(taken.rejected)
     if undecided:
         say(f"undecided: {undecided} pairs of query and message")
     if faults or refused:
-        say(f"refused: {len(faults)} queries, {refused} messages")
+        say(f"refused: {faults} queries, {refused} messages")
     return ExitCode.REFUSED if faults or refused or undecided else ExitCode.OK
 
 
-def _print_batch(matcher: Matcher, batch: list[Message]) -> tuple[int, int]:
+class _Found(NamedTuple):
+    """What became of a message.
+
+    Attributes:
+        matches: Ids of queries, sorted.
+        undecided: Id of a query -> why nothing is known of it, sorted.
+        error: Why the message was refused, if it was.
+    """
+
+    matches: list[str]
+    undecided: dict[str, PathcastError]
+    error: PathcastError | None
+
+
+class _Matcher:
+    """The engines of queries: filter queries in one, what wants results in the other."""
+
+    def __init__(self, engines: SubscriptionEngines, threads: int | None) -> None:
+        # A snapshot collects faster than an index that may change.
+        index = engines.index
+        self._index = index.freeze().matcher(threads=threads) if len(index) else None
+        self._broker = engines.broker if len(engines.broker) else None
+
+    def match(self, messages: list[bytes]) -> Iterator[_Found]:
+        """What becomes of each message of a batch."""
+        found = [_Found([], {}, None) for _ in messages]
+        if self._index is not None:
+            found = [
+                _Found(list(result.query_ids), dict(result.verdicts), result.error)
+                for result in self._index.match_batch(messages)
+            ]
+        delivered = None if self._broker is None else self._broker.process_batch(messages)
+        for row, (matches, undecided, error) in enumerate(found):
+            if delivered is None:
+                yield _Found(matches, undecided, error)
+                continue
+            deliveries = delivered.deliveries(row)
+            ids = {delivery.subscription_id for delivery in deliveries}
+            both = undecided | dict(deliveries.verdicts)
+            yield _Found(
+                sorted(ids.union(matches)), dict(sorted(both.items())), error or deliveries.error
+            )
+
+
+def _print_batch(matcher: _Matcher, batch: list[Message]) -> tuple[int, int]:
     """Prints a line a message; gives the numbers of refused messages and of verdicts."""
-    readable = [m.content for m in batch if isinstance(m.content, bytes)]
-    results = iter(matcher.match_batch(readable))
+    results = matcher.match([m.content for m in batch if isinstance(m.content, bytes)])
     refused = undecided = 0
     for message in batch:
-        matches: list[str] = []
-        verdicts: Mapping[str, PathcastError] = {}
-        error: PathcastError | None
-        if isinstance(message.content, bytes):
-            result = next(results)
-            matches, error = list(result.query_ids), result.error
-            verdicts = result.verdicts
-        else:
-            error = message.content
-        for query_id, verdict in verdicts.items():
+        content = message.content
+        found = next(results) if isinstance(content, bytes) else _Found([], {}, content)
+        for query_id, verdict in found.undecided.items():
             say_warning(f"{message.name}: query {query_id}: {verdict}")
-        refused += error is not None
-        undecided += len(verdicts)
+        refused += found.error is not None
+        undecided += len(found.undecided)
         write_json_line(
             {
                 "message": shown(message.name),
-                "matches": matches,
-                "undecided": list(verdicts),
-                "error": None if error is None else error.to_dict(),
+                "matches": found.matches,
+                "undecided": list(found.undecided),
+                "error": None if found.error is None else found.error.to_dict(),
             }
         )
     return refused, undecided

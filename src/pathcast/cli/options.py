@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -93,8 +93,12 @@ def read_namespaces(pairs: list[str] | None) -> dict[str, str]:
     return bound
 
 
-def read_limits(pairs: list[str] | None) -> Limits:
-    """The default limits with these changed.
+def read_limits(pairs: list[str] | None, base: Limits | None = None) -> Limits:
+    """Limits with these changed.
+
+    Args:
+        pairs: `NAME=VALUE`.
+        base: The others; the default ones where none are given.
 
     Raises:
         ConfigError: A limit does not exist or cannot have the value.
@@ -113,7 +117,7 @@ def read_limits(pairs: list[str] | None) -> Limits:
         # Python refuses to read a number of thousands of digits, which is over every limit.
         is_number = value.isascii() and value.isdigit() and len(value) < 1_000
         changed[name] = int(value) if is_number else value
-    return Limits(**changed)
+    return replace(base or Limits(), **changed)
 
 
 def _refused(option: str, reason: str) -> ConfigError:

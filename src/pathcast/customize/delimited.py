@@ -20,7 +20,7 @@ It knows nothing of headers, comments and what the fields mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +31,40 @@ _LOOKED_AT_BYTES = 1024
 """Where a text is in UTF-16, its NULs show in the first characters."""
 
 
+class TextPlace(NamedTuple):
+    """Where a text stands in a file.
+
+    Attributes:
+        path: The file.
+        line: The line that it begins in, or the number of a row that is in no line, from 1.
+        column: Where it begins in the line, in characters from 1; None for a row that is in none.
+        is_quoted: Whether the quotes in it are doubled in the file.
+
+    Example:
+        >>> place = TextPlace("s.tsv", 3, 7)
+        >>> str(place), place.at("//a[", 4)
+        ('s.tsv:3', (3, 11))
+    """
+
+    path: str
+    line: int
+    column: int | None = 1
+    is_quoted: bool = False
+
+    def at(self, text: str, offset: int) -> tuple[int, int | None]:
+        """Line and column in the file of a character of the text, counted from 0."""
+        if self.column is None:
+            return self.line, None
+        before = text[:offset]
+        start = before.rfind("\n") + 1
+        doubled = before.count('"', start) if self.is_quoted else 0
+        column = (1 if start else self.column) + len(before) - start + doubled
+        return self.line + before.count("\n"), column
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
 class Record(NamedTuple):
     """A record.
 
@@ -38,15 +72,28 @@ class Record(NamedTuple):
         line: The line that it begins in, from 1.
         fields: Its fields, without the marks of quoting.
         text: All of it, as it stands in the file.
-        quoted: Number of a quoted field, from 0 -> where in `text` it begins, after its quote.
+        quoted: Numbers of the quoted fields, from 0.
         fault: Why it cannot be read; None where it can.
+        starts: Where in `text` each field begins, after its quote; of a record without a quote
+            nothing, since its fields say it.
     """
 
     line: int
     fields: list[str]
     text: str
-    quoted: Mapping[int, int] = {}
+    quoted: frozenset[int] = frozenset()
     fault: str | None = None
+    starts: Sequence[int] = ()
+
+    def place(self, number: int, path: str) -> TextPlace:
+        """Where a field stands in the file of this name."""
+        if self.starts:
+            begin = self.starts[number]
+        else:
+            begin = sum(len(field) + 1 for field in self.fields[:number])
+        before = self.text[:begin]
+        column = begin - before.rfind("\n")
+        return TextPlace(path, self.line + before.count("\n"), column, number in self.quoted)
 
 
 def read_text(path: Path, *, keep_bytes: bool = False) -> str:
@@ -116,7 +163,8 @@ def _quoted_record(
 ) -> tuple[Record, int]:
     """A record that has a quote in its first line, and where it ends."""
     fields: list[str] = []
-    quoted: dict[int, int] = {}
+    starts: list[int] = []
+    quoted: set[int] = set()
     at, end, fault = begin, _line_end(text, begin), None
     while True:
         is_last = len(fields) + 1 == fields_max
@@ -124,15 +172,18 @@ def _quoted_record(
         if stop is None:
             stop = -1 if is_last else text.find(delimiter, at, end)
             stop = end if stop < 0 else stop
+            starts.append(at - begin)
             fields.append(text[at:stop])
         else:
             if stop > end:
                 fault = fault or _fault(text, begin, at, stop, delimiter)
                 end = _line_end(text, stop)
-            quoted[len(fields)] = at + 1 - begin
+            quoted.add(len(fields))
+            starts.append(at + 1 - begin)
             fields.append(text[at + 1 : stop - 1].replace('""', '"'))
         if stop == end:
-            return Record(line, fields, text[begin:end], quoted, fault), end
+            whole = text[begin:end]
+            return Record(line, fields, whole, frozenset(quoted), fault, starts), end
         at = stop + len(delimiter)
 
 

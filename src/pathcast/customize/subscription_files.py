@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pathcast.customize.delimited import decode
+from pathcast.customize.delimited import TextPlace, decode
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.model import DELIVER_MODES, Subscription
 
@@ -46,11 +46,13 @@ class SubscriptionFile(NamedTuple):
         path: The file.
         subscription: What it says; None where it cannot be read.
         error: Why it cannot; None where it can.
+        place: Where its query begins; the beginning of the file where it cannot be read.
     """
 
     path: Path
     subscription: Subscription | None
     error: PathcastError | None
+    place: TextPlace
 
 
 def read_subscriptions(path: Path) -> list[SubscriptionFile]:
@@ -120,14 +122,20 @@ def subscription_of(text: str, place: Path) -> Subscription:
 
 
 def _read(file: Path, place: Path) -> SubscriptionFile:
+    fault: PathcastError
     try:
-        return SubscriptionFile(
-            file, subscription_of(decode(file.read_bytes(), place.as_posix()), place), None
-        )
+        text = decode(file.read_bytes(), place.as_posix())
+        found = subscription_of(text, place)
+        # The query is the end of the text, blanks aside.
+        start = len(text.rstrip()) - len(found.query)
+        column = start - text.rfind("\n", 0, start)
+        begin = TextPlace(str(file), text.count("\n", 0, start) + 1, column)
+        return SubscriptionFile(file, found, None, begin)
     except OSError as error:
-        return SubscriptionFile(file, None, _unusable(place, error.strerror or str(error)))
+        fault = _unusable(place, error.strerror or str(error))
     except ConfigError as error:
-        return SubscriptionFile(file, None, error)
+        fault = error
+    return SubscriptionFile(file, None, fault, TextPlace(str(file), 1))
 
 
 def _header(comments: list[str], place: Path) -> dict[str, str]:

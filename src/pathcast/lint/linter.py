@@ -20,19 +20,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pathcast.engine.rows import many, usable_namespaces, usable_rows
+from pathcast.engine.rows import many, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.lint.conditions import ConditionIssue, condition_issues
 from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
 from pathcast.lint.paths import PathChecker, PathIssue
+from pathcast.lint.programs import program_issues
 from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sample
 from pathcast.message import MessageTree
-from pathcast.model import Query
+from pathcast.model import Query, Subscription
 from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
 from pathcast.query.static import resolve
+from pathcast.query.xquery.comments import without_comments
+from pathcast.query.xquery.gate import ANY_MESSAGE
+from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 from pathcast.schema import ElementGraph
 
 _BEFORE_NAME: Final = re.compile(rf"(?:Q\{{[^{{}}]*\}}|(?:{NCNAME}|\*):(?!:))?")
@@ -40,8 +44,9 @@ _BEFORE_NAME: Final = re.compile(rf"(?:Q\{{[^{{}}]*\}}|(?:{NCNAME}|\*):(?!:))?")
 
 
 def lint(
-    queries: Iterable[Query],
+    queries: Iterable[Query | Subscription],
     *,
+    refused: Mapping[int, PathcastError] | None = None,
     sample: Iterable[MessageTree] | Structure | None = None,
     dtd: ElementGraph | None = None,
     roots: Collection[str] = (),
@@ -51,8 +56,11 @@ def lint(
     """Looks for mistakes in standing queries.
 
     Args:
-        queries: The queries. Ids need not be unique: findings name positions, too. A row that is
-            no `Query`, or has a field that is not what it has to be, is a finding (PL001).
+        queries: The queries, or subscriptions, which may be XQuery. Ids need not be unique:
+            findings name positions, too. A row that is neither, or has a field that is not what it
+            has to be, is a finding (PL001).
+        refused: Position -> why it was not taken up, of rows that are known not to be; each is a
+            finding (PL001).
         sample: Messages like those that will come, or what `structure_of_sample` made of them;
             names, paths and values are looked up in them.
         dtd: The DTD of the messages, as an alternative or in addition.
@@ -78,15 +86,11 @@ def lint(
     if dtd is not None:
         structures.append(structure_of_dtd(dtd, roots))
     linter = _Linter(structures, usable_namespaces(namespaces))
+    if isinstance(queries, Subscription):
+        raise TypeError("rows must be many: put a single Subscription into a list")
     rows = many(queries, Query)
-    usable, errors = usable_rows(rows, Query)
-    rest = iter(usable)
-    subjects = [
-        linter.unusable(number, row, errors[number])
-        if number in errors
-        else linter.subject(number, next(rest))
-        for number, row in enumerate(rows)
-    ]
+    known = refused or {}
+    subjects = [linter.look_at(number, row, known.get(number)) for number, row in enumerate(rows)]
     linter.compare(subjects, comparisons_max)
     notes = tuple(note for structure in structures for note in structure.notes)
     ordered = sorted(
@@ -103,7 +107,8 @@ class _Subject:
     Attributes:
         number: Its position.
         query: The query.
-        alternatives: The paths it becomes; None if it cannot be registered.
+        alternatives: The paths it becomes; None if it cannot be registered, and for XQuery, which
+            is not compared with others.
         key: Equal for queries whose equality is seen without comparing; "" if not compiled.
         is_hopeless: Whether it can match nothing, so that comparing it says nothing.
         is_trivial: Whether it matches everything, which says as little.
@@ -158,33 +163,76 @@ class _Linter:
 
     # One query.
 
-    def subject(self, number: int, query: Query) -> _Subject:
-        """Looks at one query by itself."""
-        subject = _Subject(number, query)
+    def look_at(self, number: int, row: object, error: PathcastError | None) -> _Subject:
+        """Looks at one row by itself.
+
+        Args:
+            number: Its position.
+            row: A `Query` or a `Subscription`, or what is neither.
+            error: Why it was refused, where that is known.
+        """
+        if error is None:
+            try:
+                if isinstance(row, Subscription):
+                    return self.subscription(number, usable_row(row, Subscription))
+                query = usable_row(row, Query)
+                return self.subject(_Subject(number, query), query.text)
+            except PathcastError as fault:
+                error = fault
+        name = getattr(row, "id", None)
+        text = getattr(row, "query", None) or getattr(row, "text", None)
+        named = name if is_text(name) else f"row {number}"
+        subject = _Subject(number, Query(named, text if is_text(text) else ""))
+        self.say_refused(subject, error)
+        return subject
+
+    def subscription(self, number: int, row: Subscription) -> _Subject:
+        """Looks at one subscription by itself, in whichever language it is."""
+        subject = _Subject(number, Query(row.id, row.query, row.namespaces))
+        namespaces = {**self.namespaces, **(row.namespaces or {})}
+        compiled = compile_subscription(row.query, namespaces, row.deliver)
+        if compiled.program is None:
+            return self.subject(subject, without_comments(row.query))
+        # Whether it is a condition or gives results makes a difference to what satisfies it.
+        subject.key = f"{row.deliver == 'fragment'} {compiled.program!r}"
+        for checker in self.checkers_for(namespaces):
+            self.say_paths(subject, program_issues(compiled.program, row.query, checker))
+        self.check_gate(subject, compiled)
+        return subject
+
+    def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:
+        """What is known of the messages that a program delivers anything of."""
+        gate = Alternatives(tuple(normalise(text) for text in compiled.alternatives), False)
+        if not gate.can_match:
+            self.say("PL201", subject, 0, "conditions of the query exclude each other")
+        if compiled.alternatives == ANY_MESSAGE:
+            message = "the query is evaluated for every message: nothing must be there for it"
+            self.say("PL401", subject, 0, message)
+
+    def subject(self, subject: _Subject, text: str) -> _Subject:
+        """Looks at one XPath by itself.
+
+        Args:
+            subject: The query.
+            text: Its text, with blanks for what XPath does not have.
+
+        Raises:
+            QuerySyntaxError: It cannot be registered.
+        """
+        query = subject.query
         namespaces = {**self.namespaces, **(query.namespaces or {})}
-        try:
-            resolved = resolve(parse(query.text), query.text, namespaces)
-            compiled = compile_query(query.text, namespaces)
-        except QuerySyntaxError as error:
-            self.say_refused(subject, error)
-            return subject
+        resolved = resolve(parse(text), text, namespaces)
+        compiled = compile_query(text, namespaces)
         subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
         for issue in condition_issues(resolved, Notation(namespaces)):
             self.say_condition(subject, issue)
         # A broken query is like those only that are broken in the same way: what it would be equal
         # to or cover as it stands is no finding about the others.
         plan = compiled.expression or "\n".join(compiled.texts)
-        subject.key = f"{query.text}\n{plan}" if subject.is_broken else plan
+        subject.key = f"{text}\n{plan}" if subject.is_broken else plan
         for checker in self.checkers_for(namespaces):
             self.say_paths(subject, checker.issues(resolved))
         self.check_whole(subject, subject.alternatives, compiled)
-        return subject
-
-    def unusable(self, number: int, row: object, error: PathcastError) -> _Subject:
-        """A row that no index takes, whatever its query."""
-        name = getattr(row, "id", None)
-        subject = _Subject(number, Query(name if is_text(name) else f"row {number}", ""))
-        self.say_refused(subject, error)
         return subject
 
     def say_refused(self, subject: _Subject, error: PathcastError) -> None:
@@ -272,7 +320,7 @@ class _Linter:
         """Says which queries are equal to, or covered by, others."""
         groups: dict[str, list[_Subject]] = {}
         for subject in subjects:
-            if subject.alternatives is not None:
+            if subject.key:
                 groups.setdefault(subject.key, []).append(subject)
         for first, *others in groups.values():
             for other in others:
@@ -281,7 +329,8 @@ class _Linter:
         distinct = [
             each
             for each in firsts
-            if not each.is_hopeless and not each.is_trivial and not each.is_broken
+            if each.alternatives is not None
+            and not (each.is_hopeless or each.is_trivial or each.is_broken)
         ]
         found = coverings(
             [each.alternatives for each in distinct if each.alternatives is not None],

@@ -105,16 +105,12 @@ class PathChecker:
 
     def issues(self, expr: Expr) -> list[PathIssue]:
         """What of a resolved query messages cannot have, in the order of the text."""
-        walk = _Walk(self)
+        walk = PathWalk(self)
         walk.examine(expr, frozenset({DOCUMENT}))
-        in_order = sorted(walk.issues, key=lambda issue: (issue.offset, issue.code))
-        # The same name may stand in many places of a query; one finding is enough.
-        return list({(issue.code, issue.message): issue for issue in reversed(in_order)}.values())[
-            ::-1
-        ]
+        return walk.found()
 
 
-class _Walk:
+class PathWalk:
     """One query."""
 
     def __init__(self, checker: PathChecker) -> None:
@@ -127,8 +123,17 @@ class _Walk:
         self.optional = 0  # parts around this one that may be false
 
     def say(self, issue: PathIssue) -> None:
+        """Takes down an issue."""
         if not self.is_silent:
             self.issues.append(issue)
+
+    def found(self) -> list[PathIssue]:
+        """What was taken down, in the order of the text."""
+        in_order = sorted(self.issues, key=lambda issue: (issue.offset, issue.code))
+        # The same name may stand in many places of a query; one finding is enough.
+        return list({(issue.code, issue.message): issue for issue in reversed(in_order)}.values())[
+            ::-1
+        ]
 
     # Expressions: what nodes they give, and whether they may be true.
 
@@ -211,7 +216,15 @@ class _Walk:
 
     # Paths.
 
+    def quietly(self, steps: Sequence[Step], contexts: Nodes) -> Nodes:
+        """The nodes at the end of a path; says nothing, and none where it leads nowhere."""
+        was_silent, self.is_silent = self.is_silent, True
+        nodes = self.path(steps, contexts)
+        self.is_silent = was_silent
+        return nodes
+
     def path(self, steps: Sequence[Step], contexts: Nodes) -> Nodes:
+        """The nodes at the end of a path; says where it leads nowhere."""
         is_lost = not contexts
         start = contexts
         for number, step in enumerate(steps):

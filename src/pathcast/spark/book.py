@@ -1,9 +1,8 @@
 """The subscriptions of a pipeline, taken up anew when their files change.
 
 Rows (subscriber, query id, query, what is delivered) come from a table, from `.xq` files, or from a
-folder of them: `subscriptions` reads them. Here they become a generation. A query that several
-subscribers want is compiled once; the same id with another query, or delivered in another way, is
-rejected, since a delivery names the query by its id.
+folder of them: `pathcast.customize.subscription_rows` reads them, `subscription_engines` compiles
+them. Here they become a generation.
 
 It delivers nothing and knows nothing of Spark.
 """
@@ -21,12 +20,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pathcast.customize import Broker
 from pathcast.customize.identity import SetVersion
-from pathcast.engine import QueryIndex
-from pathcast.errors import DuplicateQueryError, PathcastError
+from pathcast.customize.subscription_engines import SubscriptionEngines
+from pathcast.customize.subscription_files import files_of
+from pathcast.customize.subscription_rows import RejectedSubscription, read_rows
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.model import DeliverMode, EngineName, Query, Subscription
+from pathcast.model import DeliverMode, EngineName, Subscription
 from pathcast.spark.generations import (
     DESCRIPTION,
     NOTICES,
@@ -35,16 +35,12 @@ from pathcast.spark.generations import (
     TAKERS_SCHEMA,
     Generation,
 )
-from pathcast.spark.subscriptions import (
-    RejectedSubscription,
-    Signature,
-    read_rows,
-    rejected,
-    signature_of,
-)
 
 if TYPE_CHECKING:
     from pathcast.spark.storage import Storage
+
+Signature = tuple[tuple[str, int, int, int], ...]
+"""Name, time, size and inode of every file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ class SubscriptionBook:
         self._namespaces = dict(namespaces or {})
         self._signature: Signature | None = None
         self._current: TakenUp | None = None
-        self._compiled: _Compiled | None = None
+        self._engines: SubscriptionEngines | None = None
 
     def current(self) -> TakenUp:
         """The generation of the files as they are now.
@@ -116,57 +112,27 @@ class SubscriptionBook:
             return current.generation
         return Generation.read(self._output, version)
 
-    def check(self) -> tuple[int, list[RejectedSubscription]]:
-        """What would be taken up of the files as they are: how many, and what not; writes nothing.
-
-        Raises:
-            ConfigError: They cannot be read, or are no subscriptions.
-        """
-        takers, refused, _ = self._compile()
-        return len(takers), refused
-
     def _build(self) -> TakenUp:
         with _collector_paused():
-            takers, refused, compiled = self._compile()
-            return TakenUp(self._write(compiled, takers), tuple(refused))
+            return self._taken_up()
 
-    def _compile(
-        self,
-    ) -> tuple[dict[tuple[str, str], Subscription], list[RejectedSubscription], _Compiled]:
-        """Subscriber and query id -> subscription, what is none, and the engines filled."""
-        rows, places, refused = read_rows(self._path, self._deliver)
-        wanted: dict[str, Subscription] = {}
-        takers: dict[tuple[str, str], Subscription] = {}
-        place_of: dict[tuple[str, str], str] = {}
-        for row, place in zip(rows, places, strict=True):
-            first = wanted.setdefault(row.id, row)
-            if (first.query, first.deliver) != (row.query, row.deliver) or (
-                (row.subscriber, row.id) in takers
-            ):
-                error = DuplicateQueryError("query.duplicate", id=row.id)
-                refused.append(rejected(row, error, place))
-            else:
-                takers[row.subscriber, row.id] = row
-                place_of[row.subscriber, row.id] = place
-        # Whoever is interrupted from here on leaves engines that nobody knows the state of.
-        compiled, self._compiled = self._compiled or self._new_engines(), None
-        faults = compiled.become(wanted)
-        self._compiled = compiled
-        for key, row in list(takers.items()):
-            if row.id in faults:
-                refused.append(rejected(row, faults[row.id], place_of[key]))
-                del takers[key]
-        return takers, refused, compiled
-
-    def _new_engines(self) -> _Compiled:
+    def _taken_up(self) -> TakenUp:
         limits = Limits(**self._limits)  # type: ignore[arg-type]
-        return _Compiled(
-            QueryIndex(engine=self._engine, limits=limits, namespaces=self._namespaces),
-            Broker(self._engine, limits, self._namespaces, threads=1),
-        )
+        try:
+            rows = read_rows(self._path, self._deliver)
+        except ConfigError as error:
+            raise _unusable(error.message) from error
+        # Whoever is interrupted from here on leaves engines that nobody knows the state of.
+        engines, self._engines = self._engines, None
+        if engines is None:
+            engines = SubscriptionEngines(self._engine, limits, self._namespaces)
+        taken = engines.take_up(rows)
+        self._engines = engines
+        written = self._write(engines, {key: row for key, (row, _) in taken.takers.items()})
+        return TakenUp(written, tuple(taken.rejected))
 
     def _write(
-        self, compiled: _Compiled, takers: Mapping[tuple[str, str], Subscription]
+        self, engines: SubscriptionEngines, takers: Mapping[tuple[str, str], Subscription]
     ) -> Generation:
         """The files of a generation; those of a version that is there are left as they are."""
         rows = [takers[key] for key in sorted(takers)]
@@ -177,8 +143,8 @@ class SubscriptionBook:
             version.text,
             queries=len({row.id for row in rows}),
             subscriptions=len(rows),
-            has_notices=len(compiled.index) > 0,
-            has_results=len(compiled.broker) > 0,
+            has_notices=len(engines.index) > 0,
+            has_results=len(engines.broker) > 0,
             written=uuid.uuid4().hex,
             limits=tuple(sorted(self._limits.items())),
         )
@@ -196,10 +162,10 @@ class SubscriptionBook:
         with TemporaryDirectory() as temporary:
             file = Path(temporary) / "snapshot"
             if generation.has_notices:
-                compiled.index.freeze().save(file)
+                engines.index.freeze().save(file)
                 output.write(f"{folder}/{NOTICES}", file.read_bytes())
             if generation.has_results:
-                compiled.broker.freeze().save(file)
+                engines.broker.freeze().save(file)
                 output.write(f"{folder}/{RESULTS}", file.read_bytes())
         output.write(f"{folder}/{DESCRIPTION}", generation.to_json())
         return generation
@@ -239,35 +205,36 @@ def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:
     )
 
 
-class _Compiled:
-    """The queries of a book in the engines that answer them, changed as the files change."""
-
-    def __init__(self, index: QueryIndex, broker: Broker) -> None:
-        self.index = index
-        self.broker = broker
-        # Query id -> what is compiled; and which of them the broker has.
-        self._held: dict[str, Subscription] = {}
-
-    def become(self, wanted: Mapping[str, Subscription]) -> Mapping[str, PathcastError]:
-        """Makes them exactly these queries; gives those that are refused."""
-        gone = [name for name, row in self._held.items() if not _is_same(row, wanted.get(name))]
-        of_index = [name for name in gone if name in self.index]
-        if of_index:
-            self.index.remove(of_index)
-            self.index.compact()
-        self.broker.unsubscribe([name for name in gone if name in self.broker])
-        for name in gone:
-            del self._held[name]
-        new = [row for name, row in wanted.items() if name not in self._held]
-        notices = [row for row in new if row.deliver == "ids"]
-        declined = self.index.register([Query(row.id, row.query) for row in notices]).rejected
-        # What is no XPath may be XQuery; the broker knows both, and says what is wrong.
-        others = [row for row in new if row.deliver != "ids" or row.id in declined]
-        refused = dict(self.broker.subscribe(others).rejected)
-        self._held |= {row.id: row for row in new if row.id not in refused}
-        return refused
+def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: str) -> pa.Table:
+    """Rejected subscriptions as rows, with the version that they are missing from."""
+    columns = {
+        "subscriber": [each.row.subscriber for each in rejected],
+        "query_id": [each.row.id for each in rejected],
+        "query": [each.row.query for each in rejected],
+        "code": [each.code for each in rejected],
+        "reason": [each.reason for each in rejected],
+        "place": [str(each.place) for each in rejected],
+        "snapshot_version": [snapshot_version] * len(rejected),
+    }
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
-def _is_same(row: Subscription, other: Subscription | None) -> bool:
-    """Whether two rows are one query, whoever takes it."""
-    return other is not None and (row.query, row.deliver) == (other.query, other.deliver)
+def signature_of(path: Path) -> Signature:
+    """What changes when somebody changes the subscriptions at a path.
+
+    Raises:
+        ConfigError: They cannot be looked at.
+    """
+    try:
+        files = files_of(path) if path.is_dir() else iter((path,))
+        found = []
+        for file in files:
+            status = file.stat()
+            found.append((str(file), status.st_mtime_ns, status.st_size, status.st_ino))
+    except OSError as error:
+        raise _unusable(f"{path}: {error.strerror or error}") from error
+    return tuple(found)
+
+
+def _unusable(reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key="subscriptions.path", reason=reason)

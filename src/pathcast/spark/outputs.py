@@ -41,7 +41,7 @@ from pathcast.spark.storage import Storage
 from pathcast.spark.writing import FileFormat, WrittenFile
 
 if TYPE_CHECKING:
-    from pathcast.spark.subscriptions import RejectedSubscription
+    from pathcast.customize.subscription_rows import RejectedSubscription
 
 LAYOUT: Final = "_pathcast.json"
 LAYOUT_VERSION: Final = 2

@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
-from pathcast.spark.book import SubscriptionBook, TakenUp, too_few
+from pathcast.spark.book import SubscriptionBook, TakenUp, rejected_table, too_few
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.files import FileReader, FoundFile, Unit
@@ -54,7 +55,6 @@ from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.sources import listing_of, passed_columns, reader_of, shares_of
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
-from pathcast.spark.subscriptions import RejectedSubscription, rejected_table
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
 from pathcast.spark.workers import SparkWorkers, Workers

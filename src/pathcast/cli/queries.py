@@ -1,0 +1,132 @@
+"""Standing queries as a command is given them: everything that `pathcast run` reads, and more.
+
+- the TOML file of a pipeline: its subscriptions, with its namespaces, limits and engine;
+- a table of subscriptions (text or Parquet), a `.xq` file, or a folder of them;
+- a file with a query a line (`query_file`), whose queries are nobody's and are delivered as an id.
+
+All of them become rows, which are taken up as those of a run are: what a command takes and rejects
+is what a run takes and rejects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.console import extra
+from pathcast.cli.options import Engine, engine_name, read_limits, read_namespaces
+from pathcast.cli.query_file import read_query_file
+from pathcast.customize.subscription_engines import SubscriptionEngines, TakenRows
+from pathcast.customize.subscription_files import SUFFIX
+from pathcast.customize.subscription_rows import (
+    RejectedSubscription,
+    SubscriptionRows,
+    is_table,
+    read_rows,
+)
+from pathcast.limits import Limits
+from pathcast.model import EngineName
+
+PIPELINE_SUFFIX = ".toml"
+
+QUERIES_HELP = (
+    "One query a line, or id<TAB>query; or what pathcast run reads: a table of subscriptions "
+    "(.tsv, .csv, .parquet), a .xq file or a folder of them, or the TOML file of a pipeline."
+)
+
+QueriesArgument = Annotated[Path, typer.Argument(metavar="QUERIES", exists=True, help=QUERIES_HELP)]
+
+
+@dataclass(frozen=True)
+class QuerySource:
+    """Queries that were read, and how they are to be taken up.
+
+    Attributes:
+        path: The file or folder that has them; of a pipeline, what its file names.
+        rows: What was read.
+        engine: Which engine answers; None where nothing says it.
+        namespaces: Prefixes for all queries.
+        limits: What a message may cost.
+        has_subscribers: Whether the rows are subscriptions, not queries a line.
+        rejected_max: Share of the rows that may be rejected.
+    """
+
+    path: Path
+    rows: SubscriptionRows
+    engine: EngineName | None
+    namespaces: Mapping[str, str]
+    limits: Limits
+    has_subscribers: bool = True
+    rejected_max: float = 0.0
+
+    def __len__(self) -> int:
+        """Rows, whatever becomes of them."""
+        return len(self.rows.rows) + len(self.rows.rejected)
+
+    def take_up(
+        self, threads: int | None = 1, *, default: EngineName | None = None
+    ) -> tuple[SubscriptionEngines, TakenRows]:
+        """The engines with these queries, and what became of each row; rejections by place.
+
+        Args:
+            threads: Threads of one batch; None for all processors.
+            default: The engine where nothing says which.
+        """
+        engine = self.engine or default
+        engines = SubscriptionEngines(engine, self.limits, self.namespaces, threads)
+        taken = engines.take_up(self.rows)
+        taken.rejected.sort(key=_place)
+        return engines, taken
+
+
+def _place(each: RejectedSubscription) -> tuple[str, int]:
+    return each.place.path, each.place.line
+
+
+def read_queries(
+    path: Path,
+    *,
+    engine: Engine | None = None,
+    namespace: list[str] | None = None,
+    limit: list[str] | None = None,
+) -> QuerySource:
+    """The queries at a path.
+
+    Args:
+        path: See the module.
+        engine: `--engine`. This and the following go over what a pipeline's file says.
+        namespace: `--namespace`.
+        limit: `--limit`.
+
+    Raises:
+        ConfigError: An option or a setting cannot be used, or a table cannot be read.
+        MissingDependencyError: It is a pipeline, and the extra `spark` is not installed.
+        OSError: A file with a query a line cannot be read.
+    """
+    given = read_namespaces(namespace)
+    if path.suffix == PIPELINE_SUFFIX and path.is_file():
+        with extra("spark", "the file of a pipeline"):
+            from pathcast.spark.settings import load_settings
+        settings = load_settings(path)
+        wanted = settings.subscriptions
+        return QuerySource(
+            wanted.path,
+            read_rows(wanted.path, wanted.deliver),
+            engine_name(engine) or settings.engine.engine,
+            {**wanted.namespaces, **given},
+            read_limits(limit, settings.engine.message_limits()),
+            rejected_max=wanted.rejected_max,
+        )
+    has_subscribers = path.is_dir() or path.suffix == SUFFIX or is_table(path)
+    rows = read_rows(path, "ids") if has_subscribers else read_query_file(path)
+    return QuerySource(path, rows, engine_name(engine), given, read_limits(limit), has_subscribers)
+
+
+def told(each: RejectedSubscription) -> str:
+    """A rejection as a line: where, which, why."""
+    named = f"{each.row.id}: " if each.row.subscriber and each.row.id else ""
+    return f"{each.place}: {named}{each.reason}"

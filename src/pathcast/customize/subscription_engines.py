@@ -1,0 +1,129 @@
+"""Rows of subscriptions in the engines that answer them.
+
+A filter query is a subscription that is delivered as an id: an index takes it, a broker takes what
+wants results and what is no XPath. A query that several subscribers want is compiled once; the same
+id with another query, or delivered in another way, is rejected, since a delivery names the query by
+its id. What checks, matches or delivers the subscriptions of a file takes them up here, so that all
+take and reject the same.
+
+Example:
+    >>> from pathcast.customize.delimited import TextPlace
+    >>> rows = [
+    ...     Subscription("q1", "ann", "//a", "ids"),
+    ...     Subscription("q1", "bob", "//a", "ids"),
+    ...     Subscription("q2", "bob", "//a[", "ids"),
+    ... ]
+    >>> places = [TextPlace("s.tsv", line) for line in (2, 3, 4)]
+    >>> engines = SubscriptionEngines("reference", Limits(), {})
+    >>> taken = engines.take_up(SubscriptionRows(rows, places, []))
+    >>> list(taken.takers), [str(row.place) for row in taken.rejected], len(engines.index)
+    ([('ann', 'q1'), ('bob', 'q1')], ['s.tsv:4'], 1)
+
+It reads no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pathcast.customize.broker import Broker
+from pathcast.customize.delimited import TextPlace
+from pathcast.customize.subscription_rows import RejectedSubscription, SubscriptionRows
+from pathcast.engine import QueryIndex
+from pathcast.errors import DuplicateQueryError, PathcastError
+from pathcast.limits import Limits
+from pathcast.model import EngineName, Query, Subscription
+
+
+class TakenRows(NamedTuple):
+    """What became of rows.
+
+    Attributes:
+        takers: Subscriber and id of the query -> the row and its place, in the order of the rows.
+        rejected: What was not taken up, and why: what was no row first, then in the order of rows.
+    """
+
+    takers: Mapping[tuple[str, str], tuple[Subscription, TextPlace]]
+    rejected: list[RejectedSubscription]
+
+
+class SubscriptionEngines:
+    """The distinct queries of subscriptions, compiled, changed as the rows change.
+
+    Args:
+        engine: Which engine compiles and answers; None as for `QueryIndex`.
+        limits: What a message may cost.
+        namespaces: Prefixes for all queries.
+        threads: Threads of one batch; None for all processors.
+
+    Attributes:
+        index: The filter queries.
+        broker: All others.
+    """
+
+    def __init__(
+        self,
+        engine: EngineName | None,
+        limits: Limits,
+        namespaces: Mapping[str, str],
+        threads: int | None = 1,
+    ) -> None:
+        self.index = QueryIndex(engine=engine, limits=limits, namespaces=namespaces)
+        self.broker = Broker(engine, limits, namespaces, threads=threads)
+        # Query id -> what is compiled.
+        self._held: dict[str, Subscription] = {}
+
+    def take_up(self, found: SubscriptionRows) -> TakenRows:
+        """Makes the queries of exactly these rows the ones that are answered.
+
+        Args:
+            found: All rows there are, and what is none.
+
+        Returns:
+            Who takes what, and what was rejected.
+
+        Cost: what came or changed is compiled; the rest is a look-up in a dictionary.
+        """
+        rejected = list(found.rejected)
+        wanted: dict[str, Subscription] = {}
+        takers: dict[tuple[str, str], tuple[Subscription, TextPlace]] = {}
+        for row, place in zip(found.rows, found.places, strict=True):
+            key = row.subscriber, row.id
+            first = wanted.setdefault(row.id, row)
+            if key in takers or not _is_same(first, row):
+                error = DuplicateQueryError("query.duplicate", id=row.id)
+                rejected.append(RejectedSubscription(row, error, place))
+            else:
+                takers[key] = row, place
+        faults = self._become(wanted)
+        if faults:
+            for key, (row, place) in list(takers.items()):
+                if row.id in faults:
+                    rejected.append(RejectedSubscription(row, faults[row.id], place))
+                    del takers[key]
+        return TakenRows(takers, rejected)
+
+    def _become(self, wanted: Mapping[str, Subscription]) -> Mapping[str, PathcastError]:
+        """Makes the queries exactly these; gives those that are refused."""
+        gone = [name for name, row in self._held.items() if not _is_same(row, wanted.get(name))]
+        of_index = [name for name in gone if name in self.index]
+        if of_index:
+            self.index.remove(of_index)
+            self.index.compact()
+        self.broker.unsubscribe([name for name in gone if name in self.broker])
+        for name in gone:
+            del self._held[name]
+        new = [row for name, row in wanted.items() if name not in self._held]
+        notices = [row for row in new if row.deliver == "ids"]
+        declined = self.index.register([Query(row.id, row.query) for row in notices]).rejected
+        # What is no XPath may be XQuery; the broker knows both, and says what is wrong.
+        others = [row for row in new if row.deliver != "ids" or row.id in declined]
+        refused = dict(self.broker.subscribe(others).rejected)
+        self._held |= {row.id: row for row in new if row.id not in refused}
+        return refused
+
+
+def _is_same(row: Subscription, other: Subscription | None) -> bool:
+    """Whether two rows are one query, whoever takes it."""
+    return other is not None and (row.query, row.deliver) == (other.query, other.deliver)

@@ -1,0 +1,247 @@
+r"""Subscriptions in files of any format: a table, a `.xq` file, or a folder of them, as rows.
+
+A table has the columns subscriber, query_id and query, and may have `deliver`: text, separated by
+tabs or (`.csv`) commas and quoted as in CSV (`delimited`), or Parquet. What is no subscription is
+told with its reason and its place, and costs no other.
+
+Example:
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "s.tsv")
+    ...     _ = path.write_text("subscriber\tquery_id\tquery\nann\tq1\t//a\nbob\n")
+    ...     found = read_rows(path, "ids")
+    >>> found.rows
+    [Subscription(id='q1', subscriber='ann', query='//a', deliver='ids', namespaces=None)]
+    >>> found.places[0].line, found.rejected[0].reason
+    (2, 'subscription: line 3: 1 columns, 3 expected')
+
+It compiles nothing: `subscription_engines` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pathcast.customize.delimited import TextPlace, read_text, records
+from pathcast.customize.subscription_files import SUFFIX, read_subscriptions
+from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
+from pathcast.model import DELIVER_MODES, DeliverMode, Subscription
+
+COLUMNS: Final = ("subscriber", "query_id", "query")
+DELIVER: Final = "deliver"
+"""Column that a table may have besides."""
+PARQUET: Final = ".parquet"
+
+_COLUMNS_TELLING: Final = 2
+"""A first line that has so many of `COLUMNS` names columns; no file of queries begins so."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedSubscription:
+    """A row that nothing is delivered for.
+
+    Attributes:
+        row: As in the file; what it does not have is empty.
+        error: What is wrong.
+        place: Where its query stands, or the row.
+    """
+
+    row: Subscription
+    error: PathcastError
+    place: TextPlace
+
+    @property
+    def code(self) -> str:
+        """Code of the error."""
+        return self.error.code
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in words."""
+        return str(self.error)
+
+
+class SubscriptionRows(NamedTuple):
+    """The subscriptions of a table, a file or a folder.
+
+    Attributes:
+        rows: In their order.
+        places: Where the query of each stands.
+        rejected: What is none, and why.
+    """
+
+    rows: list[Subscription]
+    places: list[TextPlace]
+    rejected: list[RejectedSubscription]
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table of subscriptions: Parquet, or text whose first line names columns.
+
+    Raises:
+        ConfigError: It is UTF-16.
+        OSError: It cannot be read.
+    """
+    if path.suffix == PARQUET:
+        return True
+    header = next(records(read_text(path, keep_bytes=True), _delimiter(path)), None)
+    return header is not None and len({*COLUMNS} & {*header.fields}) >= _COLUMNS_TELLING
+
+
+def read_rows(path: Path, deliver: DeliverMode) -> SubscriptionRows:
+    """The subscriptions at a path, and what is none.
+
+    Args:
+        path: A table, a `.xq` file, or a folder of them.
+        deliver: What is delivered where a row of a table does not say.
+
+    Raises:
+        ConfigError: The file cannot be read or lacks a column, or a folder cannot be listed.
+
+    Cost: about 5 µs a row.
+    """
+    if path.is_dir() or path.suffix == SUFFIX:
+        return _of_files(path)
+    return _of_table(path, deliver)
+
+
+def _of_files(path: Path) -> SubscriptionRows:
+    try:
+        files = read_subscriptions(path)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    found = SubscriptionRows([], [], [])
+    for file in files:
+        if file.subscription is not None:
+            found.rows.append(file.subscription)
+            found.places.append(file.place)
+        elif file.error is not None:
+            row = Subscription(str(file.path), "", "")
+            found.rejected.append(RejectedSubscription(row, file.error, file.place))
+    return found
+
+
+def _of_table(path: Path, deliver: DeliverMode) -> SubscriptionRows:
+    table = read_table(path)
+    found = SubscriptionRows([], [], table.malformed)
+    names = [*COLUMNS, *([DELIVER] if DELIVER in table.columns else [])]
+    for place, subscriber, query_id, query, *told in zip(
+        table.places, *(table.columns[name] for name in names), strict=True
+    ):
+        mode = (told[0] if told else None) or deliver
+        row = Subscription(query_id or "", subscriber or "", query or "", mode)
+        if not (subscriber and query_id and query):
+            found.rejected.append(_malformed(row, "subscriber, query_id or query is empty", place))
+        elif mode not in DELIVER_MODES:
+            # Here, as in a file: a row that cannot be one takes its id from no other.
+            error = UnsupportedQueryError("subscription.deliver", found=mode)
+            found.rejected.append(RejectedSubscription(row, error, place))
+        else:
+            found.rows.append(row)
+            found.places.append(place)
+    return found
+
+
+class SubscriptionTable(NamedTuple):
+    """A file of subscriptions as it was read.
+
+    Attributes:
+        columns: `COLUMNS` and, where the file has it, `DELIVER`; all of one length.
+        places: Where the query of each row stands; in Parquet the number of the row, from 1.
+        malformed: The lines that are no rows.
+    """
+
+    columns: Mapping[str, Sequence[str | None]]
+    places: Sequence[TextPlace]
+    malformed: list[RejectedSubscription]
+
+
+def read_table(path: Path) -> SubscriptionTable:
+    """A file of subscriptions.
+
+    Raises:
+        ConfigError: The file cannot be read or lacks a column.
+    """
+    try:
+        return _read_parquet(path) if path.suffix == PARQUET else _read_text(path)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise _unusable(path, reason) from error
+
+
+def _read_parquet(path: Path) -> SubscriptionTable:
+    # Opened here: pyarrow would take a directory for a data set of many files.
+    with path.open("rb") as handle:
+        file = pq.ParquetFile(handle)
+        names = _columns_of(path, file.schema_arrow.names)
+        table = file.read(names)
+        # Converted here, where a text that is no UTF-8 is an error of the file.
+        columns = {name: table.column(name).cast(pa.string()).to_pylist() for name in names}
+    places = [TextPlace(str(path), number, None) for number in range(1, len(table) + 1)]
+    return SubscriptionTable(columns, places, [])
+
+
+def _read_text(path: Path) -> SubscriptionTable:
+    found = records(read_text(path), _delimiter(path))
+    header = next(found, None)
+    if header is None:
+        raise _unusable(path, "it is empty; the first line names the columns")
+    names = _columns_of(path, header.fields)
+    numbers = [header.fields.index(name) for name in names]
+    query = header.fields.index("query")
+    rows: list[list[str]] = []
+    places: list[TextPlace] = []
+    malformed: list[RejectedSubscription] = []
+    for record in found:
+        fault = record.fault
+        if fault is None and len(record.fields) != len(header.fields):
+            fault = f"{len(record.fields)} columns, {len(header.fields)} expected"
+        if fault is None:
+            rows.append([record.fields[number] for number in numbers])
+            places.append(record.place(query, str(path)))
+        else:
+            row = Subscription("", "", record.text)
+            place = TextPlace(str(path), record.line)
+            malformed.append(_malformed(row, f"line {record.line}: {fault}", place))
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return SubscriptionTable(dict(zip(names, columns, strict=True)), places, malformed)
+
+
+def _delimiter(path: Path) -> str:
+    return "," if path.suffix == ".csv" else "\t"
+
+
+def _columns_of(path: Path, found: Sequence[str]) -> list[str]:
+    """The columns to be read, of those that a file has.
+
+    Raises:
+        ConfigError: One is missing, or there twice.
+    """
+    wanted = [*COLUMNS, *([DELIVER] if DELIVER in found else [])]
+    problems = {
+        "no column": [name for name in wanted if name not in found],
+        "more than one column": [name for name in wanted if found.count(name) > 1],
+    }
+    for problem, names in problems.items():
+        if names:
+            raise _unusable(
+                path,
+                f"{problem} {', '.join(names)}; it needs the columns {', '.join(COLUMNS)}, and has "
+                f"{', '.join(found)}",
+            )
+    return wanted
+
+
+def _malformed(row: Subscription, reason: str, place: TextPlace) -> RejectedSubscription:
+    error = ConfigError("config.invalid", key="subscription", reason=reason)
+    return RejectedSubscription(row, error, place)
+
+
+def _unusable(path: Path, reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key=str(path), reason=reason)
