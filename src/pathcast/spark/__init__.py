@@ -1,11 +1,11 @@
 """Delivery on Spark: pipelines from a source of messages to inboxes.
 
 Read in this order: `pipeline` (one micro-batch after another), `sources`, `files` and `listing`
-with `directory`, `parquet` and `archives`, and `journal` (what belongs to it), `subscriptions`,
-`book` and `generations` (who wants what), `tasks`, `answering` and `writing` (what a worker does),
+with `directory`, `parquet` and `archives`, and `journal` (what belongs to it), `book` and
+`generations` (who wants what), `tasks`, `answering` and `writing` (what a worker does),
 `ledger`, `outputs`, `compacting` and `storage` (what counts, and where), `workers`, `starting`,
-`session`, `class_archive` and `java` (who runs it), `stages` (for frames of your own), `settings`,
-`summary` and `progress` (what people say and see).
+`session`, `class_archive`, `java`, `jvm_stderr` and `shipping` (who runs it), `stages` (for frames
+of your own), `settings`, `summary` and `progress` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run

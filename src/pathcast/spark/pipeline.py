@@ -596,7 +596,8 @@ def _workers_of(
         # Whoever brings workers needs no PySpark.
         from pathcast.spark.starting import spark_workers
 
-        with spark_workers(settings.spark.master, settings.spark.conf) as starting:
+        chosen = settings.spark
+        with spark_workers(chosen.master, chosen.conf, is_shipped=chosen.ship) as starting:
             yield starting.result
 
 

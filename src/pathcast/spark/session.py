@@ -1,8 +1,11 @@
-"""A local Spark session whose settings are what was measured, each with its reason.
+"""A Spark session whose settings are what was measured, each with its reason.
 
 Example:
     >>> spark = local_session("local[2]")                                   # doctest: +SKIP
     >>> spark.stop()                                                        # doctest: +SKIP
+
+What keeps it from starting is said in a sentence: a master that is none or cannot be reached, a
+Java that cannot be used, a setting that the JVM refuses.
 
 A session of your own serves as well: every stage takes what it is given. `SETTINGS` lists what is
 worth copying into it. Without it the answers are the same. A pipeline needs the context only, which
@@ -13,16 +16,23 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
+from pathcast.errors import ConfigError, JavaMissingError
 from pathcast.spark.class_archive import ClassArchive
-from pathcast.spark.java import find_java, quiet_home
+from pathcast.spark.java import JAVA_VERSION_MIN, JavaInstall, find_java, quiet_home
+from pathcast.spark.jvm_stderr import HeldStderr, reason
+from pathcast.spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,13 +43,15 @@ class SparkSetting(NamedTuple):
 
     Attributes:
         key: Spark's name.
-        value: What a local session uses.
+        value: What a session of this machine uses.
         reason: Why.
+        is_for_here: Whether it is for sessions of this machine only.
     """
 
     key: str
     value: str
     reason: str
+    is_for_here: bool = False
 
 
 SETTINGS: tuple[SparkSetting, ...] = (
@@ -71,9 +83,17 @@ SETTINGS: tuple[SparkSetting, ...] = (
     SparkSetting("spark.ui.enabled", "false", "no port is opened; saves half a second of start-up"),
     SparkSetting("spark.ui.showConsoleProgress", "false", "the pipeline shows its own progress"),
     SparkSetting(
-        "spark.driver.host", "127.0.0.1", "a local session need not resolve the name of the host"
+        "spark.driver.host",
+        "127.0.0.1",
+        "a local session need not resolve the name of the host",
+        is_for_here=True,
     ),
-    SparkSetting("spark.driver.bindAddress", "127.0.0.1", "and listens to this machine only"),
+    SparkSetting(
+        "spark.driver.bindAddress",
+        "127.0.0.1",
+        "and listens to this machine only",
+        is_for_here=True,
+    ),
     SparkSetting(
         "spark.driver.memory", "2g", "cached verdicts of a micro-batch and the sort of its inboxes"
     ),
@@ -113,6 +133,13 @@ SETTINGS: tuple[SparkSetting, ...] = (
 )
 """Left out on purpose: `spark.python.udf.pipelined.enabled` crashes workers in Spark 4.3."""
 
+STANDALONE = "spark://"
+CONNECT_SECONDS_MAX = 5.0
+"""A master that does not answer in this time is not there; a far one takes a tenth of a second."""
+
+PYTHON = "spark.pyspark.python"
+"""In `spark.conf`: which Python the workers start. PySpark itself reads the environment only."""
+
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """Set to the number of cores, once that is known."""
 
@@ -137,21 +164,24 @@ def local_session(
     app_name: str = "pathcast",
     conf: Mapping[str, str] | None = None,
     jvm_options: tuple[str, ...] = JVM_OPTIONS,
+    is_shipped: bool = True,
 ) -> SparkSession:
-    """Start a session on this machine, or return the one that runs already.
+    """Start a session, or return the one that runs already.
 
     Args:
-        master: Spark's master URL, such as "local[2]".
+        master: Spark's master URL, such as "local[2]" or "spark://host:7077".
         app_name: Shown by Spark.
         conf: Settings that go over `SETTINGS`.
         jvm_options: Options of the JVM.
+        is_shipped: Whether workers of a cluster are sent Pathcast's own files (`shipping`).
 
     Returns:
         The session. `JAVA_HOME` and `PYSPARK_PYTHON` of this process are set, since that is how
         Spark is told which Java and which Python to start.
 
     Raises:
-        JavaMissingError: No Java 17 or newer.
+        JavaMissingError: No Java 17 or newer, or it does not start Spark.
+        ConfigError: The master is none or cannot be reached, or Spark refuses a setting.
 
     Cost:
         About 4 s and 450 MB for the JVM.
@@ -162,7 +192,13 @@ def local_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    context = local_context(master, app_name=app_name, conf=conf, jvm_options=jvm_options)
+    context = local_context(
+        master,
+        app_name=app_name,
+        conf=conf,
+        jvm_options=jvm_options,
+        is_shipped=is_shipped,
+    )
     session = SparkSession(context)
     if SHUFFLE_PARTITIONS not in (conf or {}):
         # The default of 200 tasks costs a micro-batch more than its rows do.
@@ -176,6 +212,7 @@ def local_context(
     app_name: str = "pathcast",
     conf: Mapping[str, str] | None = None,
     jvm_options: tuple[str, ...] = JVM_OPTIONS,
+    is_shipped: bool = True,
     archive: ClassArchive | None = None,
 ) -> SparkContext:
     """Start what runs jobs, without frames and SQL; or return what runs already.
@@ -185,10 +222,12 @@ def local_context(
         app_name: Shown by Spark.
         conf: Settings that go over `SETTINGS`.
         jvm_options: Options of the JVM.
+        is_shipped: As for `local_session`.
         archive: Read Spark's classes from this archive, or make it.
 
     Raises:
-        JavaMissingError: No Java 17 or newer.
+        JavaMissingError: No Java 17 or newer, or it does not start Spark.
+        ConfigError: The master is none or cannot be reached, or Spark refuses a setting.
 
     Cost:
         About 4 s, 2 s with an archive of classes.
@@ -196,14 +235,21 @@ def local_context(
     running = SparkContext._active_spark_context
     if running is not None:
         return running
+    is_here = master.startswith("local")
+    check_reachable(master)
+    wanted = dict(conf or {})
     java = find_java()
     os.environ["JAVA_HOME"] = str(quiet_home(java))
-    # Workers have to be this interpreter: another one would lack pathcast and pyarrow.
+    # Workers have to be such an interpreter: another one would lack pyarrow, or be another Python.
+    if PYTHON in wanted:
+        os.environ["PYSPARK_PYTHON"] = wanted[PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if master.startswith("local"):
+    if is_here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = {setting.key: setting.value for setting in SETTINGS}
+    settings = {
+        setting.key: setting.value for setting in SETTINGS if is_here or not setting.is_for_here
+    }
     settings |= {"spark.master": master, "spark.app.name": app_name}
     # The JVM reads its log configuration at start; the resource is a plain file in every install.
     with as_file(files("pathcast.spark") / "log4j2.properties") as log4j:
@@ -211,9 +257,11 @@ def local_context(
         if archive is not None:
             options += archive.options(java)
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
-        settings |= conf or {}
-        _start_jvm(settings)
-        return SparkContext(conf=SparkConf(loadDefaults=True).setAll(list(settings.items())))
+        settings |= wanted
+        context = _started(settings, java)
+    if is_shipped and not is_here:
+        ship(context)
+    return context
 
 
 def end_jvm() -> None:
@@ -228,7 +276,71 @@ def end_jvm() -> None:
     gateway.proc.wait()
 
 
-def _start_jvm(settings: Mapping[str, str]) -> None:
+def check_reachable(master: str) -> None:
+    """Refuse a standalone master where nobody listens: Spark would try for a minute, and then fail.
+
+    Args:
+        master: Spark's master URL; one that is not "spark://..." is not looked at.
+
+    Raises:
+        ConfigError: None of its addresses can be connected to; or there is no port.
+    """
+    if not master.startswith(STANDALONE):
+        return
+    reasons = []
+    for address in master.removeprefix(STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise _bad_master(f"{master}: {address} is not HOST:PORT")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS_MAX):
+                return
+        except (OSError, OverflowError) as error:
+            told = error.strerror if isinstance(error, OSError) else None
+            reasons.append(f"{address}: {told or error}")
+    raise _bad_master(f"{master} cannot be reached ({'; '.join(reasons)})")
+
+
+def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
+    """The context, or why there is none in a sentence.
+
+    Raises:
+        JavaMissingError: The JVM ended before it was ready.
+        ConfigError: Spark refused the master or a setting.
+    """
+    stderr = HeldStderr()
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        _start_jvm(settings, stderr)
+        context = SparkContext(conf=SparkConf(loadDefaults=True).setAll(list(settings.items())))
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            stderr.hand_on()
+            raise
+        said = stderr.text()
+        if "at org.apache.spark" in said:  # Java did start
+            raise ConfigError("config.invalid", key="spark.conf", reason=reason(said)) from error
+        told = f"{java.origin} ({java.home}) does not start Spark: {reason(said)}"
+        raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason=told) from error
+    except Py4JJavaError as error:
+        # "org.apache.spark.SparkException: Could not parse Master URL: 'x'"
+        told = str(error.java_exception.getMessage() or error.java_exception)
+        told = told.strip().splitlines()[0]
+        if "master" in told.lower():
+            raise _bad_master(told) from None
+        raise ConfigError("config.invalid", key="spark.conf", reason=told) from None
+    stderr.hand_on()
+    if threading.current_thread() is threading.main_thread():
+        # PySpark answers Ctrl-C itself: it cancels all jobs, in the middle of whatever it was told.
+        signal.signal(signal.SIGINT, on_interrupt)
+    return context
+
+
+def _bad_master(reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key="spark.master", reason=reason)
+
+
+def _start_jvm(settings: Mapping[str, str], stderr: HeldStderr) -> None:
     """Start the JVM so that a SIGTERM to all processes of a service ends none of them but ours.
 
     systemd sends it to everything in the control group, a shell to the process group. The driver
@@ -236,9 +348,17 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
     when the driver has: the JVM at the end of its standard input, whatever ended the driver; the
     workers with the JVM.
     """
-    if SparkContext._gateway is None:
+    if SparkContext._gateway is not None:
+        stderr.started()
+    else:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        SparkContext._ensure_initialized(gateway=launch_gateway(conf, _SpareFromSigterm()))
+        # Standard output is the summary's.
+        options = _SpareFromSigterm(stdout=stderr.write_end, stderr=stderr.write_end)
+        try:
+            gateway = launch_gateway(conf, options)
+        finally:
+            stderr.started()
+        SparkContext._ensure_initialized(gateway=gateway)
 
 
 class _SpareFromSigterm(dict[str, Any]):

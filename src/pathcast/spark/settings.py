@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -63,6 +64,9 @@ def _as_text(value: object) -> object:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
+_MASTER: Final = re.compile(
+    r"local|local\[(?:\d+|\*)(?:, *\d+)?\]|local-cluster\[.*\]|yarn|(?:spark|k8s)://.+"
+)
 _PLACE: Final = "path or URL"
 Place: TypeAlias = Annotated[str, BeforeValidator(_as_text), _PLACE]
 """A path, or a URL that fsspec understands: see `storage`."""
@@ -275,11 +279,28 @@ class SparkSettings(BaseModel):
     model_config = _FROZEN
 
     master: str = Field(
-        default="local[*]", description="Master URL; local[2] uses two cores of this machine."
+        default="local[*]",
+        description="Master URL; local[2] uses two cores of this machine, spark://HOST:7077 those "
+        "of a cluster.",
+    )
+    ship: bool = Field(
+        default=True,
+        description="On a cluster: whether workers are sent Pathcast's own files, the kernel "
+        "included; false where the same Pathcast is installed on all of them.",
     )
     conf: dict[str, SparkValue] = Field(
         default_factory=dict, description="Further settings of Spark, over those of Pathcast."
     )
+
+    @field_validator("master")
+    @classmethod
+    def _check_master(cls, master: str) -> str:
+        if _MASTER.fullmatch(master) is None:
+            raise ValueError(
+                f"{master!r} is no master URL; there are local, local[2], local[*], "
+                "spark://HOST:7077, yarn and k8s://..."
+            )
+        return master
 
 
 class PipelineSettings(BaseSettings):

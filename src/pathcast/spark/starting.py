@@ -23,13 +23,14 @@ from pathcast.spark.workers import SparkWorkers
 
 @contextmanager
 def spark_workers(
-    master: str, conf: Mapping[str, str] | None = None
+    master: str, conf: Mapping[str, str] | None = None, *, is_shipped: bool = True
 ) -> Iterator[Future[SparkWorkers]]:
     """Workers of a context of their own, which is stopped in the end.
 
     Args:
         master: Spark's master URL.
         conf: Settings that go over those of `session.SETTINGS`.
+        is_shipped: Whether workers of a cluster are sent Pathcast's own files.
 
     Yields:
         The workers, once they are there; `result()` raises what kept them from starting.
@@ -38,7 +39,7 @@ def spark_workers(
     contexts: list[SparkContext] = []
 
     def start() -> SparkWorkers:
-        context = local_context(master, conf=conf, archive=archive)
+        context = local_context(master, conf=conf, is_shipped=is_shipped, archive=archive)
         contexts.append(context)
         workers = SparkWorkers(context)
         workers.run(_ready, [[0]] * workers.count)
