@@ -26,6 +26,7 @@ from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.workers import InProcess
+from pathcast.testing import missing_reason
 from silent_progress import Silent
 from spark_cluster import QUICK, Cluster, cluster
 
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.spark
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 RUN_SECONDS_MAX = 240.0
+# The kernel that is sent, beside the reference in this process.
+ENGINE = "reference" if missing_reason("kernel") else "kernel"
 COLUMNS = [
     "subscriber",
     "subscription_id",
@@ -93,7 +96,7 @@ def prepare(root: Path, master: str, *, messages: int, files_per_batch: int) -> 
         ("ann", "told", "/m/a", "ids"),
         ("bob", "told", "/m/a", "ids"),
         ("bob", "whole", "/m/b", "message"),
-        ("eve", "shaped", "for $c in //c return <hit n='{$c/@n}'/>", "fragment"),
+        ("eve", "shaped", "for $c in //c return <hit n='{$c/@n}'>c</hit>", "fragment"),
     ]
     (root / "subscriptions.tsv").write_text(
         "subscriber\tquery_id\tquery\tdeliver\n" + "".join("\t".join(row) + "\n" for row in rows)
@@ -102,7 +105,7 @@ def prepare(root: Path, master: str, *, messages: int, files_per_batch: int) -> 
     # Source and output are behind a file system without rename, which driver and workers reach.
     path.write_text(
         f'[source]\npath = "objects://{root}/in"\n[subscriptions]\npath = "subscriptions.tsv"\n'
-        f'[mode]\nfiles_per_batch_max = {files_per_batch}\n[engine]\nengine = "reference"\n'
+        f'[mode]\nfiles_per_batch_max = {files_per_batch}\n[engine]\nengine = "{ENGINE}"\n'
         f'[output]\npath = "objects://{root}/out"\nmatches = "ids"\n'
         f'[spark]\nmaster = "{master}"\n'
         '[spark.conf]\n"spark.driver.host" = "127.0.0.1"\n"spark.executor.memory" = "512m"\n'
@@ -138,7 +141,7 @@ def rows_of(output: str | Storage) -> dict[str, list[dict[str, Any]]]:
 
 def in_process(pipeline: Path) -> dict[str, list[dict[str, Any]]]:
     output = f"objects://{pipeline.parent}/here"
-    settings = load_settings(pipeline, [f"output.path={output}"])
+    settings = load_settings(pipeline, [f"output.path={output}", "engine.engine=reference"])
     run(settings, workers=InProcess(), progress=Silent())
     return rows_of(output)
 
