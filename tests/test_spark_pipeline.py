@@ -660,15 +660,22 @@ def test_undecided_queries_are_counted_told_and_written(root: Path) -> None:
     assert inboxes == expected(range(20), WANTS)["inboxes"]
 
 
-def test_rejected_subscriptions_are_counted_told_and_written(root: Path) -> None:
+@pytest.mark.parametrize("format", ["parquet", "jsonl", "delta"])
+def test_rejected_subscriptions_are_counted_told_and_written(root: Path, format: str) -> None:
+    if format == "delta":
+        pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
     path = root / "subscriptions.tsv"
     path.write_text(path.read_text() + "eve\tbad\t//[\nbob\tq-a\t//other\n")
     report = Recorder()
-    summary = go(root, report=report)
+    summary = go(root, f"output.format={format}", report=report)
     assert sum(summary.rejected_queries.values()) == 2
     assert any("2 subscriptions were rejected" in note for note in report.notes)
     (written,) = (root / "out/rejected_queries").iterdir()
-    rows = pq.read_table(written).to_pylist()
+    if written.suffix == ".jsonl":
+        rows = [json.loads(line) for line in written.read_text().splitlines()]
+    else:
+        assert written.suffix == ".parquet"
+        rows = pq.read_table(written).to_pylist()
     assert {(row["subscriber"], row["query_id"]) for row in rows} == {
         ("eve", "bad"),
         ("bob", "q-a"),

@@ -257,7 +257,9 @@ def write_rejected(
     """Write the subscriptions that were rejected; where, or None when there are none."""
     if not rejected:
         return None
-    name = f"rejected_queries/{version}.{layout.format}"
+    # Beside Delta tables, too, they are a file: nobody follows them.
+    suffix = "jsonl" if layout.format == "jsonl" else "parquet"
+    name = f"rejected_queries/{version}.{suffix}"
     if layout.format == "jsonl":
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
         output.write(name, "".join(lines).encode())
