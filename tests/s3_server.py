@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404)
         else:
             content = path.read_bytes()
-            self._send(200, Content_Length=str(len(content)), **_about(path, content))
+            self._send(200, b"", Content_Length=str(len(content)), **_about(path, content))
 
     def do_PUT(self) -> None:
         begun = self._begin()

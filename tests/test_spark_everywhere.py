@@ -7,7 +7,6 @@ nothing else; where a delivery goes changes nothing.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import io
 import re
@@ -222,13 +221,8 @@ def found_in(output: Storage) -> Expected:
     """What the readers of an output see."""
     inboxes: Counter[Any] = Counter()
     for row in read_output(output, "inboxes").to_pylist():
-        fragment, made = row["fragment"], row["delivery_id"]
-        if isinstance(fragment, str):
-            fragment = fragment.encode()
-        elif fragment is None and row.get("fragment_base64") is not None:
-            fragment = base64.b64decode(row["fragment_base64"])
-        key = (row["subscriber"], row["subscription_id"], row["message_id"], fragment)
-        inboxes[*key, made if isinstance(made, str) else made.hex()] += 1
+        key = (row["subscriber"], row["subscription_id"], row["message_id"], row["fragment"])
+        inboxes[*key, row["delivery_id"].hex()] += 1
     matches = read_output(output, "matches").to_pylist()
     letters = read_output(output, "dead_letters").to_pylist()
     return {

@@ -40,7 +40,7 @@ from pathcast.spark.ledger import (
 )
 from pathcast.spark.schemas import MatchesForm, OutputName
 from pathcast.spark.storage import Storage, as_storage
-from pathcast.spark.writing import FileFormat, WrittenFile
+from pathcast.spark.writing import FileFormat, WrittenFile, of_json_rows
 
 if TYPE_CHECKING:
     from pathcast.customize.subscription_rows import RejectedSubscription
@@ -314,7 +314,8 @@ def _tables(
                 rows = [json.loads(line) for line in handle]
                 if subscriber is not None:
                     rows = [row for row in rows if row.get("subscriber") == subscriber]
-                yield pa.Table.from_pylist(rows)
+                if rows:
+                    yield of_json_rows(rows, layout.schema(name))
             else:
                 yield _parquet_rows(handle, subscriber)
 
