@@ -125,6 +125,16 @@ class DeltaTables:
         table = self._opened(name)
         return [] if table is None else table.file_uris()
 
+    def small_files(self, bytes_max: int) -> int:
+        """Files below a size in all tables, but one of each: that has nothing to merge with."""
+        count = 0
+        for name in OUTPUTS:
+            table = self._opened(name) if self._layout.writes(name) else None
+            if table is not None:
+                sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
+                count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
+        return count
+
     def compact(self, keep_hours: float) -> None:
         """Merges small files, and takes out those that were merged longer ago."""
         for name in OUTPUTS:

@@ -388,14 +388,28 @@ def live_files(
     Cost:
         A small file read for each micro-batch since the last compaction.
     """
-    compaction = last_compaction(output)
+    compaction, commits = uncompacted(output, through=through)
     files = [] if compaction is None else list(compaction.files.get(name, ()))
-    after = -1 if compaction is None else compaction.through
-    for batch_id in committed_batches(output):
-        if batch_id > after and (through is None or batch_id <= through):
-            commit = Commit.from_json(output.read(f"{COMMITS}/{batch_id}.json"))
-            files += commit.files.get(name, ())
+    for commit in commits:
+        files += commit.files.get(name, ())
     return files
+
+
+def uncompacted(
+    output: Storage, *, through: int | None = None
+) -> tuple[Compaction | None, list[Commit]]:
+    """The last compaction of an output, and the commits after it.
+
+    Args:
+        output: The output.
+        through: Only micro-batches up to this one.
+    """
+    compaction = last_compaction(output)
+    after = -1 if compaction is None else compaction.through
+    numbers = [
+        n for n in committed_batches(output) if n > after and (through is None or n <= through)
+    ]
+    return compaction, [Commit.from_json(output.read(f"{COMMITS}/{n}.json")) for n in numbers]
 
 
 def remove_strays(output: Storage) -> int:
@@ -403,7 +417,9 @@ def remove_strays(output: Storage) -> int:
 
     To be called by the sole writer before it writes. Returns how many there were.
     """
-    named = {file.name for name in OUTPUTS for file in live_files(output, name)}
+    last, commits = uncompacted(output)
+    counting = [commit.files for commit in commits] + ([last.files] if last else [])
+    named = {file.name for files in counting for found in files.values() for file in found}
     for compaction in _compactions(output):
         named.update(compaction.replaced)
     strays = [
