@@ -32,7 +32,15 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -127,6 +135,13 @@ class SourceSettings(BaseModel):
         default=(),
         description="Parquet and Delta: columns that are passed through to inboxes and matches.",
     )
+
+    @field_validator("pattern")
+    @classmethod
+    def _has_files_of_its_own(cls, pattern: str | None, info: ValidationInfo) -> str | None:
+        if pattern is not None and info.data.get("kind") == "delta":
+            raise ValueError("a Delta table says itself which files it has")
+        return pattern
 
     @property
     def storage(self) -> Storage:
