@@ -65,8 +65,8 @@ class DeltaListing:
         columns: Columns that are passed through, some of which partitions may say.
 
     Cost:
-        A look reads the versions since the last one, and two small files that are not there when
-        there is none. The first one loads the table.
+        A look reads a small file for each version since the last one, and asks for two more; the
+        first one loads the table.
     """
 
     def __init__(
