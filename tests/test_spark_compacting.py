@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pathcast.spark.compacting import BackgroundCompaction, compact
-from pathcast.spark.ledger import live_files, remove_replaced, remove_strays
+from pathcast.spark.ledger import live_files, remove_replaced, remove_strays, uncompacted
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
@@ -132,3 +132,40 @@ def test_in_the_background_it_begins_when_there_are_enough(tmp_path: Path) -> No
     background.wait()
     assert background.error is None
     assert len(files_of(out, "inboxes")) == 1
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_runs_of_one_micro_batch_each_are_compacted_too(tmp_path: Path, format: str) -> None:
+    if format == "delta":
+        pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
+    more = (f"output.format={format}", "output.compact_files=9", "output.path=cron")
+    most = 0
+    for number in range(8):
+        deliver(tmp_path, range(4 * number, 4 * number + 4), *more)
+        most = max(most, len(files_of(tmp_path / "cron", "inboxes")))
+    assert 2 < most < 8
+    deliver(tmp_path, range(0), "output.path=plain")
+    without = [name for name in NAMES if name != "dead_letters"]
+    for name in without:
+        found = read_output(tmp_path / "cron", name).column("message_id").to_pylist()
+        want = read_output(tmp_path / "plain", name).column("message_id").to_pylist()
+        assert Counter(found) == Counter(want)
+
+
+def test_large_files_are_listed_together_and_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A start and a reader would read a commit for each micro-batch there ever was.
+    monkeypatch.setattr("pathcast.spark.compacting.SUM_COMMITS", 5)
+    monkeypatch.setattr("pathcast.spark.compacting.SMALL_BYTES", 0)
+    out = deliver(tmp_path, range(40), "output.compact_files=3")
+    before, files = rows(out, "inboxes"), files_of(out, "inboxes")
+    last, commits = uncompacted(out)
+    assert last is not None
+    assert last.replaced == ()
+    assert len(commits) <= 5
+    assert len(files) == 20, "they were merged"
+    deliver(tmp_path, range(40, 48), "output.compact_files=3")
+    assert files == files_of(out, "inboxes")[: len(files)]
+    assert before <= rows(out, "inboxes")
+    assert len(out.names("inboxes")) == 24

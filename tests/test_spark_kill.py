@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
@@ -36,6 +37,7 @@ from pathcast.spark import load_settings, run
 print(run(load_settings(sys.argv[1])).to_json())
 """
 KINDS = ("a", "b", "c", "d")
+A_VERSION = 5
 RUN_SECONDS_MAX = 300.0
 ORPHAN_SECONDS_MAX = 60.0
 
@@ -157,7 +159,24 @@ def check(root: Path, messages: int) -> None:
     ), "a delivery id occurs twice"
 
 
-def kill_and_check(root: Path, *, messages: int, per_batch: int, kills: int, seed: int) -> None:
+def put_in_a_table(root: Path, pipeline: Path, per_batch: int) -> None:
+    """The messages as rows of a Delta table, a version for every `A_VERSION` of them."""
+    import deltalake
+
+    names = sorted(path.name for path in (root / "in").iterdir())
+    for start in range(0, len(names), A_VERSION):
+        mine = names[start : start + A_VERSION]
+        texts = [(root / "in" / name).read_text() for name in mine]
+        rows = pa.table({"message_id": mine, "message": texts})
+        deltalake.write_deltalake(root / "table", rows, mode="append")
+    text = pipeline.read_text().replace('path = "in"', 'kind = "delta"\npath = "table"')
+    files = f"files_per_batch_max = {per_batch}"
+    pipeline.write_text(text.replace(files, f"files_per_batch_max = {per_batch // A_VERSION}"))
+
+
+def kill_and_check(
+    root: Path, *, messages: int, per_batch: int, kills: int, seed: int, as_table: bool = False
+) -> None:
     try:
         find_java()
     except JavaMissingError as error:
@@ -165,6 +184,8 @@ def kill_and_check(root: Path, *, messages: int, per_batch: int, kills: int, see
     print(f"seed {seed}")  # shown when the test fails: the kills can be repeated
     chance = random.Random(seed)
     pipeline = prepare(root, messages, per_batch)
+    if as_table:
+        put_in_a_table(root, pipeline, per_batch)
     hits = 0
     for _ in range(kills):
         process = start(pipeline)
@@ -185,6 +206,12 @@ def test_killed_and_started_again_nothing_is_lost_or_twice(tmp_path: Path) -> No
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_killed_many_times(tmp_path: Path, seed: int) -> None:
     kill_and_check(tmp_path, messages=1500, per_batch=60, kills=5, seed=seed)
+
+
+@pytest.mark.nightly
+def test_a_table_as_the_source_killed_many_times(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
+    kill_and_check(tmp_path, messages=600, per_batch=40, kills=5, seed=7, as_table=True)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 import zipfile
@@ -133,25 +132,6 @@ def test_copies_of_subscriptions_on_a_worker_belong_to_one_writing_of_them(
     other = settings(root, f"output.path={url(root, 'other')}")
     run(other, workers=InProcess(), progress=Recorder())
     assert found_in(url(root, "other")) == expected(range(20), WANTS)
-
-
-def test_copies_that_nobody_uses_any_more_are_taken_out(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copies = root / "copies"
-    old, fresh, foreign = (
-        copies / name for name in (f"pathcast-{'a' * 32}", f"pathcast-{'b' * 32}", "pathcast-x")
-    )
-    for folder in (old, fresh, foreign):
-        folder.mkdir(parents=True)
-        (folder / "takers.arrow").write_bytes(b"")
-    for folder in (old, foreign):
-        os.utime(folder, (1, 1))
-    monkeypatch.setattr(tempfile, "tempdir", str(copies))
-    go(root)
-    assert [folder.exists() for folder in (old, fresh, foreign)] == [False, True, True]
-    # That of the run: in use.
-    assert len(list(copies.iterdir())) == 3
 
 
 def test_an_empty_output_has_columns(root: Path) -> None:

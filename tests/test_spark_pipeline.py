@@ -276,6 +276,36 @@ def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
     assert there == named, "a killed run left its scraps"
 
 
+@pytest.mark.parametrize("step", ["append", "write_pin", "write_commit"])
+def test_a_mended_file_whose_micro_batch_was_killed_comes_once(
+    root: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It belongs to the micro-batch that is done again, and must not be due beside it.
+    (root / "packed").mkdir()
+    table = pa.table({"message_id": ["0", "1"], "message": ["<m><a/></m>", "<m><a/></m>"]})
+    more = ("source.kind=parquet", "source.path=packed")
+    (root / "packed/a.parquet").write_bytes(b"cut")
+    assert go(root, *more).unread == 1
+    pq.write_table(table, root / "packed/a.parquet")
+    owner: Any = Journal if step == "append" else Ledger
+    original = getattr(owner, step)
+
+    def killed(*arguments: Any) -> None:
+        if step == "append":
+            original(*arguments)
+        raise Killed
+
+    monkeypatch.setattr(owner, step, killed)
+    with pytest.raises(Killed):
+        go(root, *more)
+    monkeypatch.undo()
+    go(root, *more)
+    got = Counter(
+        row["message_id"] for row in rows_of(root, "inboxes") if row["subscriber"] == "ann"
+    )
+    assert got == Counter(["0", "1"])
+
+
 def test_files_of_attempts_that_spark_does_not_report_do_not_count(root: Path) -> None:
     class Speculating(InProcess):
         """Runs every task twice, and hears of the second one only."""

@@ -137,3 +137,20 @@ def test_the_guide_names_every_key_and_the_example_can_be_loaded() -> None:
     text = guide.read_text(encoding="utf-8")
     assert [s.key for s in describe_settings() if f"`{s.key}`" not in text] == []
     assert load_settings(example).mode.kind in ("batch", "stream")
+
+
+def test_what_a_table_is_read_with(pipeline: Path) -> None:
+    kind = 'source.kind="delta"'
+    source = load_settings(pipeline, [kind]).source
+    assert (source.starting_version, source.changes) == (None, "error")
+    assert load_settings(pipeline, [kind, "source.starting_version=7"]).source.starting_version == 7
+    latest = load_settings(pipeline, [kind, "source.starting_version=latest"]).source
+    assert latest.starting_version == "latest"
+    options = ["source.delta_options.AWS_REGION=x", "output.delta_options.AWS_REGION=y"]
+    settings = load_settings(pipeline, [kind, *options])
+    assert settings.source.storage.delta_options == {"AWS_REGION": "x"}
+    assert settings.output.storage.below("inboxes").delta_options == {"AWS_REGION": "y"}
+    for wrong in ("source.starting_version=-1", "source.starting_version=newest"):
+        assert "source.starting_version" in refusal(pipeline, kind, wrong)
+    assert "source.changes" in refusal(pipeline, kind, "source.changes=ignore")
+    assert "which files it has" in refusal(pipeline, kind, "source.pattern=*.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.spark import journal as journals
+from pathcast.spark import ledger as ledgers
 from pathcast.spark.directory import DirectoryReader
 from pathcast.spark.files import FoundFile, Unit
 from pathcast.spark.journal import Journal, first_of
@@ -19,6 +21,7 @@ from pathcast.spark.ledger import (
     CheckpointSource,
     Commit,
     Compaction,
+    History,
     Ledger,
     Pin,
     Unread,
@@ -361,6 +364,125 @@ def test_files_that_count_are_those_of_commits_or_of_what_stands_for_them(tmp_pa
     assert live() == ["inboxes/big.parquet", "inboxes/3.parquet"]
     assert remove_strays(out) == 3
     assert out.names("inboxes") == ["3.parquet", "big.parquet"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_history_is_what_its_commits_say_whatever_was_summed_up(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Killed before and after any write, sums lost, files unread and handed on again.
+    monkeypatch.setattr(ledgers, "SUM_COMMITS", 3)
+    chosen, original = random.Random(seed), Storage.write
+    truth: list[Commit] = []
+
+    def write(self: Storage, name: str, content: bytes) -> None:
+        if chosen.random() < 0.05:
+            raise Killed
+        original(self, name, content)
+        if chosen.random() < 0.05:
+            raise Killed
+
+    monkeypatch.setattr(Storage, "write", write)
+    checkpoint = Storage(tmp_path / "checkpoint")
+    kills = 0
+    while len(truth) < 40:
+        journal, ledger = Journal(checkpoint), ledger_of(tmp_path)
+        history = ledger.history().still_unread(journal.last_entry)
+        assert (history.commits, history.messages) == (
+            len(committed_batches(Storage(tmp_path / "out"))),
+            sum(commit.messages for commit in truth[: history.commits]),
+        )
+        last = {e.name: n for n, commit in enumerate(truth, 1) for e in commit.unread}
+        want = {name for name, number in last.items() if journal.last_entry(name) == number}
+        assert history.unread.keys() == want
+        sums = checkpoint.names(ledgers.SUMS)
+        if sums and chosen.random() < 0.2:
+            checkpoint.delete([f"{ledgers.SUMS}/{chosen.choice(sums)}"])
+        try:
+            for _ in range(chosen.randrange(1, 12)):
+                files = [FoundFile(f"{chosen.randrange(9)}", 1, 1) for _ in range(2)]
+                number = history.through + 1
+                if journal.last < number:
+                    journal.append(files)
+                unread = tuple(
+                    Unread(file.name, 1, 1, 0, "file.unreadable", "cut", (("day", None),))
+                    for file in {file.name: file for file in journal.entry(number)}.values()
+                    if chosen.random() < 0.4
+                )
+                commit = Commit(number, "c", "v", messages=chosen.randrange(9), unread=unread)
+                truth[number - 1 :] = [commit]
+                ledger.write_commit(commit)
+                history = history.with_commit(commit).still_unread(journal.last_entry)
+                ledger.sum_up(history)
+        except Killed:
+            kills += 1
+            truth = truth[: len(committed_batches(Storage(tmp_path / "out")))]
+    assert kills > 2
+
+
+def test_a_start_reads_few_commits_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.fsync", lambda _: None)
+    monkeypatch.setattr(ledgers, "SUM_COMMITS", 16)
+    ledger, history, total = ledger_of(tmp_path), History(), 250
+    source = CheckpointSource("directory", "in")
+    checkpoint = ledger.claim_checkpoint(source)
+    for number in range(1, total + 1):
+        commit = Commit(number, checkpoint, "v", messages=2)
+        ledger.write_commit(commit)
+        history = history.with_commit(commit)
+        ledger.sum_up(history)
+    read, original = list[str](), Storage.read
+
+    def counted(self: Storage, name: str) -> bytes:
+        read.append(name)
+        return original(self, name)
+
+    monkeypatch.setattr(Storage, "read", counted)
+    again = ledger_of(tmp_path)
+    assert again.claim_checkpoint(source) == checkpoint
+    assert again.history() == history
+    assert history.messages == 2 * total
+    assert len(read) < ledgers.SUM_COMMITS
+
+
+def test_a_sum_stands_for_no_commit_that_was_taken_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Somebody who takes a commit out has its micro-batch done again; no sum may say it was.
+    monkeypatch.setattr(ledgers, "SUM_COMMITS", 2)
+    ledger = ledger_of(tmp_path)
+    history = History()
+    for number in (1, 2, 4):
+        commit = Commit(number, "c", "v", messages=1)
+        ledger.write_commit(commit)
+        history = history.with_commit(commit)
+        ledger.sum_up(history)
+    assert Storage(tmp_path / "checkpoint").names(ledgers.SUMS) == ["2.json"]
+    assert ledger_of(tmp_path).history().messages == 3
+
+
+@pytest.mark.parametrize("write", range(4))
+def test_a_checkpoint_whose_making_was_killed_can_be_claimed(
+    tmp_path: Path, write: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, original = 0, Storage.write
+
+    def killed(self: Storage, name: str, content: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == write + 1:
+            raise Killed
+        original(self, name, content)
+
+    source = CheckpointSource("directory", "in")
+    monkeypatch.setattr(Storage, "write", killed)
+    with suppress(Killed):
+        ledger_of(tmp_path).claim_checkpoint(source)
+    monkeypatch.undo()
+    found = ledger_of(tmp_path).claim_checkpoint(source)
+    assert ledger_of(tmp_path).claim_checkpoint(source) == found
 
 
 def test_another_checkpoint_is_refused(tmp_path: Path) -> None:

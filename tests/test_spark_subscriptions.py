@@ -41,14 +41,15 @@ def write(path: Path, *lines: str) -> Path:
 
 
 def pairs(path: Path, generation: Generation) -> list[tuple[str, str]]:
-    table = generation.files(store(path)).table()
+    with generation.files(store(path)) as files:
+        table = files.table()
     return list(zip(table.subscribers.to_pylist(), table.ids.to_pylist(), strict=True))
 
 
 def notices(path: Path, generation: Generation, engine: EngineName = "reference") -> Snapshot:
-    file = generation.files(store(path)).notices
-    assert file is not None
-    return Snapshot.open(file, engine=engine)
+    with generation.files(store(path)) as files:
+        assert files.notices is not None
+        return Snapshot.open(files.notices, engine=engine)
 
 
 def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> None:
@@ -64,7 +65,8 @@ def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> No
 def test_takers_of_a_query_are_found_by_its_number(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tsv", "zoe\tz\t//a", "ann\ty\t//b", "bob\tz\t//a", "ann\tx\t//c")
     generation = book(path).current().generation
-    table = generation.files(store(path)).table()
+    with generation.files(store(path)) as files:
+        table = files.table()
     ids = list(notices(path, generation).query_ids)
     takers = table.takers_of(pa.array(ids))
     for number, query_id in enumerate(ids):
@@ -156,9 +158,9 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         assert [r.row.id for r in changed.rejected] == [r.row.id for r in fresh.rejected]
         found = []
         for place, taken in ((store(path), changed), (Storage(tmp_path / f"{number}"), fresh)):
-            file = taken.generation.files(place).notices
-            assert file is not None
-            opened = Snapshot.open(file, engine=engine)
+            with taken.generation.files(place) as files:
+                assert files.notices is not None
+                opened = Snapshot.open(files.notices, engine=engine)
             (result,) = opened.matcher().match_batch([message])
             found.append(list(result.query_ids))
         assert found[0] == found[1]

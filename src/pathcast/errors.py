@@ -223,6 +223,15 @@ class ConfigError(PathcastError, ValueError):
     family = "ConfigError"
 
 
+class SourceError(PathcastError, RuntimeError):
+    """A source of messages cannot be read on, and trying again does not help. `params["path"]`.
+
+    Somebody has to decide what is to become of messages that are gone or have changed.
+    """
+
+    family = "SourceError"
+
+
 class MissingDependencyError(PathcastError, ImportError):
     """A library of an optional part is not installed."""
 
@@ -434,6 +443,40 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{path} cannot be read: {reason}; none of its messages was processed, all are once it is "
         "mended",
     ),
+    "file.vacuumed": CatalogueEntry(
+        "UnreadableMessageError",
+        "{path} is not there: a vacuum took it out of the table before it was read, or somebody "
+        "else did; none of its messages was processed, all are once it is put back. Let the table "
+        "keep what it replaces for longer than the pipeline may stand still "
+        "(delta.deletedFileRetentionDuration)",
+    ),
+    # Sources that go on. Each says what somebody has to decide.
+    "delta.changed": CatalogueEntry(
+        "SourceError",
+        "version {version} of the table {path} changes or removes rows{told}, and messages are "
+        'only ever added; source.changes = "skip" passes over such versions with all that they '
+        'add, "deliver" delivers the files that they add, rows included that were there before',
+    ),
+    "delta.expired": CatalogueEntry(
+        "SourceError",
+        "version {version} of the table {path} was not read and is no longer in its log; "
+        "source.starting_version = {first} goes on without what was added before that version, a "
+        "new output begins with the table as it is. Let the table keep its log for longer than the "
+        "pipeline may stand still (delta.logRetentionDuration)",
+    ),
+    "delta.replaced": CatalogueEntry(
+        "SourceError",
+        "{path} is not the table that was read before: {reason}; choose a new output directory, or "
+        "restore that table",
+    ),
+    "delta.unsupported": CatalogueEntry(
+        "SourceError",
+        "the table {path} cannot be read as messages: {reason}; write it anew without that, or "
+        "hand over its rows as Parquet files",
+    ),
+    "delta.damaged": CatalogueEntry(
+        "SourceError", "the log of the table {path} cannot be understood: {reason}; restore it"
+    ),
     # Snapshots.
     "snapshot.foreign": CatalogueEntry(
         "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"
@@ -560,6 +603,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         SnapshotFormatError,
         SchemaError,
         ConfigError,
+        SourceError,
         MissingDependencyError,
         JavaMissingError,
         KernelMissingError,

@@ -181,9 +181,9 @@ def _show_before_and_after(written: DemoInput, output: Storage, row: dict[str, A
     from pathcast.spark.generations import Generation
 
     out = answers()
-    files = Generation.read(output, row["snapshot_version"]).files(output)
-    assert files.results is not None, "there are results"
-    broker = Broker.restored(SubscriptionSnapshot.open(files.results), threads=1)
+    with Generation.read(output, row["snapshot_version"]).files(output) as files:
+        assert files.results is not None, "there are results"
+        broker = Broker.restored(SubscriptionSnapshot.open(files.results), threads=1)
     plan = broker.explain(row["subscription_id"])
     out.print(f"\nWhat {plan.subscription.subscriber} has asked for ({plan.subscription.id}):")
     out.print(textwrap.indent(plan.subscription.query, "  "))

@@ -8,12 +8,17 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
+from pathcast.cli.outputs import find_output
 
 
 def dlq(
     output: Annotated[
         str,
-        typer.Argument(metavar="OUTPUT", help="Output of a pipeline: a directory or a URL."),
+        typer.Argument(
+            metavar="OUTPUT",
+            help="Output of a pipeline, a directory or a URL, or the pipeline's TOML file, which "
+            "says what opens a URL.",
+        ),
     ],
     messages: Annotated[
         list[str] | None,
@@ -31,7 +36,8 @@ def dlq(
         typer.Option(
             "--checkpoint",
             metavar="DIR",
-            help="mode.checkpoint of the pipeline. Default: _checkpoint in OUTPUT.",
+            help="mode.checkpoint of the pipeline. Default: _checkpoint in OUTPUT, or what the "
+            "TOML file says.",
             show_default=False,
         ),
     ] = None,
@@ -51,7 +57,12 @@ def dlq(
     """
     with extra("spark", "pathcast dlq"):
         from pathcast.spark.dead_letters import DeadLetterBox, count_states
-    box = DeadLetterBox(output, checkpoint)
+    place, settings = find_output(output)
+    if settings is None:
+        box = DeadLetterBox(place, checkpoint)
+    else:
+        where = settings.checkpoint if checkpoint is None else checkpoint
+        box = DeadLetterBox(place, where, settings.source.storage)
     wanted = set(messages or ())
     if retry:
         asked = box.ask_for(wanted)

@@ -1,11 +1,12 @@
 """Delivery on Spark: pipelines from a source of messages to inboxes.
 
 Read in this order: `pipeline` (one micro-batch after another), `sources`, `files` and `listing`
-with `directory`, `parquet` and `archives`, and `journal` (what belongs to it), `book` and
-`generations` (who wants what), `tasks`, `answering` and `writing` (what a worker does),
-`ledger`, `outputs`, `compacting` and `storage` (what counts, and where), `workers`, `starting`,
-`session`, `class_archive`, `java`, `jvm_stderr` and `shipping` (who runs it), `stages` (for frames
-of your own), `settings`, `summary` and `progress` (what people say and see).
+with `directory`, `parquet`, `archives`, `delta_source` and `delta_log`, and `journal` (what belongs
+to it), `book`, `generations` and `copies` (who wants what), `tasks`, `answering` and `writing`
+(what a worker does), `ledger`, `outputs`, `delta`, `compacting` and `storage` (what counts, and
+where), `workers`, `starting`, `session`, `class_archive`, `java`, `jvm_stderr` and `shipping` (who
+runs it), `stages` (for frames of your own), `settings`, `summary` and `progress` (what people say
+and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from pathcast.spark.session import local_session
     from pathcast.spark.settings import PipelineSettings, load_settings
     from pathcast.spark.stages import DeliveredMessages, deliver_messages
+    from pathcast.spark.storage import Storage
     from pathcast.spark.summary import Summary
 
 __all__ = [
     "DeliveredMessages",
     "PipelineSettings",
+    "Storage",
     "Summary",
     "deliver_messages",
     "files_of",
@@ -46,6 +49,7 @@ __all__ = [
 _HOME = {
     "DeliveredMessages": "stages",
     "PipelineSettings": "settings",
+    "Storage": "storage",
     "Summary": "summary",
     "deliver_messages": "stages",
     "files_of": "outputs",

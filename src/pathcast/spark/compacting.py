@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from pathcast.limits import MIB
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.ledger import (
+    SUM_COMMITS,
     Compaction,
     Files,
-    committed_batches,
-    live_files,
     remove_replaced,
+    uncompacted,
     write_compaction,
 )
 from pathcast.spark.schemas import OUTPUTS, OutputName
@@ -40,6 +40,9 @@ from pathcast.spark.writing import (
 
 SMALL_BYTES: Final = 32 * MIB
 """A file below this is worth merging."""
+
+NAMES_A_COMMIT: Final = 16
+"""Names of files that are written again for each commit, at most, where nothing is merged."""
 
 MERGED_BYTES: Final = 128 * MIB
 """Files that are merged are no larger together: what is held in memory is a few times that."""
@@ -56,27 +59,31 @@ def compact(
         small_bytes: Files below this are merged.
 
     Returns:
-        What was written; None where there was nothing to merge.
+        What was written; None where there was nothing to merge, nor so many commits that one list
+        of their files spares readers and starts reading each.
 
     Cost:
         About 1 s for 100 MB on one core; a few hundred MB of memory.
     """
-    batches = committed_batches(output)
-    if not batches:
+    last, commits = uncompacted(output)
+    if not commits:
         return None
-    through = batches[-1]
+    through = commits[-1].batch_id
     files: dict[OutputName, list[WrittenFile]] = {}
     replaced: list[str] = []
     for name in OUTPUTS:
         kept: list[WrittenFile] = []
-        for bin in _bins(live_files(output, name, through=through), small_bytes):
+        live = [] if last is None else list(last.files.get(name, ()))
+        live += [file for commit in commits for file in commit.files.get(name, ())]
+        for bin in _bins(live, small_bytes):
             if len(bin) == 1:
                 kept += bin
             else:
                 kept.append(_merge(output, name, bin, through, format))
                 replaced += [file.name for file in bin]
         files[name] = kept
-    if not replaced:
+    count = sum(len(kept) for kept in files.values())
+    if not replaced and len(commits) < max(SUM_COMMITS, count // NAMES_A_COMMIT):
         return None
     compaction = Compaction(through, files, tuple(replaced), time.time())
     write_compaction(output, compaction)
@@ -109,17 +116,36 @@ class BackgroundCompaction:
         self._files = files
         self._keep_seconds = keep_seconds
         self._thread: threading.Thread | None = None
-        self._new = 0
+        self._new: int | None = None
+        self._commits = 0
         self.error: Exception | None = None
         """What went wrong the last time; the output is as it was."""
 
     def wrote(self, files: Files) -> None:
-        """Tells of the files of a commit; starts a compaction where there are enough."""
-        self._new += sum(file.bytes < SMALL_BYTES for written in files.values() for file in written)
-        if 0 < self._files <= self._new and (self._thread is None or not self._thread.is_alive()):
-            self._new = 0
+        """Tells of the files of a commit; starts a compaction where there are enough.
+
+        Cost: the first time, those of earlier runs are counted: a run a minute makes few by itself.
+        """
+        if self._files == 0:
+            return
+        if self._new is None:
+            self._new = self._waiting()
+        else:
+            self._new += _small(files)
+            self._commits += 1
+        is_due = self._new >= self._files or self._commits >= SUM_COMMITS
+        if is_due and (self._thread is None or not self._thread.is_alive()):
+            self._new = self._commits = 0
             self._thread = threading.Thread(target=self._run, name="compaction", daemon=True)
             self._thread.start()
+
+    def _waiting(self) -> int:
+        """Small files that are there."""
+        if self._delta is not None:
+            return self._delta.small_files(SMALL_BYTES)
+        commits = uncompacted(self._output)[1]
+        self._commits = len(commits)
+        return sum(_small(commit.files) for commit in commits)
 
     def wait(self) -> None:
         """Until the one that runs has ended, and one more if enough has come meanwhile."""
@@ -133,11 +159,15 @@ class BackgroundCompaction:
             if self._delta is not None:
                 self._delta.compact(self._keep_seconds / 3600)
             else:
-                compact(self._output, self._format)
+                compact(self._output, self._format, small_bytes=SMALL_BYTES)
                 remove_replaced(self._output, keep_seconds=self._keep_seconds)
             self.error = None
         except Exception as error:  # told, and tried again: deliveries do not depend on it
             self.error = error
+
+
+def _small(files: Files) -> int:
+    return sum(file.bytes < SMALL_BYTES for written in files.values() for file in written)
 
 
 def _bins(files: Sequence[WrittenFile], small_bytes: int) -> Iterator[list[WrittenFile]]:

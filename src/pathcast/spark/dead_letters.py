@@ -20,7 +20,7 @@ from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import Ledger, source_of
 from pathcast.spark.listing import file_at
 from pathcast.spark.outputs import read_output
-from pathcast.spark.storage import Storage
+from pathcast.spark.storage import Storage, as_storage
 
 State: TypeAlias = Literal["unread", "refused", "asked for", "taken up", "final"]
 """What became of a dead letter.
@@ -59,8 +59,9 @@ class DeadLetterBox:
     """The dead letters of one output.
 
     Args:
-        output: Output of a pipeline, which may be running.
+        output: Output of a pipeline, which may be running; a `Storage` where it needs options.
         checkpoint: Its checkpoint; `_checkpoint` in the output when not given.
+        source: Its source; without options, where it is said to lie, when not given.
 
     Raises:
         ConfigError: The place is not the output of a pipeline.
@@ -68,20 +69,20 @@ class DeadLetterBox:
 
     def __init__(
         self,
-        output: str | os.PathLike[str],
-        checkpoint: str | os.PathLike[str] | None = None,
+        output: str | os.PathLike[str] | Storage,
+        checkpoint: str | os.PathLike[str] | Storage | None = None,
+        source: Storage | None = None,
     ) -> None:
-        self._output = Storage(output)
-        place = Storage(checkpoint) if checkpoint else self._output.below("_checkpoint")
+        self._output = as_storage(output)
+        place = as_storage(checkpoint) if checkpoint else self._output.below("_checkpoint")
         self._rows = read_output(self._output, "dead_letters")
         self._journal = Journal(place)
         self._journal.read_requests()
-        self._source = source_of(place)
-        self._unread = {
-            (commit.batch_id, entry.name)
-            for commit in Ledger(self._output, place).commits()
-            for entry in commit.unread
-        }
+        told = source_of(place)
+        self._kind = told.kind
+        self._source = source or Storage(told.path)
+        history = Ledger(self._output, place).history()
+        self._unread = {(batch_id, name) for name, (batch_id, _) in history.unread.items()}
 
     def letters(self) -> Iterator[DeadLetter]:
         """All dead letters of complete micro-batches, in their order."""
@@ -123,7 +124,7 @@ class DeadLetterBox:
     def _state(
         self, batch_id: int, message_id: str | None, subscription_id: str | None, name: str | None
     ) -> State:
-        is_file = message_id is None or self._source.kind == "directory"
+        is_file = message_id is None or self._kind == "directory"
         if subscription_id is not None or not is_file or name is None:
             return "final"
         last = self._journal.last_entry(name)
@@ -138,7 +139,7 @@ class DeadLetterBox:
     def _has_changed(self, letter: DeadLetter) -> bool:
         assert letter.message_id is not None
         before = {file.name: file for file in self._journal.entry(letter.batch_id)}
-        now = file_at(Storage(self._source.path), letter.message_id)
+        now = file_at(self._source, letter.message_id)
         return now is not None and now != before[letter.message_id]
 
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import MissingDependencyError
+from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.spark.delta_log import LOG
 from pathcast.spark.ledger import Commit
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
@@ -42,15 +44,12 @@ class DeltaTables:
     Args:
         output: The output; each table is a folder of it.
         layout: Which outputs are written.
-        options: What the object store needs, as `deltalake` names it.
 
     Raises:
         MissingDependencyError: `deltalake` is not installed.
     """
 
-    def __init__(
-        self, output: Storage, layout: Layout, options: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, output: Storage, layout: Layout) -> None:
         try:
             import deltalake
         except ImportError as error:
@@ -60,8 +59,21 @@ class DeltaTables:
         self._library = deltalake
         self._output = output
         self._layout = layout
-        self._options = dict(options or {}) or None
+        self._options = output.delta_options or None
         self._tables: dict[OutputName, DeltaTable] = {}
+
+    def through(self, checkpoint: str, extra: pa.Schema) -> int:
+        """The last micro-batch that all tables have; 0 for none.
+
+        Args:
+            checkpoint: Id of the checkpoint that numbers the micro-batches.
+            extra: Columns that are passed through.
+        """
+        return min(
+            self._table(name, extra).transaction_version(checkpoint) or 0
+            for name in OUTPUTS
+            if self._layout.writes(name)
+        )
 
     def create(self, extra: pa.Schema) -> None:
         """Makes the tables that are not there, so that an empty output has its columns.
@@ -103,18 +115,31 @@ class DeltaTables:
             chosen = chosen & (pc.field("subscriber") == subscriber)
         if batches:
             chosen = chosen & (pc.field("batch_id") >= batches[0])
-        return self._table(name, pa.schema([])).to_pyarrow_dataset().to_table(filter=chosen)
+        table = self._opened(name)
+        if table is None:
+            return self._layout.schema(name).empty_table()
+        return table.to_pyarrow_dataset().to_table(filter=chosen)
 
     def file_urls(self, name: OutputName) -> list[str]:
         """The files that count."""
-        found: list[str] = self._table(name, pa.schema([])).file_uris()
-        return found
+        table = self._opened(name)
+        return [] if table is None else table.file_uris()
+
+    def small_files(self, bytes_max: int) -> int:
+        """Files below a size in all tables, but one of each: that has nothing to merge with."""
+        count = 0
+        for name in OUTPUTS:
+            table = self._opened(name) if self._layout.writes(name) else None
+            if table is not None:
+                sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
+                count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
+        return count
 
     def compact(self, keep_hours: float) -> None:
         """Merges small files, and takes out those that were merged longer ago."""
         for name in OUTPUTS:
-            if self._layout.writes(name):
-                table = self._table(name, pa.schema([]))
+            table = self._opened(name) if self._layout.writes(name) else None
+            if table is not None:
                 table.optimize.compact()
                 table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
 
@@ -142,23 +167,49 @@ class DeltaTables:
         )
         table.update_incremental()
 
-    def _table(self, name: OutputName, extra: pa.Schema) -> DeltaTable:
-        """A table as it is now."""
+    def _opened(self, name: OutputName) -> DeltaTable | None:
+        """A table as it is now, None where it was not made yet: whoever reads makes none."""
         found = self._tables.get(name)
         if found is None:
-            more = pa.schema([]) if name == "dead_letters" else extra
-            found = self._library.DeltaTable.create(
-                self._output.url(name),
-                schema=pa.schema(
-                    [_as_delta(field) for field in (*self._layout.schema(name), *more)]
-                ),
-                mode="ignore",
-                configuration={"delta.checkpointInterval": str(CHECKPOINT_COMMITS)},
-                storage_options=self._options,
-            )
+            if not self._output.names(f"{name}/{LOG}"):
+                return None
+            with self._told():
+                found = self._library.DeltaTable(
+                    self._output.url(name), storage_options=self._options
+                )
             self._tables[name] = found
         found.update_incremental()
         return found
+
+    def _table(self, name: OutputName, extra: pa.Schema) -> DeltaTable:
+        """A table as it is now; made if it is not there."""
+        found = self._tables.get(name)
+        if found is None:
+            more = pa.schema([]) if name == "dead_letters" else extra
+            columns = [_as_delta(field) for field in (*self._layout.schema(name), *more)]
+            with self._told():
+                found = self._library.DeltaTable.create(
+                    self._output.url(name),
+                    schema=pa.schema(columns),
+                    mode="ignore",
+                    configuration={"delta.checkpointInterval": str(CHECKPOINT_COMMITS)},
+                    storage_options=self._options,
+                )
+            self._tables[name] = found
+        found.update_incremental()
+        return found
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What the library cannot open is told as a setting that is wrong."""
+        try:
+            yield
+        except (self._library.exceptions.DeltaError, OSError, ValueError) as error:
+            raise ConfigError(
+                "config.invalid",
+                key="output.path",
+                reason=f"deltalake cannot open {self._output} (output.delta_options): {error}",
+            ) from error
 
 
 def _as_delta(field: pa.Field) -> pa.Field:

@@ -7,9 +7,10 @@ in `directory`, `parquet` and `archives`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -28,6 +29,15 @@ FILE: Final = "file.unreadable"
 """Code of the error of a file that holds many messages: none of them was processed."""
 
 
+ColumnValues: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Columns that have one value in a whole file, and lie outside of it."""
+
+
+def column_values(rows: Iterable[Sequence[Any]]) -> ColumnValues:
+    """Columns and values as JSON gives them back."""
+    return tuple((name, value) for name, value in rows)
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFile:
     """A file of the source.
@@ -37,12 +47,25 @@ class FoundFile:
         size: Bytes, when it was found.
         modified_ns: When it was last written.
         changed_ns: When it, its name or its permissions last changed.
+        values: Columns that are to be passed through and are said outside of the file.
     """
 
     name: str
     size: int
     modified_ns: int
     changed_ns: int = 0
+    values: ColumnValues = ()
+
+    def to_row(self) -> list[Any]:
+        """For JSON."""
+        row: list[Any] = [self.name, self.size, self.modified_ns, self.changed_ns]
+        return [*row, self.values] if self.values else row
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Self:
+        """As JSON gives it back."""
+        name, size, modified_ns, changed_ns, *rest = row
+        return cls(name, size, modified_ns, changed_ns, column_values(rest[0] if rest else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +78,40 @@ class Unit:
         groups: Row groups, for Parquet. For zip: the first member, the one after the last, and
             how many the archive has. The whole file where there are none.
         lacks: Columns that are to be passed through and that the file is without.
+        values: See `FoundFile`.
     """
 
     name: str
     cost: int
     groups: tuple[int, ...] = ()
     lacks: tuple[str, ...] = ()
+    values: ColumnValues = ()
+
+
+class SourceListing(Protocol):
+    """Which files a source has, looked at again and again."""
+
+    @property
+    def path(self) -> str | Path:
+        """Where they lie."""
+
+    def look(
+        self, done: Container[str], again: Mapping[str, FoundFile] = ...
+    ) -> tuple[list[FoundFile], dict[str, OSError]]:
+        """The files that are not done, and the folders that could not be listed.
+
+        Args:
+            done: Names that are not asked for.
+            again: Files that were handed on and are asked for again, as they were then. Whoever
+                finds them anyway need not look at these.
+
+        Raises:
+            OSError: Nothing can be listed.
+            SourceError: The source cannot be read on.
+        """
+
+    def notes(self) -> list[tuple[str, str]]:
+        """What is odd about the last look, a key and a sentence each; said once a key."""
 
 
 class FileReader(Protocol):

@@ -16,11 +16,8 @@ It reads files and answers nothing.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,6 +31,7 @@ from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
+from pathcast.spark.copies import local_files
 
 if TYPE_CHECKING:
     from pathcast.model import EngineName
@@ -44,10 +42,6 @@ TAKERS: Final = "takers.arrow"
 NOTICES: Final = "notices.snapshot"
 RESULTS: Final = "results.subscriptions"
 DESCRIPTION: Final = "generation.json"
-
-_COPIES: Final = "pathcast-"
-COPIES_KEPT_SECONDS: Final = 86_400
-"""How long copies of a generation stay on a machine whose workers do not open it any more."""
 
 TAKERS_SCHEMA: Final = pa.schema(
     [
@@ -111,21 +105,20 @@ class Generation:
                 "snapshot.damaged", path=storage.url(name), reason=str(error)
             ) from error
 
-    def files(self, storage: Storage) -> GenerationFiles:
-        """Its files on this machine; copied, once, where they lie elsewhere."""
-        copies = Path(tempfile.gettempdir()) / f"{_COPIES}{self.written}"
-        if not storage.is_local:
-            _use_copies(copies)
+    @contextmanager
+    def files(self, storage: Storage) -> Iterator[GenerationFiles]:
+        """Its files on this machine, to be opened inside; copied, once, where they lie elsewhere.
 
-        def here(name: str) -> Path:
-            return storage.local_copy(f"{self.folder}/{name}", copies)
-
-        return GenerationFiles(
-            self.version,
-            here(TAKERS),
-            here(NOTICES) if self.has_notices else None,
-            here(RESULTS) if self.has_results else None,
-        )
+        Args:
+            storage: The output that it belongs to.
+        """
+        there = {TAKERS: True, NOTICES: self.has_notices, RESULTS: self.has_results}
+        names = [name for name, is_there in there.items() if is_there]
+        with local_files(storage, [f"{self.folder}/{n}" for n in names], self.written) as paths:
+            found = dict(zip(names, paths, strict=True))
+            yield GenerationFiles(
+                self.version, found[TAKERS], found.get(NOTICES), found.get(RESULTS)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,20 +237,6 @@ class Takers:
         ends = np.cumsum(counts)
         within = np.arange(len(taken)) - np.repeat(ends - counts, counts)
         return taken, self._ranks[np.repeat(self._starts[numbers], counts) + within]
-
-
-def _use_copies(copies: Path) -> None:
-    """Says that a folder of copies is in use, and takes out those that nobody has used for long.
-
-    Who has mapped files that go keeps them; who needs them again copies them again.
-    """
-    copies.mkdir(parents=True, exist_ok=True)
-    os.utime(copies)
-    oldest = copies.stat().st_mtime - COPIES_KEPT_SECONDS
-    for other in copies.parent.glob(f"{_COPIES}{'[0-9a-f]' * 32}"):
-        with suppress(OSError):  # somebody else takes it out
-            if other.stat().st_mtime < oldest:
-                shutil.rmtree(other)
 
 
 def ids_of(snapshot: Snapshot) -> pa.Array:

@@ -21,7 +21,7 @@ import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import astuple
+from dataclasses import replace
 from typing import Final
 
 from pathcast.spark.files import FoundFile
@@ -63,7 +63,7 @@ class Journal:
 
     def entry(self, number: int) -> list[FoundFile]:
         """The files of a micro-batch."""
-        return [FoundFile(*row) for row in json.loads(self._storage.read(_name(number)))]
+        return [FoundFile.from_row(row) for row in json.loads(self._storage.read(_name(number)))]
 
     def last_entry(self, name: str) -> int | None:
         """The last micro-batch that a file was in."""
@@ -93,7 +93,9 @@ class Journal:
 
     def retry_all(self) -> None:
         """Open files are due even if they have not changed."""
-        self._open = {name: FoundFile(name, -1, -1) for name in self._open}
+        self._open = {
+            name: replace(file, size=-1, modified_ns=-1) for name, file in self._open.items()
+        }
 
     def request(self, names: Collection[str]) -> None:
         """Asks for files to be taken up again, by this process or the one that is running.
@@ -131,7 +133,7 @@ class Journal:
     def append(self, files: Sequence[FoundFile]) -> int:
         """Writes an entry; its number."""
         self.last += 1
-        rows = [astuple(file) for file in files]
+        rows = [file.to_row() for file in files]
         self._storage.write(_name(self.last), json.dumps(rows).encode())
         for file in files:
             self._entries[file.name] = self._recent[file.name] = self.last

@@ -7,6 +7,9 @@ all that a reader needs to know: nothing is ever renamed, so a place without ato
 
     _commits/N.json         micro-batch N: its files and counters
     _compactions/K.json     all files of micro-batches up to N, rewritten as fewer
+    commit_sums/N.json      in the checkpoint: what all micro-batches up to N came to
+
+A start reads the last sum and the commits after it. Sums are made of commits and can be lost.
 
 This module knows files, not Spark.
 """
@@ -17,13 +20,13 @@ import fcntl
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from pathcast.errors import ConfigError
-from pathcast.spark.files import FoundFile
+from pathcast.spark.files import ColumnValues, FoundFile, column_values
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.writing import WrittenFile
@@ -31,8 +34,12 @@ from pathcast.spark.writing import WrittenFile
 COMMITS: Final = "_commits"
 COMPACTIONS: Final = "_compactions"
 PINS: Final = "_pins"
+SUMS: Final = "commit_sums"
 CHECKPOINT_ID: Final = "_checkpoint_id"
 SOURCE: Final = "_source.json"
+
+SUM_COMMITS: Final = 256
+"""Commits after which what all came to is written down."""
 
 Files = Mapping[OutputName, list[WrittenFile]]
 
@@ -52,6 +59,7 @@ class Unread:
         changed_ns: When anything of it last changed, as it was then.
         code: Code of the error.
         message: What is wrong.
+        values: See `FoundFile`.
     """
 
     name: str
@@ -60,11 +68,17 @@ class Unread:
     changed_ns: int
     code: str
     message: str
+    values: ColumnValues = ()
 
     @property
     def file(self) -> FoundFile:
         """As the source found it."""
-        return FoundFile(self.name, self.size, self.modified_ns, self.changed_ns)
+        return FoundFile(self.name, self.size, self.modified_ns, self.changed_ns, self.values)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Unread:
+        """As JSON gives it back."""
+        return cls(**{**row, "values": column_values(row.get("values", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +133,56 @@ class Commit:
         """A commit as it was written."""
         row = json.loads(content)
         files = _files(row.pop("files"))
-        unread = tuple(Unread(**entry) for entry in row.pop("unread"))
+        unread = tuple(Unread.from_row(entry) for entry in row.pop("unread"))
         return cls(**row, files=files, unread=unread)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the micro-batches of an output came to.
+
+    Attributes:
+        through: Number of the last one.
+        commits: How many there are.
+        messages: Messages that arrived.
+        unread: Name of a file -> the last micro-batch that could not read it, and why.
+    """
+
+    through: int = 0
+    commits: int = 0
+    messages: int = 0
+    unread: Mapping[str, tuple[int, Unread]] = field(default_factory=dict)
+
+    def with_commit(self, commit: Commit) -> History:
+        """And that of the next one."""
+        unread = {entry.name: (commit.batch_id, entry) for entry in commit.unread}
+        return History(
+            commit.batch_id,
+            self.commits + 1,
+            self.messages + commit.messages,
+            {**self.unread, **unread} if unread else self.unread,
+        )
+
+    def still_unread(self, last_entry: Callable[[str], int | None]) -> History:
+        """Without the files that were handed on again since.
+
+        Args:
+            last_entry: The last micro-batch that a file was in.
+        """
+        left = {
+            name: (batch_id, entry)
+            for name, (batch_id, entry) in self.unread.items()
+            if last_entry(name) == batch_id
+        }
+        return replace(self, unread=left)
+
+    @classmethod
+    def from_json(cls, content: Content) -> History:
+        """As it was written."""
+        row = json.loads(content)
+        rows = row.pop("unread").items()
+        unread = {name: (batch_id, Unread.from_row(entry)) for name, (batch_id, entry) in rows}
+        return cls(**row, unread=unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +248,40 @@ class Ledger:
         """Declare a micro-batch complete; to be called after everything else of it."""
         self._output.write(f"{COMMITS}/{commit.batch_id}.json", _dump(asdict(commit)))
 
-    def commits(self) -> Iterator[Commit]:
-        """All commits, in the order of their batches."""
+    def commits(self, after: int = 0) -> Iterator[Commit]:
+        """The commits after one, in the order of their batches."""
         for batch_id in committed_batches(self._output):
-            found = self.commit(batch_id)
+            found = self.commit(batch_id) if batch_id > after else None
             if found is not None:
                 yield found
+
+    def history(self) -> History:
+        """What all commits came to.
+
+        Cost: reads the last sum and the commits after it, `SUM_COMMITS` as a rule.
+        """
+        history = History()
+        for number in reversed(_numbers(self._checkpoint, SUMS)):
+            # Another process may have written a newer one and taken this one out.
+            with suppress(FileNotFoundError):
+                history = History.from_json(self._checkpoint.read(f"{SUMS}/{number}.json"))
+                break
+        for commit in self.commits(after=history.through):
+            history = history.with_commit(commit)
+        return history
+
+    def sum_up(self, history: History) -> None:
+        """Writes down what all commits up to now came to, now and then.
+
+        A sum stands for all commits up to its number: where one has been taken out, none is made.
+        """
+        if history.through % SUM_COMMITS or history.through != history.commits:
+            return
+        earlier = _numbers(self._checkpoint, SUMS)
+        self._checkpoint.write(f"{SUMS}/{history.through}.json", _dump(asdict(history)))
+        self._checkpoint.delete(
+            f"{SUMS}/{number}.json" for number in earlier if number < history.through
+        )
 
     def claim_checkpoint(self, source: CheckpointSource) -> str:
         """The id of the checkpoint, made if it is new.
@@ -208,7 +298,8 @@ class Ledger:
             found = self._checkpoint.read(CHECKPOINT_ID).decode()
         except FileNotFoundError:
             found = ""
-        first = next(self.commits(), None)
+        numbers = committed_batches(self._output)
+        first = self.commit(numbers[0]) if numbers else None
         if first is not None and first.checkpoint != found:
             raise ConfigError(
                 "config.invalid",
@@ -218,6 +309,8 @@ class Ledger:
             )
         if not found:
             found = uuid.uuid4().hex
+            # In this order: a checkpoint that has an id says what it counts, wherever a kill came.
+            self._checkpoint.write(SOURCE, _dump(asdict(source)))
             self._checkpoint.write(CHECKPOINT_ID, found.encode())
         elif (kind := source_of(self._checkpoint).kind) != source.kind:
             raise ConfigError(
@@ -295,14 +388,28 @@ def live_files(
     Cost:
         A small file read for each micro-batch since the last compaction.
     """
-    compaction = last_compaction(output)
+    compaction, commits = uncompacted(output, through=through)
     files = [] if compaction is None else list(compaction.files.get(name, ()))
-    after = -1 if compaction is None else compaction.through
-    for batch_id in committed_batches(output):
-        if batch_id > after and (through is None or batch_id <= through):
-            commit = Commit.from_json(output.read(f"{COMMITS}/{batch_id}.json"))
-            files += commit.files.get(name, ())
+    for commit in commits:
+        files += commit.files.get(name, ())
     return files
+
+
+def uncompacted(
+    output: Storage, *, through: int | None = None
+) -> tuple[Compaction | None, list[Commit]]:
+    """The last compaction of an output, and the commits after it.
+
+    Args:
+        output: The output.
+        through: Only micro-batches up to this one.
+    """
+    compaction = last_compaction(output)
+    after = -1 if compaction is None else compaction.through
+    numbers = [
+        n for n in committed_batches(output) if n > after and (through is None or n <= through)
+    ]
+    return compaction, [Commit.from_json(output.read(f"{COMMITS}/{n}.json")) for n in numbers]
 
 
 def remove_strays(output: Storage) -> int:
@@ -310,7 +417,9 @@ def remove_strays(output: Storage) -> int:
 
     To be called by the sole writer before it writes. Returns how many there were.
     """
-    named = {file.name for name in OUTPUTS for file in live_files(output, name)}
+    last, commits = uncompacted(output)
+    counting = [commit.files for commit in commits] + ([last.files] if last else [])
+    named = {file.name for files in counting for found in files.values() for file in found}
     for compaction in _compactions(output):
         named.update(compaction.replaced)
     strays = [

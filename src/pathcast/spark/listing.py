@@ -10,7 +10,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import filterfalse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pathcast.spark.files import FoundFile
 from pathcast.spark.storage import Storage
@@ -41,11 +41,14 @@ class Listing:
         self.matching = 0
         """Files that do, those that are known included."""
 
-    def look(self, done: Container[str]) -> tuple[list[FoundFile], dict[str, OSError]]:
+    def look(
+        self, done: Container[str], again: Mapping[str, FoundFile] | None = None
+    ) -> tuple[list[FoundFile], dict[str, OSError]]:
         """The files that are not done, oldest first, and the folders that could not be listed.
 
         Args:
             done: Names that are not asked for.
+            again: Not needed: what is asked for again is found again.
 
         Raises:
             OSError: The directory itself cannot be listed.
@@ -92,6 +95,10 @@ class Listing:
         self.matching += len(found)
         return found, faults
 
+    def notes(self) -> list[tuple[str, str]]:
+        """See `SourceListing`."""
+        return _notes(self)
+
     def _look_at(
         self, path: str, name: str, pending: list[str], found: list[FoundFile], others: set[str]
     ) -> None:
@@ -128,7 +135,9 @@ class ObjectListing:
         self._storage = storage
         self.passed_over = self.matching = 0
 
-    def look(self, done: Container[str]) -> tuple[list[FoundFile], dict[str, OSError]]:
+    def look(
+        self, done: Container[str], again: Mapping[str, FoundFile] | None = None
+    ) -> tuple[list[FoundFile], dict[str, OSError]]:
         """See `Listing.look`; all of it can be listed, or nothing."""
         found: list[FoundFile] = []
         try:
@@ -148,6 +157,44 @@ class ObjectListing:
                 found.append(_as_found(path, about))
         found.sort(key=lambda file: (file.modified_ns, file.name))
         return found, {}
+
+    def notes(self) -> list[tuple[str, str]]:
+        """See `SourceListing`."""
+        return _notes(self)
+
+
+def _notes(listing: Listing | ObjectListing) -> list[tuple[str, str]]:
+    """What the source holds and does not give, and that it holds nothing."""
+    matching, others = listing.matching, listing.passed_over
+    if not matching and not others:
+        holds_nothing = (
+            f"{listing.path} holds no file (names that begin with a dot or an underscore do not "
+            "count)"
+        )
+        return [("empty", holds_nothing)]
+    if not others:
+        return []
+    left_alone = (
+        f"{matching:,} of {matching + others:,} files of the source match the pattern "
+        f"{' or '.join(listing.patterns)}, the others are left alone"
+    )
+    return [("pattern", left_alone)]
+
+
+FILES_ASKED_FOR: Final = 64
+"""A place that is no directory is listed as a whole rather than asked for more files than these."""
+
+
+def files_at(storage: Storage, names: Sequence[str]) -> dict[str, FoundFile]:
+    """Files as they are now, by name; those that are not there are left out.
+
+    Cost: a `stat` each; elsewhere a request each or, of many, one a thousand files of the place.
+    """
+    if not storage.is_local and len(names) > FILES_ASKED_FOR:
+        listed = storage.find()
+        return {name: _as_found(name, listed[name]) for name in names if name in listed}
+    found = {name: file_at(storage, name) for name in names}
+    return {name: file for name, file in found.items() if file is not None}
 
 
 def file_at(storage: Storage, name: str) -> FoundFile | None:

@@ -40,7 +40,7 @@ def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
     source = settings.source
     try:
         files, _ = listing_of(source).look(set())
-    except OSError:
+    except (OSError, PathcastError):
         return None
     if source.kind == "directory":
         files = [file for file in files if file.name == message_id]

@@ -10,6 +10,8 @@ Example:
     >>> for batch in read_output("delivered", "inboxes", subscriber="ann"):  # doctest: +SKIP
     ...     print(batch.to_pylist())
 
+An output at a URL that needs options is given as a `Storage`, which holds them.
+
 Reading needs no Spark. With Spark: `spark.read.parquet(*files_of(output, "inboxes"))`.
 """
 
@@ -37,8 +39,8 @@ from pathcast.spark.ledger import (
     live_files,
 )
 from pathcast.spark.schemas import MatchesForm, OutputName
-from pathcast.spark.storage import Storage
-from pathcast.spark.writing import FileFormat, WrittenFile
+from pathcast.spark.storage import Storage, as_storage
+from pathcast.spark.writing import FileFormat, WrittenFile, of_json_rows
 
 if TYPE_CHECKING:
     from pathcast.customize.subscription_rows import RejectedSubscription
@@ -100,7 +102,7 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     Raises:
         ConfigError: The place is not the output of a pipeline, or of an older one.
     """
-    found = _layout(_storage(output))
+    found = _layout(as_storage(output))
     if found is None:
         reason = f"{output} is not the output of a pipeline"
         raise ConfigError("config.invalid", key="output", reason=reason)
@@ -123,7 +125,7 @@ def files_of(
     Raises:
         ConfigError: There is no such output.
     """
-    storage = _storage(output)
+    storage = as_storage(output)
     layout = layout_of(storage)
     _check_written(layout, name)
     if layout.format == "delta":
@@ -148,7 +150,7 @@ def read_output(
         For one subscriber of inboxes in Parquet, the row groups that may hold rows of it: its name
         lies between their bounds.
     """
-    storage = _storage(output)
+    storage = as_storage(output)
     layout = layout_of(storage)
     _check_written(layout, name)
     if layout.format == "delta":
@@ -181,7 +183,7 @@ def follow(
     Yields:
         The number of a micro-batch, to be remembered, and its rows; nothing where it has none.
     """
-    storage = _storage(output)
+    storage = as_storage(output)
     layout = layout_of(storage)
     seen = -1 if after is None else after
     while True:
@@ -198,7 +200,7 @@ def since(
     after: int | None = None,
 ) -> Iterator[tuple[int, pa.Table]]:
     """As `follow`, but ends with what is there."""
-    storage = _storage(output)
+    storage = as_storage(output)
     seen = -1 if after is None else after
     yield from _since(storage, layout_of(storage), name, subscriber, seen)[0]
 
@@ -314,7 +316,8 @@ def _tables(
                 rows = [json.loads(line) for line in handle]
                 if subscriber is not None:
                     rows = [row for row in rows if row.get("subscriber") == subscriber]
-                yield pa.Table.from_pylist(rows)
+                if rows:
+                    yield of_json_rows(rows, layout.schema(name))
             else:
                 yield _parquet_rows(handle, subscriber)
 
@@ -344,7 +347,3 @@ def _layout(output: Storage) -> dict[str, Any] | None:
 
 def _told(layout: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value!r}" for key, value in layout.items())
-
-
-def _storage(output: str | os.PathLike[str] | Storage) -> Storage:
-    return output if isinstance(output, Storage) else Storage(output)

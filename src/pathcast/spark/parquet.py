@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -26,12 +26,14 @@ class ParquetReader:
         message_column: Column with the message, binary or text.
         id_column: Column with its id.
         extra: Columns that are passed through, as they are written.
+        gone: Code of the error of a file that is not there.
     """
 
     storage: Storage
     message_column: str
     id_column: str
     extra: pa.Schema
+    gone: str = FILE
     is_whole: bool = False
 
     def units(self, file: FoundFile) -> list[Unit]:
@@ -45,10 +47,14 @@ class ParquetReader:
                     for number in range(metadata.num_row_groups)
                 ]
         except (OSError, pa.ArrowException) as error:
-            raise unreadable(file.name, error, FILE) from error
+            raise self._unreadable(file.name, error) from error
         # What is decoded weighs more than what lies in the file.
+        there |= {name for name, _ in file.values}
         lacks = tuple(name for name in self.extra.names if name not in there)
-        return [Unit(file.name, size, (number,), lacks) for number, size in enumerate(sizes)]
+        return [
+            Unit(file.name, size, (number,), lacks, file.values)
+            for number, size in enumerate(sizes)
+        ]
 
     def read(
         self, units: Sequence[Unit], unread: dict[str, PathcastError]
@@ -63,7 +69,10 @@ class ParquetReader:
             except PathcastError as error:
                 unread[unit.name] = error
             except (OSError, pa.ArrowException) as error:
-                unread[unit.name] = unreadable(unit.name, error, FILE)
+                unread[unit.name] = self._unreadable(unit.name, error)
+
+    def _unreadable(self, name: str, error: Exception) -> UnreadableMessageError:
+        return unreadable(name, error, self.gone if isinstance(error, FileNotFoundError) else FILE)
 
     def _read(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         with open_parquet(self.storage, unit.name) as opened:
@@ -74,7 +83,7 @@ class ParquetReader:
             for batch in opened.iter_batches(
                 batch_size=BATCH_ROWS_MAX, row_groups=list(unit.groups), columns=wanted
             ):
-                yield self._as_source(batch)
+                yield self._as_source(batch, dict(unit.values))
 
     def _check(self, name: str, there: pa.Schema) -> None:
         for key, column in (
@@ -95,7 +104,7 @@ class ParquetReader:
                 reason=f"column {self.message_column!r} is {kind}, not binary or text",
             )
 
-    def _as_source(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _as_source(self, batch: pa.RecordBatch, values: Mapping[str, str | None]) -> pa.RecordBatch:
         messages = batch.column(self.message_column).cast(pa.binary())
         sizes = pc.cast(pc.coalesce(pc.binary_length(messages), 0), pa.int64())
         nothing = pa.nulls(len(batch), pa.string())
@@ -104,6 +113,8 @@ class ParquetReader:
         for field in self.extra:
             if field.name in batch.schema.names:
                 columns.append(_cast(batch.column(field.name), field))
+            elif field.name in values:
+                columns.append(_constant(values[field.name], field, len(batch)))
             else:
                 columns.append(pa.nulls(len(batch), field.type))
         return pa.record_batch(columns, schema=pa.schema([*schemas.SOURCE, *self.extra]))
@@ -118,11 +129,24 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         raise type(error)(f"{reason}: {error}") from error
 
 
+def _constant(text: str | None, field: pa.Field, count: int) -> pa.Array:
+    """A column of one value, which the name of a partition says; the empty text says null."""
+    if not text:
+        return pa.nulls(count, field.type)
+    value = pa.array([text], pa.string())
+    if pa.types.is_timestamp(field.type) and not text.endswith("Z"):
+        # Without a zone it is UTC.
+        value = _cast(value, field.with_type(pa.timestamp(field.type.unit)))
+    return pa.repeat(_cast(value, field)[0], count)
+
+
 _MESSAGE_KINDS: Final = (
     pa.types.is_binary,
     pa.types.is_large_binary,
     pa.types.is_string,
     pa.types.is_large_string,
+    pa.types.is_binary_view,
+    pa.types.is_string_view,
 )
 
 

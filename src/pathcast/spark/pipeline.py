@@ -47,6 +47,7 @@ from pathcast.spark.ledger import (
     Ledger,
     Pin,
     Unread,
+    committed_batches,
     remove_strays,
     sole_writer,
 )
@@ -144,7 +145,8 @@ class Pipeline:
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
         self._journal = Journal(checkpoint)
-        self._listing = listing_of(source)
+        self._history = self._ledger.history().still_unread(self._journal.last_entry)
+        self._listing = listing_of(source, checkpoint)
         self._extra = passed_columns(source, (), checkpoint)
         self._unpublished: list[Commit] = []
         self._book = SubscriptionBook(
@@ -155,16 +157,14 @@ class Pipeline:
             namespaces=settings.subscriptions.namespaces,
             limits=settings.engine.limits,
         )
-        self._delta = (
-            DeltaTables(output, self._layout, out.delta_options) if out.format == "delta" else None
-        )
+        self._delta = DeltaTables(output, self._layout) if out.format == "delta" else None
         self._compaction = BackgroundCompaction(
             output,
             out.format,
             files=out.compact_files,
             keep_seconds=out.keep_replaced_seconds,
             # A table of its own: the library keeps it for one thread.
-            delta=DeltaTables(output, self._layout, out.delta_options) if self._delta else None,
+            delta=DeltaTables(output, self._layout) if self._delta else None,
         )
         self._kept = ""
         self._rejected: Sequence[RejectedSubscription] = ()
@@ -217,19 +217,17 @@ class Pipeline:
 
     def _earlier(self) -> tuple[int, list[int]]:
         """Messages that earlier runs have done, and the micro-batches that they did not end."""
-        messages, done = 0, set()
-        unread: dict[str, FoundFile] = {}
-        for commit in self._ledger.commits():
+        history = self._history
+        self._journal.reopen(entry.file for _, entry in history.unread.values())
+        if self._delta is not None:
             # A kill may have come between the commit and the tables.
-            self._publish(commit)
-            messages += commit.messages
-            done.add(commit.batch_id)
-            files = self._journal.entry(commit.batch_id) if unread else []
-            for file in files:
-                unread.pop(file.name, None)
-            unread |= {entry.name: entry.file for entry in commit.unread}
-        self._journal.reopen(unread.values())
-        return messages, [n for n in range(1, self._journal.last + 1) if n not in done]
+            knows = self._knows_columns
+            had = self._delta.through(self._checkpoint, self._extra) if knows else 0
+            for commit in self._ledger.commits(after=had):
+                self._publish(commit)
+        done = set(committed_batches(self._output))
+        undone = [number for number in range(1, self._journal.last + 1) if number not in done]
+        return history.messages, undone
 
     def _ahead(self, undone: Sequence[int], due: Sequence[FoundFile]) -> int | None:
         """Messages before this run, where a file is one; None where nobody has counted them."""
@@ -243,32 +241,18 @@ class Pipeline:
             self._report.note("no query is in force: every message will be read, none delivered")
 
     def _say_what_is_left_alone(self) -> None:
-        """What the source holds and does not give, and that it holds nothing; once each."""
-        matching, others = self._listing.matching, self._listing.passed_over
-        if not matching and not others:
-            self._say_once(
-                f"{self._settings.source.path} holds no file (names that begin with a dot or an "
-                "underscore do not count)",
-                about="empty",
-            )
-        elif others:
-            self._say_once(
-                f"{matching:,} of {matching + others:,} files of the source match the pattern "
-                f"{' or '.join(self._listing.patterns)}, the others are left alone",
-                about="pattern",
-            )
-
-    def _say_once(self, text: str, *, about: str) -> None:
-        if about not in self._said:
-            self._said.add(about)
-            self._report.note(text)
+        """What the source holds and does not give; once each."""
+        for about, text in self._listing.notes():
+            if about not in self._said:
+                self._said.add(about)
+                self._report.note(text)
 
     def _due(self) -> list[FoundFile]:
         """The files to be handed on, oldest first; what cannot be listed waits until it can."""
         self._journal.read_requests()
         found: list[FoundFile] = []
         try:
-            found, faults = self._listing.look(self._journal.done)
+            found, faults = self._listing.look(self._journal.done, self._journal.open_files)
         except OSError as error:
             faults = {"": error}
         root = str(self._listing.path)
@@ -317,6 +301,8 @@ class Pipeline:
         commit = self._commit(batch_id, files, generation, reports, unread)
         commit = replace(commit, seconds=round(time.monotonic() - started, 3))
         self._ledger.write_commit(commit)
+        self._history = self._history.with_commit(commit).still_unread(self._journal.last_entry)
+        self._ledger.sum_up(self._history)
         self._publish(commit)
         self._compaction.wrote(commit.files)
         self._journal.reopen(entry.file for entry in commit.unread)
@@ -560,7 +546,8 @@ class Pipeline:
         for generation, counts in self._received.items():
             ranks = np.flatnonzero(counts)
             if len(ranks):
-                subscribers = generation.files(self._output).table().subscribers
+                with generation.files(self._output) as here:
+                    subscribers = here.table().subscribers
                 names = subscribers.take(pa.array(ranks)).dictionary_encode()
                 totals = np.bincount(names.indices.to_numpy(), weights=counts[ranks])
                 pairs = zip(names.dictionary.to_pylist(), totals.tolist(), strict=True)

@@ -24,7 +24,7 @@ from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
-from pathcast.spark.generations import Generation
+from pathcast.spark.generations import Generation, GenerationFiles
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.outputs import layout_of, read_output
 from pathcast.spark.storage import Storage
@@ -220,9 +220,16 @@ def _subscriptions(
     storage: Storage, version: str, subscriber: str, engine: EngineName | None
 ) -> dict[str, Taken]:
     """What a subscriber had asked for in a generation."""
-    files = Generation.read(storage, version).files(storage)
-    table = files.table()
-    mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
+    with Generation.read(storage, version).files(storage) as files:
+        table = files.table()
+        mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
+        return _texts_of(files, mine, engine)
+
+
+def _texts_of(
+    files: GenerationFiles, mine: set[str], engine: EngineName | None
+) -> dict[str, Taken]:
+    """The queries of some ids."""
     found: dict[str, Taken] = {}
     if files.notices is not None:
         snapshot = Snapshot.open(files.notices, engine=engine)

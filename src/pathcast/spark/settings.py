@@ -32,7 +32,15 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -77,20 +85,37 @@ class SourceSettings(BaseModel):
 
     model_config = _FROZEN
 
-    kind: Literal["directory", "parquet", "archive"] = Field(
+    kind: Literal["directory", "parquet", "archive", "delta"] = Field(
         default="directory",
         description='"directory": each file is a message and its path inside the directory the id; '
         '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
-        "or .gz file is one.",
+        'or .gz file is one; "delta": each row of a Delta table, and of what is added to it, is '
+        "one.",
     )
     path: Place = Field(
-        description="Directory of the messages, or of the files that hold them; or a URL that "
-        "fsspec understands, such as s3://bucket/incoming."
+        description="Directory of the messages, of the files that hold them, or of the table; or a "
+        "URL that fsspec understands, such as s3://bucket/incoming."
     )
     storage_options: dict[str, str] = Field(
         default_factory=dict,
         description="What fsspec needs to open source.path where it is a URL: credentials, "
         "endpoints.",
+    )
+    delta_options: dict[str, str] = Field(
+        default_factory=dict,
+        description="Delta: the same for the library deltalake, in its own words.",
+    )
+    starting_version: Annotated[int, Field(ge=0)] | Literal["latest"] | None = Field(
+        default=None,
+        description="Delta: first version of the table whose additions are messages; "
+        '"latest": those that come after the first start; the table as it is, and what comes, when '
+        "not given. A later version than was read gives up what was added between.",
+    )
+    changes: Literal["error", "skip", "deliver"] = Field(
+        default="error",
+        description='Delta: what becomes of a version that changes or removes rows. "error": the '
+        'run ends; "skip": all of it is passed over; "deliver": the files that it adds are '
+        "delivered, rows included that were there before.",
     )
     pattern: str | None = Field(
         default=None,
@@ -99,21 +124,29 @@ class SourceSettings(BaseModel):
         "underscore never count.",
     )
     message_column: str = Field(
-        default="message", description="Parquet: column with the message, binary or string."
+        default="message",
+        description="Parquet and Delta: column with the message, binary or string.",
     )
     id_column: str = Field(
         default="message_id",
-        description="Parquet: column with the id of the message, which has to be unique.",
+        description="Parquet and Delta: column with the id of the message, which has to be unique.",
     )
     columns: tuple[str, ...] = Field(
         default=(),
-        description="Parquet: columns that are passed through to inboxes and matches.",
+        description="Parquet and Delta: columns that are passed through to inboxes and matches.",
     )
+
+    @field_validator("pattern")
+    @classmethod
+    def _has_files_of_its_own(cls, pattern: str | None, info: ValidationInfo) -> str | None:
+        if pattern is not None and info.data.get("kind") == "delta":
+            raise ValueError("a Delta table says itself which files it has")
+        return pattern
 
     @property
     def storage(self) -> Storage:
         """Where messages come from."""
-        return Storage(self.path, self.storage_options)
+        return Storage(self.path, self.storage_options, self.delta_options)
 
 
 class SubscriptionSettings(BaseModel):
@@ -231,7 +264,7 @@ class OutputSettings(BaseModel):
     @property
     def storage(self) -> Storage:
         """Where results go."""
-        return Storage(self.path, self.storage_options)
+        return Storage(self.path, self.storage_options, self.delta_options)
 
 
 class EngineSettings(BaseModel):

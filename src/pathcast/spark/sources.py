@@ -6,6 +6,7 @@ engine. Which files belong to which micro-batch is the business of `journal`.
     kind          a file is                      id of a message
     directory     one message                    its path inside the directory
     parquet       many messages, a row each      a column
+    delta         likewise, added to a table     a column
     archive       many messages, a member each   path of the archive "!" path of the member
 
 It matches nothing and does not import pyspark.
@@ -21,8 +22,9 @@ import pyarrow as pa
 
 from pathcast.limits import Limits
 from pathcast.spark.archives import ArchiveReader
+from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FileReader, FoundFile, Unit
+from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit
 from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
 
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
     from pathcast.spark.settings import SourceSettings
     from pathcast.spark.storage import Storage
 
-SourceKind: TypeAlias = Literal["directory", "parquet", "archive"]
+SourceKind: TypeAlias = Literal["directory", "parquet", "archive", "delta"]
 
-PATTERNS: Final[Mapping[SourceKind, tuple[str, ...]]] = {
+PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     "directory": ("*.xml",),
     "parquet": ("*.parquet",),
     "archive": ("*.zip", "*.tar", "*.tgz", "*.gz"),
@@ -40,10 +42,23 @@ PATTERNS: Final[Mapping[SourceKind, tuple[str, ...]]] = {
 """What a file's name has to match where nothing else is said."""
 
 
-def listing_of(source: SourceSettings) -> Listing | ObjectListing:
-    """What lists the files of a source."""
-    patterns = PATTERNS[source.kind] if source.pattern is None else (source.pattern,)
+def listing_of(source: SourceSettings, checkpoint: Storage | None = None) -> SourceListing:
+    """What lists the files of a source.
+
+    Args:
+        source: The settings of the source.
+        checkpoint: What remembers how far a table was read; without, it is listed as it is now.
+    """
     storage = source.storage
+    if source.kind == "delta":
+        return DeltaListing(
+            storage,
+            checkpoint,
+            start=None if checkpoint is None else source.starting_version,
+            changes=source.changes,
+            columns=source.columns,
+        )
+    patterns = PATTERNS[source.kind] if source.pattern is None else (source.pattern,)
     return (
         Listing(storage.folder, patterns) if storage.is_local else ObjectListing(storage, patterns)
     )
@@ -61,7 +76,8 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
         return DirectoryReader(source.storage, limits.message_bytes_max)
     if source.kind == "archive":
         return ArchiveReader(source.storage, limits.message_bytes_max)
-    return ParquetReader(source.storage, source.message_column, source.id_column, columns)
+    gone = "file.vacuumed" if source.kind == "delta" else FILE
+    return ParquetReader(source.storage, source.message_column, source.id_column, columns, gone)
 
 
 NO_COLUMNS: Final = pa.schema([])
@@ -73,8 +89,8 @@ def passed_columns(
 ) -> pa.Schema:
     """The columns that are passed through, with their types, as far as they are known.
 
-    They are those of the first file that has each. Once all are known they stay the same for the
-    life of the checkpoint, whatever later files say: rows of one output have one type.
+    They are those of the table or of the first file that has each. Once all are known they stay the
+    same for the life of the checkpoint, whatever later files say: rows of one output have one type.
 
     Args:
         source: The settings of the source.
@@ -90,7 +106,10 @@ def passed_columns(
         known = pa.ipc.read_schema(pa.BufferReader(checkpoint.read(COLUMNS)))
         if tuple(known.names) == source.columns:
             return known
-    found = columns_of(source.storage, files, source.columns)
+    if source.kind == "delta":
+        found = columns_of_table(source.storage, source.columns)
+    else:
+        found = columns_of(source.storage, files, source.columns)
     if len(found) == len(source.columns):
         checkpoint.write(COLUMNS, found.serialize().to_pybytes())
     return found

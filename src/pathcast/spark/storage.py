@@ -19,8 +19,6 @@ protocol (`s3fs`, `gcsfs`, `adlfs`), are needed for places that are no directory
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -38,23 +36,36 @@ def is_url(place: str) -> bool:
     return "://" in place
 
 
+def as_storage(place: str | os.PathLike[str] | Storage) -> Storage:
+    """A place, whether it was given with options or without any."""
+    return place if isinstance(place, Storage) else Storage(place)
+
+
 class Storage:
     """Files below one root.
 
     Args:
         place: A path, or a URL that fsspec understands, such as `s3://bucket/delivered`.
         options: What fsspec needs to open it: credentials, endpoints.
+        delta_options: What the library deltalake needs for Delta tables there, in its own words.
 
     Attributes:
         place: As given, without a slash at the end.
+        delta_options: As given.
     """
 
-    def __init__(self, place: str | os.PathLike[str], options: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        options: Mapping[str, Any] | None = None,
+        delta_options: Mapping[str, str] | None = None,
+    ) -> None:
         text = os.fspath(place)
         if text.startswith("file://"):
             text = text.removeprefix("file://")
         self.place = text.rstrip("/") or "/"
         self._options = dict(options or {})
+        self.delta_options = dict(delta_options or {})
 
     @property
     def is_local(self) -> bool:
@@ -69,7 +80,7 @@ class Storage:
 
     def below(self, name: str) -> Storage:
         """A folder of this place as a place of its own."""
-        return Storage(f"{self.place}/{name}", self._options)
+        return Storage(f"{self.place}/{name}", self._options, self.delta_options)
 
     def url(self, name: str) -> str:
         """What names a file here for everybody else: a path, or a URL."""
@@ -167,26 +178,6 @@ class Storage:
                 else:
                     self._fs.rm_file(self._path(name))
 
-    def local_copy(self, name: str, folder: Path) -> Path:
-        """A file as one of this machine: itself or, from elsewhere, a copy that is made once.
-
-        Args:
-            name: A file that never changes.
-            folder: Where copies are kept.
-        """
-        if self.is_local:
-            return self.folder / name
-        target = folder / name
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with (
-                self.open(name) as source,
-                tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as copy,
-            ):
-                shutil.copyfileobj(source, copy)
-            Path(copy.name).replace(target)
-        return target
-
     @cached_property
     def _fs(self) -> AbstractFileSystem:
         return self._resolved[0]
@@ -210,12 +201,12 @@ class Storage:
             ) from error
         return fs, root.rstrip("/")
 
-    def __getstate__(self) -> tuple[str, dict[str, Any]]:
+    def __getstate__(self) -> tuple[str, dict[str, Any], dict[str, str]]:
         # A file system is opened anew where it is used; connections do not travel.
-        return self.place, self._options
+        return self.place, self._options, self.delta_options
 
-    def __setstate__(self, state: tuple[str, dict[str, Any]]) -> None:
-        self.place, self._options = state
+    def __setstate__(self, state: tuple[str, dict[str, Any], dict[str, str]]) -> None:
+        self.place, self._options, self.delta_options = state
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Storage) and self.__getstate__() == other.__getstate__()

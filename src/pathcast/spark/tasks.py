@@ -207,9 +207,5 @@ def _opened(
     cache_bytes_max: int | None,
 ) -> Answerer:
     """The engines of a generation, opened once per worker process."""
-    return Answerer(
-        generation.files(storage),
-        engine=engine,
-        threads=threads,
-        cache_bytes_max=cache_bytes_max,
-    )
+    with generation.files(storage) as files:
+        return Answerer(files, engine=engine, threads=threads, cache_bytes_max=cache_bytes_max)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -175,6 +175,28 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
                     row["fragment"] = None
                     row["fragment_base64"] = base64.b64encode(fragment).decode()
             yield row
+
+
+def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """The rows of which `as_json_rows` made these; columns passed through are as JSON has them.
+
+    Args:
+        rows: As the lines have them; they are changed.
+        schema: Columns of the output.
+    """
+    for row in rows:
+        packed = row.pop("fragment_base64", None)
+        if "delivery_id" in row:
+            row["delivery_id"] = bytes.fromhex(row["delivery_id"])
+        if row.get("fragment") is not None:
+            row["fragment"] = row["fragment"].encode()
+        elif packed is not None:
+            row["fragment"] = base64.b64decode(packed)
+    table = pa.Table.from_pylist(rows, schema=schema)
+    passed = pa.Table.from_pylist([{k: row[k] for k in row.keys() - schema.names} for row in rows])
+    for name in sorted(passed.column_names):
+        table = table.append_column(name, passed.column(name))
+    return table
 
 
 def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
