@@ -19,6 +19,8 @@ Example:
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections import Counter
@@ -106,13 +108,14 @@ def run(
     stop = stop or threading.Event()
     output = settings.output.storage
     with sole_writer(output), stopped_by_signals(stop) as received:
-        _check_source(settings)
-        with _workers_of(settings, spark, workers) as started_workers:
+        _check_paths(settings)
+        pipeline = Pipeline(settings, output, report, stop)
+        with _workers_of(settings, spark, workers) as ready:
             try:
-                pipeline = Pipeline(settings, output, report, stop)
-                ready = started_workers()
+                pipeline.begin()
+                found_workers = ready()
                 start_seconds = time.monotonic() - started
-                summary = pipeline.run(ready)
+                summary = pipeline.run(found_workers)
             finally:
                 report.end()
     stopped_by = received[0].name if received else ""
@@ -168,12 +171,20 @@ class Pipeline:
         )
         self._kept = ""
         self._rejected: Sequence[RejectedSubscription] = ()
-        self._generation = self._first_generation()
+        self._generation: Generation
         self._summary = Summary(output=str(output))
         # Generation -> deliveries by rank. Ranks become names once, at the end.
         self._received: dict[Generation, np.ndarray] = {}
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
+
+    def begin(self) -> None:
+        """Takes up the subscriptions, which takes as long as Spark does to start.
+
+        Raises:
+            ConfigError: They cannot be read, or too many of them are rejected.
+        """
+        self._generation = self._first_generation()
 
     def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
@@ -588,8 +599,12 @@ def _workers_of(
             yield starting.result
 
 
-def _check_source(settings: PipelineSettings) -> None:
+def _check_paths(settings: PipelineSettings) -> None:
+    """Refuses what need not be opened to see that it cannot work."""
     source, output = settings.source, settings.output.storage
+    if not settings.subscriptions.path.exists():
+        reason = f"{settings.subscriptions.path}: {os.strerror(errno.ENOENT)}"
+        raise _invalid("subscriptions.path", reason)
     if not source.storage.is_local:
         if f"{output}/".startswith(f"{source.storage}/"):
             raise _invalid("output.path", INSIDE)

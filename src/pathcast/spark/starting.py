@@ -3,8 +3,9 @@
 It takes 4 to 6 s, most of it in other processes; meanwhile the subscriptions are read and compiled.
 
 Example:
+    >>> pipeline = Pipeline(settings)                                       # doctest: +SKIP
     >>> with spark_workers("local[2]") as starting:                         # doctest: +SKIP
-    ...     pipeline = Pipeline(settings)
+    ...     pipeline.begin()
     ...     pipeline.run(starting.result())
 """
 
