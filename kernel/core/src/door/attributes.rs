@@ -2,6 +2,7 @@
 
 use super::chars::{NAME, VALUE_STOP, is, is_ncname_start, name_end, name_fault, skip_space};
 use super::dtd::{AttributeList, Definition};
+use super::observer::{Observer, ScannedTag};
 use super::qnames::{ATTRIBUTES, DECLARATION, PREFIXED};
 use super::refusal::{Code, Fault, Step};
 use super::scan::{Open, Prefixed, Scanner, Written};
@@ -9,11 +10,11 @@ use super::value::{ValueReader, check_value_size, collapse};
 use crate::names::NameId;
 use crate::tree::{NONE, Span};
 
-impl Scanner<'_> {
+impl<O: Observer> Scanner<'_, O> {
     /// A start tag or empty-element tag, from its `<` on; gives the byte after it.
     #[inline(always)]
     pub fn start_tag(&mut self, text: &str, at: usize) -> Step<usize> {
-        self.flush_text()?;
+        self.flush_text(at)?;
         let bytes = text.as_bytes();
         let start = at + 1;
         let end = name_end(bytes, start);
@@ -29,10 +30,41 @@ impl Scanner<'_> {
             self.add_defaults(list, count, at)?;
         }
         self.resolve_names(text, start, end)?;
+        if !O::BUILDS_TREE {
+            self.show_tag(text, (at, end, next), is_empty)?;
+        }
+        if !self.memory.prefixed.is_empty() {
+            self.memory.prefixed.clear();
+        }
         if is_empty {
-            self.close_element(next);
+            self.close_element(text, next, next);
         }
         Ok(next)
+    }
+
+    /// Tells the observer of the tag at hand: its `<`, the end of its name, and the byte after it.
+    #[inline(always)]
+    fn show_tag(
+        &mut self,
+        text: &str,
+        (start, name_end, end): (usize, usize, usize),
+        is_empty: bool,
+    ) -> Step<()> {
+        let name = self.memory.open.last().map_or(NONE, |open| open.element);
+        self.observer.start(ScannedTag {
+            text,
+            document: self.document,
+            tree: self.tree,
+            names: self.names,
+            memory: self.memory,
+            list: self.list,
+            name,
+            start,
+            name_end,
+            end,
+            is_empty,
+            entity_place: self.entity_place,
+        })
     }
 
     #[cold]
@@ -47,23 +79,16 @@ impl Scanner<'_> {
     #[inline(always)]
     fn begin_element(&mut self, name_start: usize, name_end: usize) -> Step<()> {
         let depth = self.memory.open.len();
-        let element = self.tree.name.len();
-        if depth >= self.limits.depth_max as usize || element >= self.limits.elements_max as usize {
+        let element =
+            if O::BUILDS_TREE { self.tree.name.len() as u64 } else { self.observer.elements() };
+        if depth >= self.limits.depth_max as usize || element >= self.elements_max {
             return Err(self.too_many(depth, element, name_start - 1));
         }
         self.memory.clock += 1;
-        let parent = self.memory.open.last().map_or(NONE, |open| open.element);
-        let texts = self.tree.text_value.len() as u32;
-        let attributes = self.tree.attribute_name.len() as u32;
-        self.tree.name.push(0);
-        self.tree.parent.push(parent);
-        self.tree.depth.push(depth as u32);
-        self.tree.element_end.push(0);
-        self.tree.attribute_start.push(attributes);
-        self.tree.text_start.push(texts);
-        self.tree.text_end.push(texts);
-        if self.tree.has_source_spans {
-            self.keep_start(name_start - 1);
+        if O::BUILDS_TREE {
+            self.add_element(depth, name_start - 1);
+        } else {
+            self.forget_tag();
         }
         self.memory.open.push(Open {
             element: element as u32,
@@ -75,15 +100,41 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    /// The columns that every element has.
+    #[inline(always)]
+    fn add_element(&mut self, depth: usize, start: usize) {
+        let parent = self.memory.open.last().map_or(NONE, |open| open.element);
+        let texts = self.tree.text_value.len() as u32;
+        let attributes = self.tree.attribute_name.len() as u32;
+        self.tree.name.push(0);
+        self.tree.parent.push(parent);
+        self.tree.depth.push(depth as u32);
+        self.tree.element_end.push(0);
+        self.tree.attribute_start.push(attributes);
+        self.tree.text_start.push(texts);
+        self.tree.text_end.push(texts);
+        if self.tree.has_source_spans {
+            self.keep_start(start);
+        }
+    }
+
+    /// Without a tree, the attributes and declarations of the tag before make room.
+    #[inline(always)]
+    fn forget_tag(&mut self) {
+        self.tree.attribute_name.clear();
+        self.tree.attribute_value.clear();
+        self.tree.declaration_prefix.clear();
+        self.tree.declaration_uri.clear();
+    }
+
     #[cold]
-    fn too_many(&self, depth: usize, element: usize, at: usize) -> Box<Fault> {
+    fn too_many(&self, depth: usize, element: u64, at: usize) -> Box<Fault> {
         let at = self.place(at);
         let maximum = self.limits.depth_max.into();
         if depth as u64 >= maximum {
             return Fault::limit(Code::LimitDepth, at, "depth_max", depth as u64 + 1, maximum);
         }
-        let (given, maximum) = (element as u64 + 1, self.limits.elements_max.into());
-        Fault::limit(Code::LimitElements, at, "elements_max", given, maximum)
+        Fault::limit(Code::LimitElements, at, "elements_max", element + 1, self.elements_max)
     }
 
     /// The attributes of a tag and its end; gives the byte after the tag, the number of attributes
@@ -250,8 +301,12 @@ impl Scanner<'_> {
         let id = self.expanded_name(&text[start..end], start, true)?;
         let message_clock = self.message_clock;
         self.see(id, message_clock, start)?;
-        if let Some(name) = self.tree.name.last_mut() {
-            *name = id;
+        if O::BUILDS_TREE {
+            if let Some(name) = self.tree.name.last_mut() {
+                *name = id;
+            }
+        } else if let Some(open) = self.memory.open.last_mut() {
+            open.element = id;
         }
         if self.tree.is_full {
             self.keep_element(text, start, end)?;
@@ -279,7 +334,6 @@ impl Scanner<'_> {
             }
             self.tree.attribute_name[attribute as usize] = id;
         }
-        self.memory.prefixed.clear();
         Ok(())
     }
 

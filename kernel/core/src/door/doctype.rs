@@ -62,14 +62,14 @@ pub(super) fn read_doctype(
     start: usize,
     limits: &Limits,
     is_standalone: bool,
-    message_bytes: usize,
+    expansion: Expansion,
 ) -> Step<(Dtd, Expansion, usize)> {
     let mut subset = Subset {
         limits,
         dtd: Dtd::default(),
         parameters: Vec::new(),
         parameter_index: ByName::default(),
-        expansion: Expansion::new(message_bytes as u64),
+        expansion,
         is_standalone,
         has_more: false,
         is_processing: true,

@@ -4,6 +4,7 @@
 
 use super::attributes::written_name;
 use super::chars::{name_end, skip_space};
+use super::observer::{Observer, ScannedMarkup};
 use super::refusal::Step;
 use super::scan::{Prefixed, Scanner, Written, skip_comment, skip_instruction};
 use super::text::push_with_line_ends;
@@ -70,15 +71,17 @@ impl Keeper<'_> {
 
 /// White space, comments and instructions outside the root element; gives the first byte of
 /// anything else.
-pub(super) fn read_misc(
+pub(super) fn read_misc<O: Observer>(
     text: &str,
     mut at: usize,
     tree: &mut MessageTree,
     has_return: bool,
+    observer: &mut O,
 ) -> Step<usize> {
     let bytes = text.as_bytes();
     loop {
         at = skip_space(bytes, at);
+        observer.token(text, at, 0)?;
         let rest = &bytes[at..];
         let (markup, end) = if rest.starts_with(b"<!--") {
             let end = skip_comment(text, at)?;
@@ -92,15 +95,18 @@ pub(super) fn read_misc(
         if tree.is_full {
             Keeper { tree, is_document: true, has_return }.add(text, markup, NONE);
         }
+        let (start, entity_place) = (at, None);
+        observer.markup(&ScannedMarkup { text, start, end, depth: 0, entity_place })?;
         at = end;
     }
 }
 
-impl Scanner<'_> {
+impl<O: Observer> Scanner<'_, O> {
     /// A comment, from its `<` on; gives the byte after it (production 15).
     pub fn comment(&mut self, text: &str, at: usize) -> Step<usize> {
         let end = skip_comment(text, at).map_err(|fault| self.moved(fault))?;
         self.keep_markup(text, |_| Markup::comment(at, end))?;
+        self.show_markup(text, at, end)?;
         Ok(end)
     }
 
@@ -108,6 +114,7 @@ impl Scanner<'_> {
     pub fn instruction(&mut self, text: &str, at: usize) -> Step<usize> {
         let end = skip_instruction(text, at).map_err(|fault| self.moved(fault))?;
         self.keep_markup(text, |text| Markup::instruction(text, at, end))?;
+        self.show_markup(text, at, end)?;
         Ok(end)
     }
 
@@ -183,7 +190,9 @@ impl Scanner<'_> {
         let prefix = self.prefix_span(name, written, from)?;
         self.tree.declaration_prefix.push(prefix);
         self.tree.declaration_uri.push(uri);
-        self.tree.declaration_element.push(self.tree.name.len() as u32 - 1);
+        if O::BUILDS_TREE {
+            self.tree.declaration_element.push(self.tree.name.len() as u32 - 1);
+        }
         Ok(())
     }
 

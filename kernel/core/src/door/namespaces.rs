@@ -81,6 +81,62 @@ impl Namespaces {
         self.undo.len() as u32
     }
 
+    /// As [`Namespaces::leave`], for an element whose tag has not been read to its end.
+    pub fn abandon(&mut self, mark: u32) {
+        self.leave(mark);
+        self.declared.clear();
+    }
+
+    /// Bytes of the namespaces that are declared on open elements.
+    #[inline(always)]
+    pub fn uri_bytes(&self) -> usize {
+        self.uris.len()
+    }
+
+    /// Within a message, between two tags: forgets the contexts met so far and all prefixes that are
+    /// not bound. `contexts` are those of the open elements from the outermost on; they get new
+    /// numbers, so that the numbers never run out.
+    pub fn forget<'c>(&mut self, contexts: impl Iterator<Item = &'c mut u32>) {
+        self.clear();
+        let mut before = 0;
+        for context in contexts {
+            if *context != before {
+                before = *context;
+                self.next_context += 1;
+            }
+            if before != 0 {
+                *context = self.next_context - 1;
+            }
+        }
+        let bindings = &self.bindings;
+        self.prefixes.retain(|_, &mut id| bindings[id as usize].uri.is_some());
+        let mut numbers: HashMap<u32, u32, RandomState> = HashMap::default();
+        let mut kept = Vec::new();
+        for id in self.prefixes.values_mut() {
+            numbers.insert(*id, kept.len() as u32);
+            kept.push(Binding { ..self.bindings[*id as usize] });
+            *id = kept.len() as u32 - 1;
+        }
+        self.bindings = kept;
+        for (id, _) in &mut self.undo {
+            *id = numbers[&*id];
+        }
+    }
+
+    /// Bytes of memory, about.
+    pub fn held_bytes(&self) -> usize {
+        self.prefixes.capacity() * 32
+            + self.bindings.capacity() * size_of::<Binding>()
+            + self.uris.capacity()
+            + self.contexts.capacity() * 32
+            + self.context_bytes
+    }
+
+    /// Whether [`Namespaces::forget`] would win much.
+    pub fn has_idle_prefixes(&self) -> bool {
+        self.prefixes.len() > CONTEXTS_MAX.max(2 * self.undo.len())
+    }
+
     /// Declares `prefix` ("" for the default namespace) on the element numbered `element`.
     /// Gives false when the element has declared it already.
     pub fn declare(&mut self, prefix: &str, uri: &str, element: u64, at: usize) -> Step<bool> {

@@ -9,6 +9,7 @@ use super::dtd::Dtd;
 use super::encoding::{Detected, check_declared};
 use super::full_tree::read_misc;
 use super::limits::DtdPolicy;
+use super::observer::TreeOnly;
 use super::references::Expansion;
 use super::refusal::{Code, Fault, Step};
 use super::scan::Scanner;
@@ -60,7 +61,7 @@ impl Door {
         let mut dtd = Dtd::default();
         let mut expansion = Expansion::new(message_bytes as u64);
         let start = at;
-        at = read_misc(text, at, &mut self.tree, survey.has_return)?;
+        at = read_misc(text, at, &mut self.tree, survey.has_return, &mut TreeOnly)?;
         if text.as_bytes()[at..].starts_with(b"<!DOCTYPE") {
             if self.limits.dtd == DtdPolicy::Refuse {
                 return Err(Fault::new(Code::DtdRefused, at));
@@ -68,12 +69,11 @@ impl Door {
             if self.tree.has_source_spans && !self.tree.is_full {
                 self.tree.is_full = true;
                 self.tree.declaration_start.push(0);
-                read_misc(text, start, &mut self.tree, survey.has_return)?;
+                read_misc(text, start, &mut self.tree, survey.has_return, &mut TreeOnly)?;
             }
-            (dtd, expansion, at) =
-                read_doctype(text, at, &self.limits, is_standalone, message_bytes)?;
+            (dtd, expansion, at) = read_doctype(text, at, &self.limits, is_standalone, expansion)?;
             dtd.place_defaults(&mut self.tree.scratch);
-            at = read_misc(text, at, &mut self.tree, survey.has_return)?;
+            at = read_misc(text, at, &mut self.tree, survey.has_return, &mut TreeOnly)?;
         }
         check_root(text, at)?;
         self.memory.specified.clear();
@@ -97,10 +97,12 @@ impl Door {
             names_seen: 0,
             expansion,
             keeps_more,
+            elements_max: self.limits.elements_max.into(),
+            observer: TreeOnly,
         };
         at = scanner.root(at)?;
         self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);
-        at = read_misc(text, at, &mut self.tree, survey.has_return)?;
+        at = read_misc(text, at, &mut self.tree, survey.has_return, &mut TreeOnly)?;
         if at == text.len() {
             return Ok(());
         }
@@ -111,7 +113,7 @@ impl Door {
 }
 
 /// The root element must begin here.
-fn check_root(text: &str, at: usize) -> Step<()> {
+pub(super) fn check_root(text: &str, at: usize) -> Step<()> {
     let rest = &text.as_bytes()[at..];
     match rest {
         [] => Err(Fault::end("the prolog; there is no root element", text.len())),

@@ -69,6 +69,11 @@ impl QNames {
         self.filled > FILLED_MAX || self.text.len() > TEXT_MAX
     }
 
+    /// Bytes of memory, about.
+    pub fn held_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.text.capacity()
+    }
+
     pub fn clear(&mut self) {
         // Anew, so that one message full of names does not keep its memory for ever.
         self.slots = vec![EMPTY; SLOTS_MIN];

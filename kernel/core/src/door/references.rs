@@ -86,12 +86,29 @@ pub(super) struct Expansion {
     pub message_bytes: u64,
     pub bytes: u64,
     open: Vec<bool>,
+    /// While the message's length is not known: bytes after each charge, and its place, for the ratio
+    /// to be judged later.
+    pub charges: Option<Vec<(u64, usize)>>,
 }
 
 impl Expansion {
     /// Begins a message.
     pub fn new(message_bytes: u64) -> Self {
-        Expansion { message_bytes, bytes: 0, open: Vec::new() }
+        Expansion { message_bytes, bytes: 0, open: Vec::new(), charges: None }
+    }
+
+    /// Begins a message of a length that is not known yet.
+    pub fn of_stream() -> Self {
+        Expansion { charges: Some(Vec::new()), ..Expansion::new(u64::MAX) }
+    }
+
+    /// Goes back to the time at which entities had expanded to `bytes` and none was open.
+    pub fn go_back(&mut self, bytes: u64) {
+        self.bytes = bytes;
+        self.open.fill(false);
+        if let Some(charges) = &mut self.charges {
+            charges.retain(|&(after, _)| after <= bytes);
+        }
     }
 
     /// Begins the replacement text of an entity, before anything of it is read.
@@ -127,13 +144,31 @@ impl Expansion {
         if self.bytes > maximum {
             return Err(Fault::limit(code, at, "entity_expansion_bytes_max", self.bytes, maximum));
         }
+        if let Some(charges) = &mut self.charges {
+            if bytes > 0 {
+                charges.push((self.bytes, at));
+            }
+            return Ok(());
+        }
         let maximum = u64::from(limits.entity_expansion_ratio_max);
         if self.bytes > maximum * self.message_bytes {
-            let given = self.bytes.div_ceil(self.message_bytes.max(1));
-            return Err(Fault::limit(code, at, "entity_expansion_ratio_max", given, maximum));
+            return Err(ratio_exceeded(self.bytes, self.message_bytes, maximum, at));
         }
         Ok(())
     }
+}
+
+/// Entities expand to more bytes than the message's length allows.
+#[cold]
+pub(super) fn ratio_exceeded(
+    bytes: u64,
+    message_bytes: u64,
+    maximum: u64,
+    at: usize,
+) -> Box<Fault> {
+    let given = bytes.div_ceil(message_bytes.max(1));
+    let limit = "entity_expansion_ratio_max";
+    Fault::limit(Code::LimitEntityExpansion, at, limit, given, maximum)
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ codes! {
     LimitAttributeValueBytes = "limit.attribute_value_bytes",
     LimitEntityExpansion = "limit.entity_expansion",
     LimitNames = "limit.names",
+    LimitHeldBytes = "limit.held_bytes",
     DtdRefused = "dtd.refused",
 }
 

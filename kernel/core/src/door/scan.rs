@@ -1,5 +1,6 @@
 //! Content: tags, character data, CDATA sections, comments, instructions, references
-//! (productions 39 to 43 and what they use), straight into the columns of the message tree.
+//! (productions 39 to 43 and what they use), straight into the columns of the message tree, or, for the
+//! push parser, to an observer.
 //!
 //! One scanner reads the document and the replacement texts of entities, so a message gives the
 //! same tree whichever way its text is written. Nesting of elements and of entities is kept on
@@ -9,6 +10,7 @@ use super::chars::{NAME, SPACE, is, name_end, name_fault, skip_space};
 use super::dtd::{AttributeList, Dtd, Entity};
 use super::limits::Limits;
 use super::namespaces::Namespaces;
+use super::observer::{Observer, ScannedEnd, ScannedMarkup};
 use super::qnames::{QNames, is_same_name};
 use super::references::{Expansion, Reference, reference};
 use super::refusal::{Code, Fault, Step};
@@ -18,6 +20,7 @@ use crate::tree::MessageTree;
 
 /// An element whose end tag has not been met.
 pub(super) struct Open {
+    /// Its number in the tree; without a tree, its name's.
     pub element: u32,
     /// Name as written, in the text that holds the start tag.
     pub name_start: u32,
@@ -72,10 +75,34 @@ impl Memory {
             specified: Vec::new(),
         }
     }
+
+    /// Copies the names of the open elements behind one another to where they are read from now on.
+    pub fn move_names(&mut self, from: &str, to: &mut String) {
+        for open in &mut self.open {
+            let start = open.name_start as usize;
+            open.name_start = to.len() as u32;
+            to.push_str(&from[start..start + open.name_len as usize]);
+        }
+    }
+
+    /// Bytes of memory, about.
+    pub fn held_bytes(&self) -> usize {
+        self.qnames.held_bytes()
+            + self.namespaces.held_bytes()
+            + self.open.capacity() * size_of::<Open>()
+            + self.seen.capacity() * 8
+    }
+
+    /// Forgets, between two tags, what is only there to be quick; `context` is the scope at hand.
+    pub fn forget(&mut self, context: &mut u32) {
+        self.qnames.clear();
+        let outside = self.open.iter_mut().map(|open| &mut open.context);
+        self.namespaces.forget(outside.chain(std::iter::once(context)));
+    }
 }
 
 /// One message being read.
-pub(super) struct Scanner<'a> {
+pub(super) struct Scanner<'a, O> {
     pub limits: &'a Limits,
     pub tree: &'a mut MessageTree,
     pub names: &'a mut NameTable,
@@ -97,6 +124,8 @@ pub(super) struct Scanner<'a> {
     pub expansion: Expansion,
     /// The tree is full or has source spans: elements have more columns than those they always have.
     pub keeps_more: bool,
+    pub elements_max: u64,
+    pub observer: O,
 }
 
 /// Why a run over one text ended.
@@ -117,12 +146,16 @@ struct Frame<'a> {
     entity: usize,
 }
 
-impl<'a> Scanner<'a> {
-    /// Reads the root element, from its `<` on; gives the byte after it.
+impl<'a, O: Observer> Scanner<'a, O> {
+    /// Reads the root element, from its `<` on, or on from where an observer has had it end; gives
+    /// the byte after it.
     pub fn root(&mut self, start: usize) -> Step<usize> {
         let dtd = self.dtd;
         let mut text = self.document;
         let mut at = start;
+        if self.observer.resumes_cdata() {
+            at = self.cdata(text, at)?;
+        }
         let mut frames: Vec<Frame<'a>> = Vec::new();
         loop {
             let floor = frames.last().map_or(0, |frame| frame.open);
@@ -191,6 +224,9 @@ impl<'a> Scanner<'a> {
     fn run(&mut self, text: &str, mut at: usize, floor: usize) -> Step<Stop> {
         let bytes = text.as_bytes();
         loop {
+            if !O::BUILDS_TREE && self.entity_place.is_none() {
+                self.observer.token(text, at, self.expansion.bytes)?;
+            }
             match bytes.get(at) {
                 Some(b'<') => {
                     at = match bytes.get(at + 1) {
@@ -203,7 +239,7 @@ impl<'a> Scanner<'a> {
                         }
                         Some(b'!') => self.markup(text, at)?,
                         Some(b'?') => {
-                            self.flush_text()?;
+                            self.flush_text(at)?;
                             self.instruction(text, at)?
                         }
                         _ => {
@@ -245,7 +281,7 @@ impl<'a> Scanner<'a> {
     /// An end tag, from its `<` on (production 42).
     #[inline(always)]
     fn end_tag(&mut self, text: &str, at: usize, floor: usize) -> Step<usize> {
-        self.flush_text()?;
+        self.flush_text(at)?;
         let bytes = text.as_bytes();
         let start = at + 2;
         let Some(open) = self.memory.open.last() else {
@@ -269,7 +305,7 @@ impl<'a> Scanner<'a> {
                 None => return Err(self.end("an end tag")),
             }
         }
-        self.close_element(next + 1);
+        self.close_element(text, at, next + 1);
         Ok(next + 1)
     }
 
@@ -290,15 +326,27 @@ impl<'a> Scanner<'a> {
         self.fault(Code::TagMismatch, at).text("expected", expected).text("found", found)
     }
 
-    /// Ends the innermost element, whose last tag ends before this byte.
+    /// Ends the innermost element, whose end tag these bytes are; none for an empty-element tag.
     #[inline(always)]
-    pub fn close_element(&mut self, next: usize) {
+    pub fn close_element(&mut self, text: &str, start: usize, end: usize) {
         if let Some(open) = self.memory.open.pop() {
-            let element = open.element as usize;
-            self.tree.element_end[element] = self.tree.name.len() as u32;
-            self.tree.text_end[element] = self.tree.text_value.len() as u32;
-            if self.keeps_more {
-                self.keep_end(element, next);
+            if O::BUILDS_TREE {
+                let element = open.element as usize;
+                self.tree.element_end[element] = self.tree.name.len() as u32;
+                self.tree.text_end[element] = self.tree.text_value.len() as u32;
+                if self.keeps_more {
+                    self.keep_end(element, end);
+                }
+            } else {
+                self.observer.end(ScannedEnd {
+                    text,
+                    name: open.element,
+                    name_len: open.name_len,
+                    start,
+                    end,
+                    depth: self.memory.open.len(),
+                    entity_place: self.entity_place,
+                });
             }
             self.memory.namespaces.leave(open.namespace_mark);
             self.context = open.context;
@@ -309,18 +357,11 @@ impl<'a> Scanner<'a> {
     fn markup(&mut self, text: &str, at: usize) -> Step<usize> {
         let rest = &text.as_bytes()[at..];
         if rest.starts_with(b"<!--") {
-            self.flush_text()?;
+            self.flush_text(at)?;
             return self.comment(text, at);
         }
         if rest.starts_with(b"<![CDATA[") {
-            let start = at + 9;
-            let Some(len) = memchr::memmem::find(&text.as_bytes()[start..], b"]]>") else {
-                return Err(self.end("a CDATA section"));
-            };
-            if len > 0 {
-                self.add_run(text, start, start + len);
-            }
-            return Ok(start + len + 3);
+            return self.cdata(text, at + 9);
         }
         let is_cut = |whole: &[u8]| whole.starts_with(rest);
         if is_cut(b"<!--") || is_cut(b"<![CDATA[") {
@@ -328,6 +369,38 @@ impl<'a> Scanner<'a> {
         }
         let code = if rest.starts_with(b"<!DOCTYPE") { Code::DoctypePlace } else { Code::Markup };
         Err(self.fault(code, at))
+    }
+
+    /// A CDATA section from its content on; gives the byte after it (productions 18 to 21).
+    fn cdata(&mut self, text: &str, start: usize) -> Step<usize> {
+        let (len, next) = match memchr::memmem::find(&text.as_bytes()[start..], b"]]>") {
+            Some(len) => (len, start + len + 3),
+            None if self.entity_place.is_none() && self.observer.takes_part_of_cdata() => {
+                (text.len() - start, text.len())
+            }
+            None => return Err(self.end("a CDATA section")),
+        };
+        if len > 0 {
+            self.add_run(text, start, start + len);
+        }
+        Ok(next)
+    }
+
+    /// Removes the traces of a tag of the document that begins at `start` and is not whole.
+    pub fn abandon_tag(&mut self, start: usize) {
+        let is_cut = |open: &mut Open| open.name_start as usize > start;
+        if let Some(open) = self.memory.open.pop_if(is_cut) {
+            self.memory.namespaces.abandon(open.namespace_mark);
+            self.context = open.context;
+        }
+        self.memory.prefixed.clear();
+    }
+
+    /// Tells the observer of a comment or an instruction.
+    #[inline(always)]
+    pub fn show_markup(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
+        let (depth, entity_place) = (self.memory.open.len(), self.entity_place);
+        self.observer.markup(&ScannedMarkup { text, start, end, depth, entity_place })
     }
 
     /// Counts a name of this message; `mark` is the clock to remember it with.
@@ -339,12 +412,12 @@ impl<'a> Scanner<'a> {
         }
         let before = self.memory.seen[index];
         if before < self.message_clock {
-            self.names_seen += 1;
-            if self.names_seen > self.limits.names_max {
-                let (given, maximum) = (self.names_seen.into(), self.limits.names_max.into());
+            if self.names_seen >= self.limits.names_max {
+                let maximum = self.limits.names_max.into();
                 let at = self.place(at);
-                return Err(Fault::limit(Code::LimitNames, at, "names_max", given, maximum));
+                return Err(Fault::limit(Code::LimitNames, at, "names_max", maximum + 1, maximum));
             }
+            self.names_seen += 1;
             self.memory.seen[index] = mark;
         } else if mark > before {
             self.memory.seen[index] = mark;

@@ -5,6 +5,7 @@
 //! scratch buffer.
 
 use super::chars::{TEXT_STOP, is};
+use super::observer::Observer;
 use super::refusal::{Code, Fault, Step};
 use super::scan::Scanner;
 use crate::tree::{NONE, Span};
@@ -24,7 +25,7 @@ pub(super) enum Pending {
     },
 }
 
-impl Scanner<'_> {
+impl<O: Observer> Scanner<'_, O> {
     /// Character data up to the next markup or reference (production 14).
     #[inline(always)]
     pub fn characters(&mut self, text: &str, start: usize) -> Step<usize> {
@@ -85,9 +86,13 @@ impl Scanner<'_> {
         self.pending = Pending::Scratch { start };
     }
 
-    /// Ends the text node at hand, if there is one.
+    /// Ends the text node at hand, if there is one, before the byte `at` of the text being read.
     #[inline(always)]
-    pub fn flush_text(&mut self) -> Step<()> {
+    pub fn flush_text(&mut self, at: usize) -> Step<()> {
+        if !O::BUILDS_TREE {
+            self.show_text(at);
+            return Ok(());
+        }
         let span = match self.pending {
             Pending::Nothing => return Ok(()),
             Pending::Source { start, end } => Span::in_message(start, end - start),
@@ -106,6 +111,21 @@ impl Scanner<'_> {
             self.tree.text_value.push(span);
         }
         Ok(())
+    }
+
+    /// Hands the text at hand on, without a tree.
+    #[inline(always)]
+    pub fn show_text(&mut self, at: usize) {
+        let document = self.document;
+        let value = match self.pending {
+            Pending::Nothing => "",
+            Pending::Source { start, end } => &document[start as usize..end as usize],
+            Pending::Scratch { start } => &self.tree.scratch[start as usize..],
+        };
+        let place = self.place(at);
+        let kept = self.observer.text(document, value, place, self.entity_place.is_some());
+        self.tree.scratch.truncate(kept);
+        self.pending = Pending::Nothing;
     }
 
     /// The scratch buffer has outgrown what a span can say; only limits raised to gigabytes lead here.

@@ -5,3 +5,4 @@ mod damage;
 mod dump;
 mod hostile;
 mod places;
+mod table;

@@ -1,0 +1,136 @@
+//! What a handler is told: offsets, sources, entities, parts in the middle of a message.
+
+use crate::oracle::Shown;
+use pathcast_core::door::Limits;
+use pathcast_core::door::push::{
+    Bounds, EndTag, Handler, Ignore, Markup, PushParser, StartTag, Text,
+};
+
+/// One line an event.
+#[derive(Default)]
+struct Log(Vec<String>);
+
+impl Handler for Log {
+    fn start(&mut self, tag: &StartTag<'_>) {
+        let name = tag.names().local(tag.name);
+        let kind = if tag.is_in_entity { "entity " } else { "" };
+        self.0.push(format!("{kind}start {name} {}..{} {}", tag.start, tag.end, tag.is_verbatim));
+    }
+
+    fn end(&mut self, tag: &EndTag<'_>) {
+        self.0.push(format!("end {}..{} {:?}", tag.start, tag.end, tag.source));
+    }
+
+    fn text(&mut self, text: &Text<'_>) {
+        self.0
+            .push(format!("text {}..{} {:?} {:?}", text.start, text.end, text.value, text.source));
+    }
+
+    fn markup(&mut self, markup: &Markup<'_>) {
+        self.0.push(format!("{:?} {}..{}", markup.kind, markup.start, markup.end));
+    }
+}
+
+fn log(message: &[u8]) -> Vec<String> {
+    let mut parser = PushParser::new(Limits::default(), Bounds::default());
+    let mut log = Log::default();
+    parser.feed(message, &mut log).expect("a good message");
+    parser.finish(&mut log).expect("a good message");
+    log.0
+}
+
+/// Fails when an event lies elsewhere than its bytes.
+#[test]
+fn events_say_where_they_lie() {
+    let message =
+        b"\xef\xbb\xbf<?xml version='1.0'?>\n<a x='1'>t&lt;<!--c--><b/><![CDATA[<]]></a>\n<?p?>";
+    let expected = [
+        "Declaration 3..24",
+        "start a 25..34 true",
+        "text 34..39 \"t<\" \"t&lt;\"",
+        "Comment 39..47",
+        "start b 47..51 true",
+        "end 51..51 \"\"",
+        "text 51..64 \"<\" \"<![CDATA[<]]>\"",
+        "end 64..68 \"</a>\"",
+        "Instruction 69..74",
+    ];
+    assert_eq!(log(message), expected);
+    let text = std::str::from_utf8(&message[3..]).expect("UTF-8");
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let found = log(&wide);
+    assert_eq!(found[1], "start a 22..31 true", "offsets in UTF-8 where the message is not");
+}
+
+/// Fails when what an entity holds is taken for bytes of the message.
+#[test]
+fn what_an_entity_holds_is_at_the_reference() {
+    let message = b"<!DOCTYPE a [<!ENTITY e 'x<b/>y'>]><a>1&e;2</a>";
+    let expected = [
+        "DocumentType 0..35",
+        "start a 35..38 true",
+        "text 38..39 \"1x\" \"1\"",
+        "entity start b 39..39 false",
+        "end 39..39 \"\"",
+        "text 39..43 \"y2\" \"&e;2\"",
+        "end 43..47 \"</a>\"",
+    ];
+    assert_eq!(log(message), expected);
+}
+
+/// Fails when reading on in the middle gives other events than reading from the beginning.
+#[test]
+fn a_part_of_a_message_is_read_in_its_context() {
+    let message = "<!DOCTYPE r [<!ENTITY e 'E'><!ATTLIST b d CDATA 'D'>]><r xmlns='u' xmlns:p='v'>\
+                   <s><b p:x='&e;'>1</b>\n<p:b>2</p:b></s><b/></r>";
+    let mut parser = PushParser::new(Limits::default(), Bounds::default());
+    let mut whole = Log::default();
+    parser.feed(message.as_bytes(), &mut whole).expect("a good message");
+    parser.finish(&mut whole).expect("a good message");
+    let context = &message[..message.find("<b p").expect("there")];
+    let at = message.find("<p:b").expect("there");
+    parser.begin_inside(context.as_bytes(), at as u64).expect("a context");
+    assert_eq!((parser.depth(), parser.bytes()), (2, 0));
+    let mut part = Log::default();
+    for byte in message.as_bytes()[at..].chunks(1) {
+        parser.feed(byte, &mut part).expect("a good part");
+    }
+    parser.finish(&mut part).expect("a good part");
+    let rest = whole.0.iter().position(|it| it.contains(&format!("start b {at}"))).expect("there");
+    assert_eq!(
+        part.0[0],
+        whole.0[rest].replace("false", "true"),
+        "nothing of the context but its tags"
+    );
+    assert_eq!(part.0[1..part.0.len() - 4], whole.0[rest + 1..whole.0.len() - 4]);
+    parser.begin_inside(context.as_bytes(), 100).expect("a context");
+    let refusal = parser.feed(&[b"12</x>".as_slice(), &[b' '; 600]].concat(), &mut Ignore);
+    let refusal = refusal.expect_err("refused");
+    assert_eq!((refusal.line, refusal.column, refusal.offset), (1, 3, 102));
+    for bad in ["", "<a", "<a><b x=", "<a/>", "<a><![CDATA[", "</a>", "<a>]"] {
+        assert!(parser.begin_inside(bad.as_bytes(), 0).is_err(), "{bad}");
+    }
+}
+
+/// Fails when text is kept back although it is certain.
+#[test]
+fn what_has_arrived_is_handed_on_at_once() {
+    let mut parser = PushParser::new(Limits::default(), Bounds::default());
+    let mut shown = Shown::default();
+    for (block, elements) in
+        [("<root>", 1), ("<a", 1), (">", 2), ("text</a><b/", 2), ("><c x='1'>", 4)]
+    {
+        parser.feed(block.as_bytes(), &mut shown).expect("a beginning");
+        assert_eq!(shown.elements, elements, "{block}");
+    }
+}
+
+/// Fails when a message is fed after its end.
+#[test]
+#[should_panic(expected = "begin comes first")]
+fn a_finished_message_takes_no_more() {
+    let mut parser = PushParser::new(Limits::default(), Bounds::default());
+    parser.feed(b"<a/>", &mut Ignore).expect("good");
+    parser.finish(&mut Ignore).expect("good");
+    let _ = parser.feed(b" ", &mut Ignore);
+}
