@@ -37,6 +37,7 @@ impl NameTable {
     }
 
     /// Bytes of all names.
+    #[inline]
     pub fn text_bytes(&self) -> usize {
         self.text.len()
     }

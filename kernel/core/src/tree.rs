@@ -28,17 +28,20 @@ impl Span {
     pub const IN_SCRATCH: u32 = 1 << 31;
 
     /// A run of the message.
+    #[inline]
     pub fn in_message(start: u32, len: u32) -> Self {
         Span { start, len_and_place: len }
     }
 
     /// A run of the scratch buffer.
+    #[inline]
     pub fn in_scratch(start: u32, len: u32) -> Self {
         Span { start, len_and_place: len | Self::IN_SCRATCH }
     }
 
     /// Length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a span is a place, not a collection")]
+    #[inline]
     pub fn len(self) -> usize {
         (self.len_and_place & !Self::IN_SCRATCH) as usize
     }

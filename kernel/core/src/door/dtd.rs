@@ -148,6 +148,7 @@ impl Dtd {
     }
 
     /// Number of attribute definitions.
+    #[inline]
     pub fn definitions(&self) -> u32 {
         self.definitions
     }

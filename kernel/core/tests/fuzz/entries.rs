@@ -3,6 +3,9 @@
 //! The targets of `kernel/fuzz` and the test beside this file call the same functions, so that a
 //! finding of the one is a test of the other.
 
+#[path = "../push/oracle.rs"]
+mod oracle;
+
 use pathcast_core::door::{Door, Limits};
 use pathcast_core::index::{Index, IndexState};
 use pathcast_core::matcher::{Options, Target, View, Worker};
@@ -76,6 +79,17 @@ pub fn message_bytes(data: &[u8]) {
         }
         (slim, full) => panic!("let in: {} without markup, {} with", slim.is_ok(), full.is_ok()),
     }
+}
+
+/// A message is to the push parser what it is to the door, wherever it is cut into blocks.
+pub fn message_blocks(data: &[u8]) {
+    if data.len() > MESSAGE_BYTES_MAX {
+        return;
+    }
+    let seed =
+        data.iter().fold(1u64, |seed, &byte| seed.wrapping_mul(0x100_0000_01B3) ^ u64::from(byte));
+    let mut both = oracle::Both::new(Limits::default());
+    both.check_some_cuts(data, None, &mut oracle::Random(seed | 1), 2);
 }
 
 /// An expression, an empty line, a message: the answer and what it costs are always the same.

@@ -59,6 +59,11 @@ fn message_bytes() {
 }
 
 #[test]
+fn message_blocks() {
+    run(entries::message_blocks, Seeds::message);
+}
+
+#[test]
 fn evaluation() {
     run(entries::evaluation, Seeds::expression_and_message);
 }

@@ -12,13 +12,10 @@ fn every_case_at_every_cut() {
     for case in table() {
         let mut both = Both::new(case.limits());
         let (message, encoding) = (case.bytes(), case.encoding.as_deref());
-        if message.len() < 3000 {
-            both.check_every_cut(&message, encoding);
-            both.check_some_cuts(&message, encoding, &mut random, 3);
-        } else {
-            let expected = both.expected(&message, encoding);
-            both.check(&message, message.chunks(997), encoding, &expected, &case.name);
-        }
+        // Messages that expand to megabytes take their time.
+        let step = if message.len() > 500 { 41 } else { 1 };
+        both.check_every_cut(&message, encoding, step);
+        both.check_some_cuts(&message, encoding, &mut random, 3);
     }
 }
 

@@ -30,7 +30,7 @@ fn mutated_messages_at_random_cuts() {
         let message = seeds.message(&mut source);
         both.check_some_cuts(&message, None, &mut random, 2);
         if round % 16 == 0 && message.len() < 300 {
-            both.check_every_cut(&message, None);
+            both.check_every_cut(&message, None, 1);
         }
     });
 }

@@ -367,10 +367,10 @@ impl Both {
         }
     }
 
-    /// At every place into two blocks, besides.
-    pub fn check_every_cut(&mut self, message: &[u8], encoding: Option<&str>) {
+    /// At every place, or every so many, into two blocks.
+    pub fn check_every_cut(&mut self, message: &[u8], encoding: Option<&str>, step: usize) {
         let expected = self.expected(message, encoding);
-        for at in 0..=message.len() {
+        for at in (0..=message.len()).step_by(step) {
             let (first, second) = message.split_at(at);
             let blocks = [first, second].into_iter();
             self.check(message, blocks, encoding, &expected, &format!("at {at}"));

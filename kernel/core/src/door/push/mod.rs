@@ -108,6 +108,8 @@ pub struct PushParser {
     memory: Memory,
     tree: MessageTree,
     input: Input,
+    /// Memory for the text that is held next.
+    spare: String,
     progress: Progress,
     stage: Stage,
     encoding: Option<String>,
@@ -148,6 +150,7 @@ impl PushParser {
             memory: Memory::new(),
             tree: MessageTree::default(),
             input: Input::new(),
+            spare: String::new(),
             progress: Progress::default(),
             stage: Stage::Encoding,
             encoding: None,
@@ -287,6 +290,7 @@ impl PushParser {
     /// Bytes of memory held for the message, about.
     pub fn held_bytes(&self) -> usize {
         self.input.text.capacity()
+            + self.spare.capacity()
             + self.input.ends.capacity() * 16
             + self.head.capacity()
             + self.tree.scratch.capacity()
@@ -397,11 +401,15 @@ impl PushParser {
     fn drop_text(&mut self) {
         let token = self.progress.token;
         self.place.advance(&self.input, token);
-        let mut text = String::with_capacity(2 * DROPPED_MIN);
+        let mut text = std::mem::take(&mut self.spare);
+        text.clear();
         self.memory.move_names(&self.input.text, &mut text);
         let head = text.len();
         text.push_str(&self.input.text[token..]);
-        self.input.text = text;
+        self.spare = std::mem::replace(&mut self.input.text, text);
+        if self.spare.capacity() > 4 * DROPPED_MIN.max(self.input.text.len()) {
+            self.spare = String::new();
+        }
         let moved = |at: usize| at - token + head;
         self.input.ends.retain(|&(end, _)| end > token);
         self.input.ends.iter_mut().for_each(|(end, _)| *end = moved(*end));

@@ -33,7 +33,7 @@ impl Place {
                 }
             }
         } else {
-            self.line += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            self.line += memchr::memchr_iter(b'\n', bytes).count() as u64;
             line_start = memchr::memrchr(b'\n', bytes).map(|found| found + 1);
         }
         if line_start.is_some() {

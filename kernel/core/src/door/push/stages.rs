@@ -118,9 +118,11 @@ impl PushParser {
     fn misc<H: Handler>(&mut self, handler: &mut H) -> Step<Option<usize>> {
         let len = self.readable();
         let text = &self.input.text[..len];
-        let mut watch = Watch { progress: &mut self.progress, handler };
-        let (start, has_return) = (watch.progress.token, self.input.has_return);
-        match read_misc(text, start, &mut self.tree, has_return, &mut watch) {
+        let (start, has_return) = (self.progress.token, self.input.has_return);
+        let mut watch = Watch { progress: std::mem::take(&mut self.progress), handler };
+        let outcome = read_misc(text, start, &mut self.tree, has_return, &mut watch);
+        self.progress = watch.progress;
+        match outcome {
             Ok(at) if self.progress.is_last || is_shown(&text[at..]) => Ok(Some(at)),
             Ok(_) => Ok(None),
             Err(fault) => self.judge(fault, len).map(|()| None),
@@ -196,7 +198,7 @@ impl PushParser {
             expansion: std::mem::take(&mut self.expansion),
             keeps_more: true,
             elements_max: self.bounds.elements_max,
-            observer: Watch { progress: &mut self.progress, handler },
+            observer: Watch { progress: std::mem::take(&mut self.progress), handler },
         };
         let start = scanner.observer.progress.token;
         let outcome = scanner.root(start);
@@ -209,6 +211,7 @@ impl PushParser {
         self.context = scanner.context;
         self.names_seen = scanner.names_seen;
         self.expansion = scanner.expansion;
+        self.progress = scanner.observer.progress;
         match outcome {
             Ok(end) => {
                 self.progress.token = end;

@@ -31,11 +31,13 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Offset in the message.
+    #[inline(always)]
     pub fn offset(&self, at: usize) -> u64 {
         self.base.wrapping_add(at as u64)
     }
 
     /// Offsets of what begins and ends at these bytes, or of the reference that brought it in.
+    #[inline(always)]
     fn place(&self, start: usize, end: usize, entity_place: Option<usize>) -> (u64, u64) {
         match entity_place {
             None => (self.offset(start), self.offset(end)),
@@ -77,7 +79,7 @@ impl Progress {
 }
 
 pub(super) struct Watch<'w, H> {
-    pub progress: &'w mut Progress,
+    pub progress: Progress,
     pub handler: &'w mut H,
 }
 
@@ -105,7 +107,7 @@ impl<H: Handler> Observer for Watch<'_, H> {
 
     #[inline(always)]
     fn start(&mut self, tag: ScannedTag<'_>) -> Step<()> {
-        let progress = &mut *self.progress;
+        let progress = &mut self.progress;
         progress.check_held(tag.start, tag.end)?;
         progress.elements += 1;
         progress.open_bytes += (tag.name_end - tag.start - 1) as u64;
@@ -141,7 +143,7 @@ impl<H: Handler> Observer for Watch<'_, H> {
 
     #[inline(always)]
     fn end(&mut self, tag: ScannedEnd<'_>) {
-        let progress = &mut *self.progress;
+        let progress = &mut self.progress;
         progress.open_bytes -= u64::from(tag.name_len);
         let (start, end) = progress.place(tag.start, tag.end, tag.entity_place);
         if tag.entity_place.is_none() {
@@ -159,7 +161,7 @@ impl<H: Handler> Observer for Watch<'_, H> {
 
     #[inline(always)]
     fn text(&mut self, document: &str, value: &str, at: usize, is_in_entity: bool) -> usize {
-        let progress = &mut *self.progress;
+        let progress = &mut self.progress;
         if !value.is_empty() || at > progress.shown {
             let (start, end) = progress.place(progress.shown, at, None);
             let source = &document[progress.shown..at];

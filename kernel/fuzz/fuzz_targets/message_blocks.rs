@@ -1,0 +1,8 @@
+//! See `entries::message_blocks`.
+#![no_main]
+
+#[path = "../../core/tests/fuzz/entries.rs"]
+#[allow(dead_code)]
+mod entries;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::message_blocks(data));
