@@ -9,6 +9,7 @@ __all__ = [
     "IdTable",
     "Index",
     "Matcher",
+    "PushParser",
     "Snapshot",
     "SnapshotError",
     "__version__",
@@ -38,6 +39,21 @@ def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+
+@final
+class PushParser:
+    def __new__(
+        cls,
+        limits: object,
+        message_bytes_max: int,
+        elements_max: int,
+        held_bytes_max: int,
+        encoding: str | None = None,
+    ) -> PushParser: ...
+    def feed(self, block: bytes) -> tuple[str, dict[str, Any]] | None: ...
+    def finish(self) -> tuple[str, dict[str, Any]] | None: ...
+    def summary(self) -> dict[str, int]: ...
+    def memory(self) -> int: ...
 
 @final
 class Index:

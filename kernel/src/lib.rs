@@ -11,6 +11,7 @@ mod dissemination;
 mod door;
 mod index;
 mod matcher;
+mod push;
 mod query;
 
 /// Native kernel of Pathcast.
@@ -26,6 +27,8 @@ mod pathcast_kernel {
     use super::index::{IdTable, Index, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
     use super::matcher::Matcher;
+    #[pymodule_export]
+    use super::push::PushParser;
     #[pymodule_export]
     use super::query::canonical_form;
 

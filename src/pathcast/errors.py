@@ -417,6 +417,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
             "names",
         )
     },
+    "limit.held_bytes": CatalogueEntry(
+        "LimitExceededError",
+        "what has to be held of the message at once (a tag, comment, instruction or document type "
+        "declaration, names) is longer than {maximum} bytes; raise it with StreamBounds({limit}=...)",
+    ),
     "limit.evaluation_steps": CatalogueEntry(
         "EvaluationBudgetError",
         "{limit}: the query takes more than {maximum} steps on this message; "

@@ -25,6 +25,42 @@ RESULT_BYTES_FREE = 4 * KIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBounds:
+    """Bounds on a message that is read as it arrives, beside those of `Limits` that still count.
+
+    Attributes:
+        message_bytes_max: Bytes as they arrive; None for no bound.
+        elements_max: Elements; None for no bound.
+        held_bytes_max: Bytes that may have to be held of a message, each of these: one tag, comment,
+            instruction or document type declaration; the names of all open elements; the namespaces
+            declared on them; all distinct names. At least 128 KiB, at most 1 GiB.
+
+    Example:
+        >>> StreamBounds(held_bytes_max=1000)
+        Traceback (most recent call last):
+        ...
+        pathcast.errors.ConfigError: held_bytes_max: 1000 is not from 131072 to 1073741824
+    """
+
+    message_bytes_max: int | None = None
+    elements_max: int | None = None
+    held_bytes_max: int = 8 * MIB
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("message_bytes_max", 1, 2**63),
+            ("elements_max", 1, 2**63),
+            ("held_bytes_max", 128 * KIB, 1024 * MIB),
+        ):
+            value = getattr(self, name)
+            if value is None and name != "held_bytes_max":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+                reason = f"{value!r} is not from {low} to {high}"
+                raise ConfigError("config.invalid", key=name, reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds on one message: the door's, the evaluator's for one query and for all, its results'.
 

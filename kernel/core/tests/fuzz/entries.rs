@@ -4,6 +4,7 @@
 //! finding of the one is a test of the other.
 
 #[path = "../push/oracle.rs"]
+#[allow(dead_code)]
 mod oracle;
 
 use pathcast_core::door::{Door, Limits};

@@ -88,7 +88,7 @@ impl<'e> StartTag<'e> {
 
     /// The attributes in the order they stand in, then those that the document type declaration adds.
     /// Namespace declarations are not among them.
-    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'e>> + use<'e> {
+    pub fn attributes(&self) -> impl ExactSizeIterator<Item = Attribute<'e>> + use<'e> {
         let (tree, document) = (self.tree, self.document);
         let (text, tag_at, list) = (self.text, self.tag_at, self.list);
         let mut prefixed = self.memory.prefixed.iter().peekable();

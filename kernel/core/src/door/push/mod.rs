@@ -38,12 +38,14 @@
 //! `entity_expansion_ratio_max`, which is taken of the message's length, is judged when the message has
 //! ended without another fault. It does not build a tree, nor keep declared ids.
 
+mod counts;
 mod events;
 mod input;
 mod place;
 mod stages;
 mod watch;
 
+pub use counts::Counts;
 pub use events::{Attribute, EndTag, Handler, Ignore, Markup, MarkupKind, StartTag, Text};
 
 use super::dtd::Dtd;
