@@ -6,6 +6,7 @@ import gzip
 import io
 import random
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -19,6 +20,7 @@ from pathcast.errors import (
     IllFormedMessageError,
     LimitExceededError,
     MessageError,
+    Param,
     UnreadableMessageError,
 )
 from pathcast.kernel import PushParser, StreamSummary, check_stream, parse
@@ -27,7 +29,10 @@ from pathcast.limits import Limits, StreamBounds
 MIB = 1 << 20
 
 
-def outline(message: bytes) -> StreamSummary | dict[str, object]:
+Told: TypeAlias = StreamSummary | dict[str, Param]
+
+
+def outline(message: bytes) -> Told:
     """What the door makes of a message."""
     try:
         tree = parse(message, Limits())
@@ -48,7 +53,7 @@ def outline(message: bytes) -> StreamSummary | dict[str, object]:
     )
 
 
-def pushed(message: bytes, size: int) -> StreamSummary | dict[str, object]:
+def pushed(message: bytes, size: int) -> Told:
     parser = PushParser()
     try:
         for start in range(0, len(message), size):

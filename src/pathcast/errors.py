@@ -419,8 +419,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     },
     "limit.held_bytes": CatalogueEntry(
         "LimitExceededError",
-        "what has to be held of the message at once (a tag, comment, instruction or document type "
-        "declaration, names) is longer than {maximum} bytes; raise it with StreamBounds({limit}=...)",
+        "{limit}: what has to be held of the message at once (a tag, comment, instruction or "
+        "document type declaration, names) is longer than {maximum} bytes; raise it with "
+        "StreamBounds({limit}=...)",
     ),
     "limit.evaluation_steps": CatalogueEntry(
         "EvaluationBudgetError",

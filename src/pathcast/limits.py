@@ -31,9 +31,9 @@ class StreamBounds:
     Attributes:
         message_bytes_max: Bytes as they arrive; None for no bound.
         elements_max: Elements; None for no bound.
-        held_bytes_max: Bytes that may have to be held of a message, each of these: one tag, comment,
-            instruction or document type declaration; the names of all open elements; the namespaces
-            declared on them; all distinct names. At least 128 KiB, at most 1 GiB.
+        held_bytes_max: Bytes that may have to be held of a message, each of these: one tag,
+            comment, instruction or document type declaration; the names of all open elements; the
+            namespaces declared on them; all distinct names. At least 128 KiB, at most 1 GiB.
 
     Example:
         >>> StreamBounds(held_bytes_max=1000)

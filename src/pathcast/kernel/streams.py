@@ -136,7 +136,8 @@ class PushParser:
     def memory(self) -> int:
         """Bytes of memory that are held, about."""
         with native_errors():
-            return self._native.memory()
+            held: int = self._native.memory()
+        return held
 
 
 def _check(refusal: tuple[str, dict[str, Any]] | None) -> None:
