@@ -33,7 +33,7 @@ fn main() {
     let mut together = b"<all>".to_vec();
     for message in messages.iter().cycle() {
         let text = String::from_utf8_lossy(message);
-        let root = text.find(|c| c == '<').filter(|_| !text.starts_with("<?"));
+        let root = text.find('<').filter(|_| !text.starts_with("<?"));
         let start = root.or_else(|| text.find("?>").map(|at| at + 2)).unwrap_or(0);
         if together.len() + message.len() > 1 << 20 || text.contains("<!DOCTYPE") {
             break;

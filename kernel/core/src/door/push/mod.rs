@@ -230,7 +230,7 @@ impl PushParser {
         let is_whole = self.stage == Stage::Content && self.progress.token == self.input.text.len();
         if !is_whole || self.progress.is_in_cdata {
             let fault = Fault::end("the context of a part of a message", self.input.text.len());
-            return Err(self.refuse(fault));
+            return Err(self.refuse(*fault));
         }
         self.drop_text();
         let held = self.input.text.len();
@@ -312,7 +312,7 @@ impl PushParser {
         self.bytes += piece.len() as u64;
         match self.take_in(piece, is_last, handler) {
             Ok(()) => Ok(()),
-            Err(fault) => Err(self.refuse(fault)),
+            Err(fault) => Err(self.refuse(*fault)),
         }
     }
 
@@ -455,10 +455,10 @@ impl PushParser {
 
     /// Counts line and column of a fault; the message is over.
     #[cold]
-    fn refuse(&mut self, fault: Box<Fault>) -> Refusal {
+    fn refuse(&mut self, fault: Fault) -> Refusal {
         let refusal = if self.stage == Stage::Encoding || fault.code == Code::LimitMessageBytes {
             let early = Detected { charset: Charset::Latin1, mark: 0, is_given: false };
-            refusal_at(*fault, &self.head, early, "")
+            refusal_at(fault, &self.head, early, "")
         } else {
             let mut place = self.place;
             place.advance(&self.input, fault.at.max(place.at));
