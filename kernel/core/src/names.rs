@@ -14,15 +14,37 @@ static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 /// Number of an expanded name in one [`NameTable`] (0-based).
 pub type NameId = u32;
 
+/// Number of a namespace URI in one [`NameTable`] (0-based).
+pub type UriId = u32;
+
 /// Expanded names (namespace URI, local name). No namespace is the empty URI.
+///
+/// A URI is kept, hashed and compared once: a few letters of a message can name a namespace of many
+/// kilobytes, as often as they like.
 #[derive(Debug, Default)]
 pub struct NameTable {
     text: String,
-    /// (start of URI, start of local name, end) in `text`.
-    entries: Vec<(u32, u32, u32)>,
+    entries: Vec<Entry>,
     hashes: Vec<u64>,
     index: HashTable<NameId>,
+    uris: Vec<Uri>,
+    uri_index: HashTable<UriId>,
     generation: u64,
+}
+
+/// Start and end in the text of a table.
+type Span = (u32, u32);
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    uri: UriId,
+    local: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Uri {
+    text: Span,
+    hash: u64,
 }
 
 impl NameTable {
@@ -49,14 +71,12 @@ impl NameTable {
 
     /// Namespace URI ("" for none).
     pub fn uri(&self, id: NameId) -> &str {
-        let (uri, local, _) = self.entries[id as usize];
-        &self.text[uri as usize..local as usize]
+        self.at(self.uris[self.entries[id as usize].uri as usize].text)
     }
 
     /// Local name.
     pub fn local(&self, id: NameId) -> &str {
-        let (_, local, end) = self.entries[id as usize];
-        &self.text[local as usize..end as usize]
+        self.at(self.entries[id as usize].local)
     }
 
     /// The [`hash_name`] of a name.
@@ -74,20 +94,52 @@ impl NameTable {
 
     /// The id of an expanded name, new or known. Cost: one hash of the text.
     pub fn intern(&mut self, uri: &str, local: &str) -> NameId {
-        let hash = hash_name(uri, local);
-        if let Some(id) = self.find(hash, uri.as_bytes(), local.as_bytes()) {
+        let uri = self.intern_uri(uri);
+        self.intern_in(uri, local)
+    }
+
+    /// The id of a URI, new or known. Cost: one hash of it.
+    pub fn intern_uri(&mut self, uri: &str) -> UriId {
+        let hash = hash_uri(uri);
+        let is_same = |&id: &UriId| self.at(self.uris[id as usize].text) == uri;
+        if let Some(&id) = self.uri_index.find(hash, is_same) {
+            return id;
+        }
+        let id = self.uris.len() as UriId;
+        let text = self.append(uri);
+        self.uris.push(Uri { text, hash });
+        let uris = &self.uris;
+        self.uri_index.insert_unique(hash, id, |&id| uris[id as usize].hash);
+        id
+    }
+
+    /// The id of a name in a namespace, new or known. Cost: one hash of the local name.
+    pub fn intern_in(&mut self, uri: UriId, local: &str) -> NameId {
+        let hash = hash_in(self.uris[uri as usize].hash, local);
+        let is_same = |&id: &NameId| {
+            let entry = self.entries[id as usize];
+            entry.uri == uri && self.at(entry.local) == local
+        };
+        if let Some(&id) = self.index.find(hash, is_same) {
             return id;
         }
         let id = self.entries.len() as NameId;
-        let start = self.text.len() as u32;
-        self.text.push_str(uri);
-        let middle = self.text.len() as u32;
-        self.text.push_str(local);
-        self.entries.push((start, middle, self.text.len() as u32));
+        let local = self.append(local);
+        self.entries.push(Entry { uri, local });
         self.hashes.push(hash);
         let hashes = &self.hashes;
         self.index.insert_unique(hash, id, |&id| hashes[id as usize]);
         id
+    }
+
+    fn at(&self, (start, end): Span) -> &str {
+        &self.text[start as usize..end as usize]
+    }
+
+    fn append(&mut self, part: &str) -> Span {
+        let start = self.text.len() as u32;
+        self.text.push_str(part);
+        (start, self.text.len() as u32)
     }
 
     /// Forgets every name and begins a new generation.
@@ -96,6 +148,8 @@ impl NameTable {
         self.entries.clear();
         self.hashes.clear();
         self.index.clear();
+        self.uris.clear();
+        self.uri_index.clear();
         self.generation += 1;
     }
 }
@@ -103,9 +157,18 @@ impl NameTable {
 /// Hash of an expanded name, for [`NameTable::find`]; the same in every table of this process, and
 /// of no other: it is seeded, so that nobody can send names made to collide.
 pub fn hash_name(uri: &str, local: &str) -> u64 {
+    hash_in(hash_uri(uri), local)
+}
+
+fn hash_uri(uri: &str) -> u64 {
     let mut hasher = SEED.build_hasher();
     hasher.write(uri.as_bytes());
-    hasher.write_u8(0xff);
+    hasher.finish()
+}
+
+fn hash_in(uri: u64, local: &str) -> u64 {
+    let mut hasher = SEED.build_hasher();
+    hasher.write_u64(uri);
     hasher.write(local.as_bytes());
     hasher.finish()
 }

@@ -354,8 +354,8 @@ impl<O: Observer> Scanner<'_, O> {
         if is_element && prefix == "xmlns" {
             return Err(Fault::new(Code::NsPrefixReserved, place).text("prefix", prefix));
         }
-        let uri = self.memory.namespaces.resolve(prefix, place)?;
-        let id = self.names.intern(uri, local);
+        let uri = self.memory.namespaces.resolve_in(self.names, prefix, place)?;
+        let id = self.names.intern_in(uri, local);
         let key = self.memory.qnames.key(self.context, name.as_bytes());
         self.memory.qnames.add(key, self.context, name.as_bytes(), id);
         Ok(id)

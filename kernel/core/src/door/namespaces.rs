@@ -4,6 +4,7 @@
 //! numbers outlive a message, so that messages of one kind meet the names they know.
 
 use super::refusal::{Code, Fault, Step};
+use crate::names::{NameTable, UriId};
 use hashbrown::HashMap;
 use std::hash::RandomState;
 
@@ -14,11 +15,19 @@ pub(super) const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 const CONTEXTS_MAX: usize = 4096;
 const CONTEXT_BYTES_MAX: usize = 1 << 20;
 
-type Range = (u32, u32);
+/// What a prefix is bound to.
+#[derive(Clone, Copy)]
+struct Bound {
+    /// Where the URI lies in `uris`.
+    start: u32,
+    end: u32,
+    /// Its number, once a name has asked for it.
+    id: Option<UriId>,
+}
 
 struct Binding {
-    /// Where the URI lies in `uris`; `None` when the prefix is not bound here.
-    uri: Option<Range>,
+    /// `None` when the prefix is not bound here.
+    uri: Option<Bound>,
     /// Element that declared it last, to find a prefix declared twice.
     element: u64,
 }
@@ -28,7 +37,7 @@ pub(super) struct Namespaces {
     prefixes: HashMap<Box<str>, u32, RandomState>,
     bindings: Vec<Binding>,
     uris: String,
-    undo: Vec<(u32, Option<Range>)>,
+    undo: Vec<(u32, Option<Bound>)>,
     contexts: HashMap<Box<[u8]>, u32, RandomState>,
     context_bytes: usize,
     next_context: u32,
@@ -158,7 +167,7 @@ impl Namespaces {
         self.undo.push((id, binding.uri));
         let start = self.uris.len() as u32;
         self.uris.push_str(uri);
-        binding.uri = Some((start, self.uris.len() as u32));
+        binding.uri = Some(Bound { start, end: self.uris.len() as u32, id: None });
         // 0xFF occurs in no UTF-8 text, so the key can be read in one way only.
         self.declared.extend_from_slice(prefix.as_bytes());
         self.declared.push(0xFF);
@@ -194,10 +203,10 @@ impl Namespaces {
     pub fn leave(&mut self, mark: u32) {
         while self.undo.len() > mark as usize {
             if let Some((id, uri)) = self.undo.pop() {
-                if let Some((start, end)) = self.bindings[id as usize].uri
-                    && end as usize == self.uris.len()
+                if let Some(bound) = self.bindings[id as usize].uri
+                    && bound.end as usize == self.uris.len()
                 {
-                    self.uris.truncate(start as usize);
+                    self.uris.truncate(bound.start as usize);
                 }
                 self.bindings[id as usize].uri = uri;
             }
@@ -211,10 +220,24 @@ impl Namespaces {
         }
         let bound = self.prefixes.get(prefix).and_then(|&id| self.bindings[id as usize].uri);
         match bound {
-            Some((start, end)) => Ok(&self.uris[start as usize..end as usize]),
+            Some(bound) => Ok(&self.uris[bound.start as usize..bound.end as usize]),
             None if prefix.is_empty() => Ok(""),
             None => Err(Fault::new(Code::NsPrefixUndeclared, at).text("prefix", prefix)),
         }
+    }
+
+    /// The same as a number in a table of names. Cost: a hash of the URI, once for a declaration.
+    pub fn resolve_in(&mut self, names: &mut NameTable, prefix: &str, at: usize) -> Step<UriId> {
+        let place = self.prefixes.get(prefix).copied().filter(|_| prefix != "xml");
+        let known = place.and_then(|place| self.bindings[place as usize].uri?.id);
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        let id = names.intern_uri(self.resolve(prefix, at)?);
+        if let Some(bound) = place.and_then(|place| self.bindings[place as usize].uri.as_mut()) {
+            bound.id = Some(id);
+        }
+        Ok(id)
     }
 }
 
