@@ -15,8 +15,6 @@ pub(super) const TEXT_STOP: u8 = 4;
 pub(super) const VALUE_STOP: u8 = 8;
 /// Byte may be part of a name.
 const EXACT_NAME: u8 = 16;
-/// Byte that means something inside a tag, outside of attribute values.
-pub(crate) const TAG_STOP: u8 = 32;
 
 /// Class bits of every byte.
 pub(super) static CLASS: [u8; 256] = classes();
@@ -41,9 +39,6 @@ const fn classes() -> [u8; 256] {
         }
         if matches!(b, b'<' | b'&' | b'"' | b'\'' | b'\t' | b'\n' | b'\r') {
             class |= VALUE_STOP;
-        }
-        if matches!(b, b'<' | b'>' | b'/' | b'"' | b'\'') {
-            class |= TAG_STOP;
         }
         table[byte] = class;
         byte += 1;

@@ -33,7 +33,7 @@ pub struct Head {
 /// What the door would refuse; and an encoding whose markup cannot be found byte by byte: one of
 /// 16 or 32 bits, or of several bytes a character other than UTF-8.
 pub fn read_head(bytes: &[u8], is_whole: bool, limits: &Limits) -> Result<Option<Head>, Refusal> {
-    if bytes.len() < 4 && !is_whole {
+    if !is_whole && (bytes.len() < 4 || is_cut_declaration(bytes)) {
         return Ok(None);
     }
     let early = Detected { charset: Charset::Latin1, mark: 0, is_given: false };
@@ -81,6 +81,12 @@ pub fn read_head(bytes: &[u8], is_whole: bool, limits: &Limits) -> Result<Option
             Err(refusal_at(*fault, bytes, detected, text))
         }
     }
+}
+
+/// Whether there is a beginning of an XML declaration, and not its end.
+fn is_cut_declaration(bytes: &[u8]) -> bool {
+    let body = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    body.starts_with(b"<?xml") && memchr::memmem::find(body, b"?>").is_none()
 }
 
 /// Bytes below 0x80 must stand for themselves and for nothing else.
@@ -137,7 +143,7 @@ mod tests {
     #[test]
     fn what_a_record_needs_is_carried_and_nothing_else() {
         assert_eq!(head(b"<a/>"), Head { carried: vec![], root: 0, has_doctype: false });
-        assert_eq!(head(b"\xEF\xBB\xBF<?xml version='1.0'?>\n<!-- x --><a/>").root, 34);
+        assert_eq!(head(b"\xEF\xBB\xBF<?xml version='1.0'?>\n<!-- x --><a/>").root, 35);
         assert_eq!(head(b"<?xml version='1.0'?><a/>").carried, b"");
         let declared = b"<?xml version='1.0' encoding='ISO-8859-1'?><!--\xe9--><a/>";
         assert_eq!(head(declared).carried, &declared[..43]);

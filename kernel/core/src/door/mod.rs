@@ -45,7 +45,7 @@ mod scan;
 mod text;
 mod value;
 
-pub(crate) use chars::{NAME, SPACE, TAG_STOP, is, is_ncname_char, is_ncname_start, name_end};
+pub(crate) use chars::{NAME, SPACE, is, is_ncname_char, is_ncname_start, name_end};
 pub use head::{Head, read_head};
 pub use limits::{DtdPolicy, Limits};
 pub use refusal::{Code, Param, Refusal};

@@ -23,6 +23,7 @@ pub(super) struct Judge {
     known: HashMap<Box<[u8]>, bool, RandomState>,
     last: (Vec<u8>, bool),
     document: Vec<u8>,
+    declares: memchr::memmem::Finder<'static>,
 }
 
 impl Judge {
@@ -33,6 +34,7 @@ impl Judge {
             known: HashMap::default(),
             last: (Vec::new(), false),
             document: Vec::new(),
+            declares: memchr::memmem::Finder::new(b"xmlns"),
         }
     }
 
@@ -53,7 +55,7 @@ impl Judge {
     pub fn is_record(&mut self, context: &[u8], closing: &[u8], tag: &[u8]) -> bool {
         let name = &tag[1..name_end(tag, 1)];
         // Names in the tag mean what they mean outside, unless it declares namespaces.
-        let is_plain = memchr::memmem::find(&tag[name.len()..], b"xmlns").is_none();
+        let is_plain = self.declares.find(&tag[name.len()..]).is_none();
         if is_plain {
             if self.last.0 == name {
                 return self.last.1;

@@ -4,7 +4,7 @@
 //! references or characters, which the door checks. A `<` inside a tag or a value, a `--` inside a
 //! comment and a `<` that begins nothing are faults: what follows would be read as something else.
 
-use crate::door::{Code, NAME, TAG_STOP, is};
+use crate::door::{Code, NAME, is};
 
 /// Where in the markup the machine is, after some byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,19 +131,26 @@ pub(super) fn advance<S: Sink>(
     let mut at = 0;
     while at < block.len() {
         let byte = block[at];
+        // Where markup that began before the file cannot be true, its places do not matter.
         let here = base + at as u64;
         let fault = |code, at| Err(LexicalFault { code, at });
         // The state after the byte; arms that read more than one say so in `at`.
         *state = match *state {
             State::Text => {
-                let Some(run) = memchr::memchr(b'<', &block[at..]) else {
+                let Some(found) = find(block, at, [b'<']) else {
                     return Ok(block.len());
                 };
-                at += run;
+                at = found;
                 if sink.less(base + at as u64) {
                     return Ok(at);
                 }
-                State::Less
+                if block.get(at + 1) == Some(&b'/') {
+                    // As below, without going round.
+                    at += 1;
+                    State::EndTag
+                } else {
+                    State::Less
+                }
             }
             State::Less => match byte {
                 b'/' => State::EndTag,
@@ -152,7 +159,7 @@ pub(super) fn advance<S: Sink>(
                 _ if is(byte, NAME) => {
                     *state = State::StartTag;
                     at += 1;
-                    if sink.open(here - 1) {
+                    if sink.open(here.wrapping_sub(1)) {
                         return Ok(at);
                     }
                     continue;
@@ -160,10 +167,10 @@ pub(super) fn advance<S: Sink>(
                 _ => return fault(Code::Name, here),
             },
             State::StartTag => {
-                let Some(run) = block[at..].iter().position(|&byte| is(byte, TAG_STOP)) else {
+                let Some(found) = find(block, at, TAG_STOPS) else {
                     return Ok(block.len());
                 };
-                at += run;
+                at = found;
                 match block[at] {
                     b'>' => {
                         *state = State::Text;
@@ -192,20 +199,20 @@ pub(super) fn advance<S: Sink>(
             }
             State::Double | State::Single => {
                 let quote = if *state == State::Double { b'"' } else { b'\'' };
-                let Some(run) = memchr::memchr2(quote, b'<', &block[at..]) else {
+                let Some(found) = find(block, at, [quote, b'<']) else {
                     return Ok(block.len());
                 };
-                at += run;
+                at = found;
                 if block[at] == b'<' {
                     return fault(Code::AttributeLess, base + at as u64);
                 }
                 State::StartTag
             }
             State::EndTag => {
-                let Some(run) = block[at..].iter().position(|&byte| is(byte, TAG_STOP)) else {
+                let Some(found) = find(block, at, TAG_STOPS) else {
                     return Ok(block.len());
                 };
-                at += run;
+                at = found;
                 if block[at] != b'>' {
                     return fault(Code::Tag, base + at as u64);
                 }
@@ -219,10 +226,10 @@ pub(super) fn advance<S: Sink>(
             State::Bang => match byte {
                 b'-' => State::BangDash,
                 b'[' => State::Section0,
-                _ => return fault(Code::Markup, here - 2),
+                _ => return fault(Code::Markup, here.wrapping_sub(2)),
             },
             State::BangDash if byte == b'-' => State::Comment,
-            State::BangDash => return fault(Code::Markup, here - 3),
+            State::BangDash => return fault(Code::Markup, here.wrapping_sub(3)),
             State::Section0 => section(State::Section1, byte, b'C', here)?,
             State::Section1 => section(State::Section2, byte, b'D', here)?,
             State::Section2 => section(State::Section3, byte, b'A', here)?,
@@ -244,7 +251,7 @@ pub(super) fn advance<S: Sink>(
             State::CommentDash if byte == b'-' => State::CommentDashes,
             State::CommentDash => State::Comment,
             State::CommentDashes if byte == b'>' => State::Text,
-            State::CommentDashes => return fault(Code::Comment, here - 2),
+            State::CommentDashes => return fault(Code::Comment, here.wrapping_sub(2)),
             State::Cdata => match memchr::memchr(b']', &block[at..]) {
                 None => return Ok(block.len()),
                 Some(run) => {
@@ -275,6 +282,43 @@ pub(super) fn advance<S: Sink>(
         at += 1;
     }
     Ok(at)
+}
+
+/// Bytes that mean something inside a tag, outside of attribute values.
+const TAG_STOPS: [u8; 5] = [b'>', b'/', b'"', b'\'', b'<'];
+
+/// The first of some bytes, from a place on: near ones without a call.
+#[inline(always)]
+fn find<const N: usize>(block: &[u8], at: usize, wanted: [u8; N]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    const NEAR: usize = 4;
+    let mut near = at;
+    // Few, where a library looks further: for three bytes at most.
+    let words = if N <= 3 { NEAR } else { usize::MAX };
+    for _ in 0..words {
+        let Some(chunk) = block.get(near..).and_then(|rest| rest.first_chunk::<8>()) else {
+            let rest = block[near..].iter().position(|byte| wanted.contains(byte));
+            return rest.map(|run| near + run);
+        };
+        let word = u64::from_le_bytes(*chunk);
+        // In each, the lowest byte that is marked is right; a borrow reaches higher ones only.
+        let marks = wanted.iter().fold(0, |marks, &byte| {
+            let same = word ^ (ONES * u64::from(byte));
+            marks | (same.wrapping_sub(ONES) & !same & HIGH)
+        });
+        if marks != 0 {
+            return Some(near + marks.trailing_zeros() as usize / 8);
+        }
+        near += 8;
+    }
+    let rest = &block[near..];
+    let run = match wanted.as_slice() {
+        [one] => memchr::memchr(*one, rest),
+        [one, other] => memchr::memchr2(*one, *other, rest),
+        _ => rest.iter().position(|byte| wanted.contains(byte)),
+    };
+    run.map(|run| near + run)
 }
 
 /// One more byte of `<![CDATA[`.
@@ -333,6 +377,20 @@ mod tests {
                 base += block.len() as u64;
             }
             assert_eq!((cut.0, state), (whole.0.clone(), State::Text));
+        }
+    }
+
+    #[test]
+    fn a_byte_is_found_wherever_it_lies() {
+        for before in 0..70 {
+            for after in [0, 1, 7, 8, 40] {
+                for (byte, other) in [(b'<', 0xBC), (b'>', b'?'), (b'"', b'#'), (b'/', 0x80)] {
+                    let text = [vec![other; before], vec![byte], vec![byte; after]].concat();
+                    assert_eq!(find(&text, 0, TAG_STOPS), Some(before));
+                    assert_eq!(find(&text, 0, [byte]), Some(before));
+                    assert_eq!(find(&text[..before], 0, [byte, b'<']), None);
+                }
+            }
         }
     }
 
