@@ -16,7 +16,7 @@ from pathcast.records import RECORDS, split_records
 
 PATH = "/l/m/r"
 
-_TEXTS = ("", "", "\n  ", " x ", "é€😀", "&amp;", "]]", ">", "'\"", "&#60;r>", "a=b")
+_TEXTS = ("", "", "\n  ", " x ", "é€😀", "&amp;", "]]", "x>", "'\"", "&#60;r>", "a=b")
 _MARKUP = (
     "<!-- <r> </m> ' \" ]]> -->",
     "<!---->",

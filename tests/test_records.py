@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import random
 import zlib
 from pathlib import Path
@@ -25,13 +26,17 @@ from pathcast.records import Splitter, record_path, split_records
 from record_files import canonical, expected, faults_of, files, messages_of, rows_of
 
 in_folder = settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 
 
 @given(files)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_records_are_those_that_lxml_finds(content: bytes) -> None:
+    check_by_lxml(content)
+
+
+def check_by_lxml(content: bytes) -> None:
     rows = rows_of(content)
     assert faults_of(rows) == []
     assert [canonical(message) for message in messages_of(rows)] == list(expected(content))
@@ -43,8 +48,12 @@ def test_records_are_those_that_lxml_finds(content: bytes) -> None:
 @given(content=files)
 @in_folder
 def test_every_range_of_one_byte_gives_the_same(tmp_path: Path, content: bytes) -> None:
+    check_ranges(tmp_path, content)
+
+
+def check_ranges(folder: Path, content: bytes) -> None:
     whole = rows_of(content)
-    path = tmp_path / "file.xml"
+    path = folder / "file.xml"
     path.write_bytes(content)
     assert rows_of(path, ranges=len(content)) == whole
     for ranges in (2, 3, 7):
@@ -55,12 +64,16 @@ _DAMAGE = b"<>/'\"!-[]?& \x00\xffr=" + b"</r><r></m><!--]]>"
 _BITS = [_DAMAGE[n : n + 4] for n in range(len(_DAMAGE))]
 
 
-@given(files, st.data())
+@given(content=files, data=st.data())
 @in_folder
 def test_damaged_files_give_the_same_in_any_ranges(
     tmp_path: Path, content: bytes, data: st.DataObject
 ) -> None:
-    """Cut, doubled, overwritten: no crash, and what is told does not depend on ranges or limits."""
+    """Cut, doubled, overwritten: no crash, and what is told does not depend on ranges."""
+    check_damaged(tmp_path, content, data)
+
+
+def check_damaged(folder: Path, content: bytes, data: st.DataObject) -> None:
     damaged = bytearray(content)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, max(0, len(damaged) - 1)))
@@ -71,7 +84,7 @@ def test_damaged_files_give_the_same_in_any_ranges(
     context = data.draw(st.sampled_from((20, 40, 1 << 16)))
     options: Any = {"limits": limits, "context_bytes_max": context}
     whole = rows_of(content, **options)
-    path = tmp_path / "file.xml"
+    path = folder / "file.xml"
     path.write_bytes(content)
     for ranges in (2, 5, max(2, len(content))):
         assert rows_of(path, ranges=ranges, **options) == whole
@@ -258,6 +271,18 @@ def test_endless_things_are_refused_in_bounded_memory(
     assert len(messages_of(rows)) == kept
     assert [code for _, code, _ in faults_of(rows)] == codes
     assert peak() - before < 48 * MIB
+
+
+NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 10
+
+
+@pytest.mark.nightly
+@given(content=files, data=st.data())
+@settings(in_folder, max_examples=NIGHTLY_EXAMPLES)
+def test_files_of_any_kind_at_length(tmp_path: Path, content: bytes, data: st.DataObject) -> None:
+    check_by_lxml(content)
+    check_ranges(tmp_path, content)
+    check_damaged(tmp_path, content, data)
 
 
 @pytest.mark.nightly

@@ -102,8 +102,10 @@ impl RecordSurvey {
 }
 
 /// Cuts the records of a range.
+///
+/// On the heap: a searcher in it asks for an alignment that memory of Python's objects does not have.
 #[pyclass]
-pub struct RecordCutter(Cutter);
+pub struct RecordCutter(Box<Cutter>);
 
 #[pymethods]
 impl RecordCutter {
@@ -134,7 +136,8 @@ impl RecordCutter {
             head: head.0,
             has_doctype: head.1,
         };
-        Ok(RecordCutter(Cutter::new(&cut, &to_place(place)?, &tags, start, until)))
+        let cutter = Cutter::new(&cut, &to_place(place)?, &tags, start, until);
+        Ok(RecordCutter(Box::new(cutter)))
     }
 
     /// Reads a block from this byte on; gives the byte it has come to, which is the last only when

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pathcast.errors import MessageError, Param, PathcastError, error_for
 from pathcast.limits import KIB, Limits
-from pathcast.records.blocks import BLOCK_BYTES, FAULTS, blocks, is_damage
+from pathcast.records.blocks import BEYOND_BYTES, BLOCK_BYTES, FAULTS, blocks, is_damage
 
 if TYPE_CHECKING:
     from pathcast.kernel.records import Cutter, Head, Outcomes, Place, Rows
@@ -79,7 +79,7 @@ class Splitter:
                     },
                 )
             # Twice as much each time: what is read again is as much as there is.
-            block = getattr(handle, "read1", handle.read)(max(BLOCK_BYTES, len(start)))
+            block = getattr(handle, "read1", handle.read)(max(BEYOND_BYTES, len(start)))
             start, is_whole = start + block, not block
 
     def survey(self, handle: IO[bytes], start: int, until: int) -> Outcomes:

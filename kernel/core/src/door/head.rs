@@ -12,6 +12,9 @@ use super::refusal::{Code, Fault, Refusal, Step};
 use super::refusal_at;
 use crate::tree::MessageTree;
 
+/// No word of a declaration is longer.
+const WORD_BYTES: usize = 64;
+
 /// The prolog of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
@@ -69,7 +72,14 @@ pub fn read_head(bytes: &[u8], is_whole: bool, limits: &Limits) -> Result<Option
             let root = detected.mark + in_bytes(root);
             Ok(Some(Head { carried, root, has_doctype: doctype.1 > doctype.0 }))
         }
-        Err(fault) if fault.code == Code::End && illegal.is_none() && !is_whole => Ok(None),
+        // A word that is cut is no fault of the file's.
+        Err(fault)
+            if !is_whole
+                && illegal.is_none()
+                && (fault.code == Code::End || text.len() < fault.at + WORD_BYTES) =>
+        {
+            Ok(None)
+        }
         Err(fault) => {
             let fault = match illegal {
                 Some(at) if fault.code == Code::End => {
