@@ -85,7 +85,7 @@ class Splitter:
     def survey(self, handle: IO[bytes], start: int, until: int) -> Outcomes:
         """What a range does, whatever it begins in.
 
-        Cost: little more than one reading for the ends of tags, 1 to 3 GB/s.
+        Cost: little more than one reading for the ends of tags, 500 to 750 MB/s.
 
         Example:
             >>> import io

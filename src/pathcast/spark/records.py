@@ -6,8 +6,9 @@ A large file is cut into ranges, and goes through two passes. In the first, task
 what does each do to the markup and to the elements that are open, whatever they are? From that the
 driver composes what each range begins inside of (`places`), and in the second pass tasks cut and
 deliver the records. A task could not find that out by itself: a comment, or a section, may have
-begun anywhere before, and only the bytes before can tell. The survey costs a third of what cutting
-costs, and nothing of what matching does; a file of one range, or one that is packed, needs none.
+begun anywhere before, and only the bytes before can tell. The survey costs nearly what cutting
+costs, which is half of what reading the messages costs the door; a file of one range, or one that
+is packed, needs none.
 
 A record has one id and is in one range, however the file is cut. A file that breaks off (its tags
 do not add up, or it is packed and cut short) has its records up to there, and a dead letter with
