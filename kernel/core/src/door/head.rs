@@ -7,7 +7,9 @@ use super::doctype::read_doctype;
 use super::encoding::{self, Charset, Detected};
 use super::full_tree::read_misc;
 use super::limits::{DtdPolicy, Limits};
+use super::observer::TreeOnly;
 use super::prolog::check_root;
+use super::references::Expansion;
 use super::refusal::{Code, Fault, Refusal, Step};
 use super::refusal_at;
 use crate::tree::MessageTree;
@@ -124,15 +126,16 @@ fn read(text: &str, detected: Detected, limits: &Limits) -> Step<(usize, (usize,
         (declared, is_standalone) = (declaration.end, declaration.is_standalone);
     }
     let mut unused = MessageTree::default();
-    let mut at = read_misc(text, declared, &mut unused, false)?;
+    let mut at = read_misc(text, declared, &mut unused, false, &mut TreeOnly)?;
     let mut doctype = (at, at);
     if text.as_bytes()[at..].starts_with(b"<!DOCTYPE") {
         if limits.dtd == DtdPolicy::Refuse {
             return Err(Fault::new(Code::DtdRefused, at));
         }
-        let end = read_doctype(text, at, limits, is_standalone, text.len())?.2;
+        let expansion = Expansion::new(text.len() as u64);
+        let end = read_doctype(text, at, limits, is_standalone, expansion)?.2;
         doctype = (at, end);
-        at = read_misc(text, end, &mut unused, false)?;
+        at = read_misc(text, end, &mut unused, false, &mut TreeOnly)?;
     }
     check_root(text, at)?;
     // A name has to be there, or its first byte.
