@@ -7,7 +7,7 @@ from importlib.util import find_spec
 HAS_KERNEL = find_spec("pathcast_kernel") is not None
 
 # Its examples cannot even be imported without the kernel; tests of the kernel skip by themselves.
-collect_ignore = [] if HAS_KERNEL else ["src/pathcast/kernel"]
+collect_ignore = [] if HAS_KERNEL else ["src/pathcast/kernel", "src/pathcast/records"]
 
 
 def pytest_report_header() -> str:

@@ -10,6 +10,8 @@ __all__ = [
     "Index",
     "Matcher",
     "PushParser",
+    "RecordCutter",
+    "RecordSurvey",
     "Snapshot",
     "SnapshotError",
     "__version__",
@@ -17,7 +19,10 @@ __all__ = [
     "delivery_ids",
     "door_error_codes",
     "parse",
+    "place_after",
+    "read_head",
     "read_queries",
+    "tag_end",
 ]
 
 __version__: str
@@ -145,3 +150,41 @@ class DeliveryIds:
     def __len__(self) -> int: ...
     def take(self, numbers: list[int]) -> list[str]: ...
     def to_arrow(self) -> Any: ...
+
+def read_head(
+    start: bytes, is_whole: bool, limits: object
+) -> tuple[bytes, int, bool] | tuple[str, dict[str, Any]] | None: ...
+def tag_end(text: bytes) -> int | None: ...
+def place_after(
+    place: tuple[int, int, bool, list[int]],
+    outcomes: list[tuple[int, int, int, int, list[int]] | None],
+    ancestors: int,
+) -> tuple[int, int, bool, list[int]] | None: ...
+@final
+class RecordSurvey:
+    def __new__(cls, ancestors: int, start: int) -> RecordSurvey: ...
+    def feed(self, block: bytes) -> None: ...
+    def outcomes(self) -> list[tuple[int, int, int, int, list[int]] | None]: ...
+
+@final
+class RecordCutter:
+    def __new__(
+        cls,
+        path: list[tuple[str | None, str | None]],
+        limits: object,
+        context_bytes_max: int,
+        head: tuple[bytes, bool],
+        place: tuple[int, int, bool, list[int]],
+        tags: list[bytes],
+        start: int,
+        until: int,
+    ) -> RecordCutter: ...
+    def feed(self, block: bytes, at: int) -> int: ...
+    def finish(self) -> None: ...
+    @property
+    def is_done(self) -> bool: ...
+    @property
+    def is_full(self) -> bool: ...
+    @property
+    def offset(self) -> int: ...
+    def take(self) -> tuple[list[Any], list[tuple[int, str, dict[str, Any]]]]: ...

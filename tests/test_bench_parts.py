@@ -24,6 +24,7 @@ from pathcast.bench.definitions import (
     DoorDefinition,
     FilterDefinition,
     MixedDefinition,
+    RecordsDefinition,
     ThreadsDefinition,
     read_definition,
 )
@@ -150,6 +151,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         type[
             MixedDefinition
             | DoorDefinition
+            | RecordsDefinition
             | ThreadsDefinition
             | CustomiseDefinition
             | PipelineDefinition
@@ -161,6 +163,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "mixed": MixedDefinition,
         "adversarial": AdversarialDefinition,
         "door": DoorDefinition,
+        "records": RecordsDefinition,
         "threads": ThreadsDefinition,
         "customise": CustomiseDefinition,
         "pipeline": PipelineDefinition,

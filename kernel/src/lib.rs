@@ -13,6 +13,7 @@ mod index;
 mod matcher;
 mod push;
 mod query;
+mod records;
 
 /// Native kernel of Pathcast.
 #[pymodule]
@@ -31,6 +32,8 @@ mod pathcast_kernel {
     use super::push::PushParser;
     #[pymodule_export]
     use super::query::canonical_form;
+    #[pymodule_export]
+    use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {

@@ -483,6 +483,22 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "delta.damaged": CatalogueEntry(
         "SourceError", "the log of the table {path} cannot be understood: {reason}; restore it"
     ),
+    # Files of records. Each says the byte of the file.
+    "records.context": CatalogueEntry(
+        "LimitExceededError",
+        "byte {offset}: document type declaration and tags that are written around each record are "
+        "longer than {maximum} bytes together; raise it with context_bytes_max",
+    ),
+    "records.entity": CatalogueEntry(
+        "UnreadableMessageError",
+        "byte {offset}: an entity that is referred to after this holds elements, and records that "
+        "are in entities are not found; write them out",
+    ),
+    "records.unreadable": CatalogueEntry(
+        "UnreadableMessageError",
+        "byte {offset}: the file cannot be read any further: {reason}; what comes before was "
+        "processed",
+    ),
     # Snapshots.
     "snapshot.foreign": CatalogueEntry(
         "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"

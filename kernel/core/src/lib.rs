@@ -7,7 +7,7 @@
 //! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the whole way of a
 //! message, of many; `runner` and `workers` inside). Customised delivery: [`customize`] (the plans that
 //! subscriptions share, and subscriptions of all kinds), [`xquery`] (programs beyond them), [`output`]
-//! (nodes as text), [`delivery_ids`] (which delivery is which).
+//! (nodes as text), [`delivery_ids`] (which delivery is which). Files that hold many messages: [`records`].
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
@@ -27,6 +27,7 @@ pub mod nfa;
 pub mod output;
 pub mod plain;
 pub mod query;
+pub mod records;
 mod runner;
 pub mod snapshot;
 pub mod symbols;

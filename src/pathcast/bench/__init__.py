@@ -7,8 +7,9 @@ data (`benchmarks/*.toml`); the modules here know how.
 
 Read in this order: `definitions` (the data), `inputs` (queries and messages), `timing`, `measures`
 and `rounds` (how time is taken), `checking` (right answers first), then a module for each benchmark
-(`filtering`, `door`, `threads`, `conditions`, `mixed`, `adversarial`, `pipeline`, `customise`), and
-`run`, `record`, `report`, `plot`. The papers' figures are in `figures` and `broker`.
+(`filtering`, `door`, `records`, `threads`, `conditions`, `mixed`, `adversarial`, `pipeline`,
+`customise`), and `run`, `record`, `report`, `plot`. The papers' figures are in `figures` and
+`broker`.
 
 Example:
     >>> from pathcast.bench.timing import Spread

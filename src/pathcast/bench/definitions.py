@@ -208,6 +208,25 @@ class ThreadsDefinition(_Strict):
     aims: tuple[Aim, ...] = ()
 
 
+class RecordsSet(_Strict):
+    """What one set of `records` runs: messages, how often the file holds each, rounds."""
+
+    messages: int = Field(ge=1)
+    repeats: int = Field(ge=1)
+    rounds: int = Field(ge=1)
+
+
+class RecordsDefinition(_Strict):
+    """`benchmarks/records.toml`; attributes as in `ThreadsDefinition`."""
+
+    title: str
+    bound: str
+    seed: int
+    threads: int = Field(ge=2)
+    sets: dict[SetName, RecordsSet]
+    aims: tuple[Aim, ...] = ()
+
+
 Definition = TypeVar("Definition", bound=BaseModel)
 
 

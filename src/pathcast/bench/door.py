@@ -95,7 +95,7 @@ def _case(
     case: str, messages: Sequence[bytes], chosen: DoorSet, say: Callable[[str], None]
 ) -> DoorResult:
     say(case)
-    matcher = _idle_matcher()
+    matcher = idle_matcher()
     taken = _taken_by_both(messages, matcher)
     elements = _check_elements(case, taken)
     array = binary_array(taken)
@@ -110,7 +110,8 @@ def _case(
     )
 
 
-def _idle_matcher() -> Matcher:
+def idle_matcher() -> Matcher:
+    """A matcher that reads messages and finds nothing in them."""
     index = QueryIndex(engine=ENGINE)
     index.register([NOTHING])
     return index.freeze().matcher(threads=THREADS)

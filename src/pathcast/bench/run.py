@@ -27,6 +27,7 @@ from pathcast.bench.definitions import (
     FilterDefinition,
     FilterSet,
     MixedDefinition,
+    RecordsDefinition,
     SetName,
     ThreadsDefinition,
     read_definition,
@@ -38,12 +39,14 @@ from pathcast.bench.measures import Measure, with_aims
 from pathcast.bench.mixed import run_mixed
 from pathcast.bench.pipeline.definition import PipelineDefinition
 from pathcast.bench.pipeline.run import PipelineResult, run_pipeline
+from pathcast.bench.records import RecordsResult, run_records
 from pathcast.bench.threads import ThreadsResult, run_threads
 from pathcast.errors import JavaMissingError, MissingDependencyError, WrongCountError
 
 BenchmarkName: TypeAlias = Literal[
     "filter",
     "door",
+    "records",
     "threads",
     "conditions",
     "mixed",
@@ -56,7 +59,13 @@ BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
 """In the order in which they run."""
 
 Result: TypeAlias = (
-    FilterResult | DoorResult | ThreadsResult | CaseResult | CustomiseResult | PipelineResult
+    FilterResult
+    | DoorResult
+    | RecordsResult
+    | ThreadsResult
+    | CaseResult
+    | CustomiseResult
+    | PipelineResult
 )
 
 
@@ -144,6 +153,7 @@ def _started(
     definition: (
         MixedDefinition
         | DoorDefinition
+        | RecordsDefinition
         | ThreadsDefinition
         | CustomiseDefinition
         | PipelineDefinition
@@ -156,6 +166,9 @@ def _started(
         case "door":
             definition = read_definition(directory, name, DoorDefinition)
             results = run_door(definition, definition.sets[chosen], source, tell)
+        case "records":
+            definition = read_definition(directory, name, RecordsDefinition)
+            results = run_records(definition, definition.sets[chosen], source, tell)
         case "threads":
             definition = read_definition(directory, name, ThreadsDefinition)
             results = run_threads(definition, definition.sets[chosen], linear, source, tell)

@@ -29,8 +29,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[BENCHMARK]...",
-            help="filter, door, threads, conditions, mixed, adversarial, customise or pipeline. "
-            "Default: all of them. Or, alone, figures or broker-figures: the figures "
+            help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
+            "pipeline. Default: all of them. Or, alone, figures or broker-figures: the figures "
             "and tables of the papers.",
             show_default=False,
         ),

@@ -345,6 +345,8 @@ def _refused(
             if given in batch.schema.names:
                 found = pc.coalesce(found, batch.column(given).take(pa.array(rows)))
             found = pc.fill_null(found, fallback)
+        if name == "offset" and name in batch.schema.names:
+            found = pc.coalesce(found, batch.column(name).take(pa.array(rows)))
         columns[name] = found
     return refused, _letters(len(rows), columns)
 

@@ -1,7 +1,7 @@
 """Files of a source, and what a reader of them promises.
 
 A *unit* is what one task reads at a time; a file may be several. Readers of the kinds of files are
-in `directory`, `parquet` and `archives`.
+in `directory`, `parquet`, `archives` and `records`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Unit:
         name: Path inside the source.
         cost: About how many bytes there are to read.
         groups: Row groups, for Parquet. For zip: the first member, the one after the last, and
-            how many the archive has. The whole file where there are none.
+            how many the archive has. For records: see `RecordReader`. The whole file where there
+            are none.
         lacks: Columns that are to be passed through and that the file is without.
         values: See `FoundFile`.
     """

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from pathcast.errors import PathcastError
 from pathcast.spark.files import shown
 from pathcast.spark.journal import Journal
-from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of
+from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, units_of
+from pathcast.spark.workers import InProcess
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
@@ -46,13 +47,12 @@ def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
         files = [file for file in files if file.name == message_id]
     elif source.kind == "archive":
         files = [file for file in files if message_id.startswith(f"{shown(file.name)}!")]
+    elif source.kind == "records":
+        files = [file for file in files if message_id.rpartition("#")[0] == shown(file.name)]
     reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
     unread: dict[str, PathcastError] = {}
     for file in files:
-        try:
-            units = reader.units(file)
-        except PathcastError:
-            continue
+        units = units_of(reader, [file], InProcess(), unread)
         for batch, _ in reader.read(units, unread):
             place = pc.index(batch.column("message_id"), message_id).as_py()
             if place >= 0:

@@ -55,7 +55,13 @@ from pathcast.spark.ledger import (
 )
 from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.sources import listing_of, passed_columns, reader_of, shares_of
+from pathcast.spark.sources import (
+    listing_of,
+    passed_columns,
+    reader_of,
+    shares_of,
+    units_of,
+)
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
@@ -355,12 +361,7 @@ class Pipeline:
         """Runs the tasks. `unread` gets the files that could not be read."""
         reader = self._reader_of(files, generation.message_limits())
         while True:
-            units: list[Unit] = []
-            for file in files:
-                try:
-                    units += [] if file.name in unread else reader.units(file)
-                except PathcastError as error:
-                    unread[file.name] = error
+            units = units_of(reader, files, workers, unread)
             self._say_what_is_lacking(units)
             shares = shares_of(units, workers.count)
             if not shares:

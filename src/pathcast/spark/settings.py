@@ -40,6 +40,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
@@ -49,9 +50,10 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import EngineName
+from pathcast.records import record_path
 from pathcast.spark.storage import Storage, is_url
 
 ENVIRONMENT_PREFIX = "PATHCAST__"
@@ -85,12 +87,12 @@ class SourceSettings(BaseModel):
 
     model_config = _FROZEN
 
-    kind: Literal["directory", "parquet", "archive", "delta"] = Field(
+    kind: Literal["directory", "parquet", "archive", "delta", "records"] = Field(
         default="directory",
         description='"directory": each file is a message and its path inside the directory the id; '
         '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
         'or .gz file is one; "delta": each row of a Delta table, and of what is added to it, is '
-        "one.",
+        'one; "records": each record of large files (source.record) is one.',
     )
     path: Place = Field(
         description="Directory of the messages, of the files that hold them, or of the table; or a "
@@ -135,6 +137,30 @@ class SourceSettings(BaseModel):
         default=(),
         description="Parquet and Delta: columns that are passed through to inboxes and matches.",
     )
+    record: str | None = Field(
+        default=None,
+        description="Records: path of the elements that are messages, such as /orders/order.",
+    )
+    record_namespaces: dict[str, str] = Field(
+        default_factory=dict,
+        description="Records: prefix -> namespace URI for source.record.",
+    )
+    range_bytes: int = Field(
+        default=16 * 1024 * 1024,
+        ge=1,
+        description="Records: bytes of a range of a large file, which one task works on at a time.",
+    )
+
+    @model_validator(mode="after")
+    def _check_record(self) -> SourceSettings:
+        if (self.kind == "records") != (self.record is not None):
+            raise ValueError('record is given for kind = "records", and for no other')
+        if self.record is not None:
+            try:
+                record_path(self.record, self.record_namespaces)
+            except PathcastError as error:
+                raise ValueError(str(error)) from error
+        return self
 
     @field_validator("pattern")
     @classmethod

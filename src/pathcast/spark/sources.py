@@ -8,6 +8,8 @@ engine. Which files belong to which micro-batch is the business of `journal`.
     parquet       many messages, a row each      a column
     delta         likewise, added to a table     a column
     archive       many messages, a member each   path of the archive "!" path of the member
+    records       many messages, records of      path of the file "#" byte where the record begins
+                  one root element
 
 It matches nothing and does not import pyspark.
 """
@@ -20,24 +22,29 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
+from pathcast.errors import PathcastError
 from pathcast.limits import Limits
+from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.directory import DirectoryReader
 from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit
 from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
+from pathcast.spark.records import RecordReader
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import SourceSettings
     from pathcast.spark.storage import Storage
+    from pathcast.spark.workers import Workers
 
-SourceKind: TypeAlias = Literal["directory", "parquet", "archive", "delta"]
+SourceKind: TypeAlias = Literal["directory", "parquet", "archive", "delta", "records"]
 
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     "directory": ("*.xml",),
     "parquet": ("*.parquet",),
     "archive": ("*.zip", "*.tar", "*.tgz", "*.gz"),
+    "records": ("*.xml", "*.xml.gz", "*.xml.zst"),
 }
 """What a file's name has to match where nothing else is said."""
 
@@ -76,8 +83,44 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
         return DirectoryReader(source.storage, limits.message_bytes_max)
     if source.kind == "archive":
         return ArchiveReader(source.storage, limits.message_bytes_max)
+    if source.kind == "records":
+        path = record_path(source.record or "", source.record_namespaces)
+        return RecordReader(source.storage, Splitter(path, limits), source.range_bytes)
     gone = "file.vacuumed" if source.kind == "delta" else FILE
     return ParquetReader(source.storage, source.message_column, source.id_column, columns, gone)
+
+
+def units_of(
+    reader: FileReader,
+    files: Sequence[FoundFile],
+    workers: Workers,
+    unread: dict[str, PathcastError],
+) -> list[Unit]:
+    """Files in pieces that different tasks may read.
+
+    Args:
+        reader: What reads them.
+        files: The files.
+        workers: Who looks at them before, where a reader asks for that.
+        unread: Files that are left out; gets those that cannot be read.
+    """
+    units: list[Unit] = []
+    for file in files:
+        try:
+            units += [] if file.name in unread else reader.units(file)
+        except PathcastError as error:
+            unread[file.name] = error
+    if not isinstance(reader, RecordReader):
+        return units
+    # What a range begins inside of is known from those before it, so the last one tells nobody.
+    following = [*units[1:], None]
+    ranges = [
+        unit
+        for unit, after in zip(units, following, strict=True)
+        if unit.groups and after is not None and after.name == unit.name
+    ]
+    surveys = workers.run(reader.survey, shares_of(ranges, workers.count)) if ranges else []
+    return reader.placed(units, surveys, unread)
 
 
 NO_COLUMNS: Final = pa.schema([])

@@ -6,9 +6,9 @@
 
 /// Byte does not end a name in content. Some of these, such as brackets, cannot be part of a name
 /// either; they are found when the name is met for the first time.
-pub(super) const NAME: u8 = 1;
+pub(crate) const NAME: u8 = 1;
 /// White space.
-pub(super) const SPACE: u8 = 2;
+pub(crate) const SPACE: u8 = 2;
 /// Byte ends a run of character data that can be taken as it is.
 pub(super) const TEXT_STOP: u8 = 4;
 /// Byte ends a run of an attribute value that can be taken as it is.
@@ -48,13 +48,13 @@ const fn classes() -> [u8; 256] {
 
 /// Whether a byte has one of the classes.
 #[inline(always)]
-pub(super) fn is(byte: u8, class: u8) -> bool {
+pub(crate) fn is(byte: u8, class: u8) -> bool {
     CLASS[byte as usize] & class != 0
 }
 
 /// First byte from `at` on that ends a name in content.
 #[inline(always)]
-pub(super) fn name_end(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn name_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at;
     while let Some(chunk) = bytes.get(end..).and_then(|rest| rest.first_chunk::<8>()) {
         let stops = name_stops(u64::from_le_bytes(*chunk));

@@ -32,6 +32,7 @@ mod element_declarations;
 mod encoding;
 mod entity_declarations;
 mod full_tree;
+mod head;
 mod limits;
 mod namespaces;
 mod observer;
@@ -44,7 +45,8 @@ mod scan;
 mod text;
 mod value;
 
-pub(crate) use chars::{is_ncname_char, is_ncname_start};
+pub(crate) use chars::{NAME, SPACE, is, is_ncname_char, is_ncname_start, name_end};
+pub use head::{Head, read_head};
 pub use limits::{DtdPolicy, Limits};
 pub use refusal::{Code, Param, Refusal};
 
