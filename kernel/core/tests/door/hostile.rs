@@ -41,6 +41,25 @@ fn a_million_levels_are_refused_or_read() {
     assert_eq!(outcome(open_limits(), "<a>".repeat(1_000_000).as_bytes()), "xml.end");
 }
 
+/// Fails when a namespace is copied for each name in it, or hashed for each scope that a name has.
+#[test]
+fn a_long_namespace_is_kept_once_and_costs_once() {
+    let uri = "u".repeat(4 << 20);
+    let names: String = (0..20_000).map(|n| format!("<a{n}/>")).collect();
+    let scopes: String = (0..200_000).map(|n| format!("<b xmlns:p='{n}'/>")).collect();
+    let message = format!("<r xmlns='{uri}'>{names}{scopes}</r>");
+    assert_eq!(outcome(open_limits(), message.as_bytes()), "220001 elements");
+    let mut door = Door::new(open_limits());
+    let parsed = door.parse(message.as_bytes(), None).expect("well-formed");
+    let (table, tree) = (parsed.names, &parsed.message.tree);
+    assert!(table.text_bytes() < 2 * uri.len());
+    for node in [0, 1, 20_000, 20_001, 220_000] {
+        assert_eq!(table.uri(tree.name[node]), uri);
+    }
+    assert_eq!(table.local(tree.name[20_000]), "a19999");
+    assert_eq!(table.local(tree.name[220_000]), "b");
+}
+
 /// Fails when entities are expanded before they are counted, or counted one level only.
 #[test]
 fn entity_bombs_are_refused() {
