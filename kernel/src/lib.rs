@@ -12,6 +12,7 @@ mod door;
 mod index;
 mod matcher;
 mod push;
+mod population;
 mod query;
 
 /// Native kernel of Pathcast.
