@@ -34,7 +34,8 @@ from pathcast.partition import (
     measured_costs,
     value_key,
 )
-from pathcast.query import Population
+from pathcast.partition.pattern_values import PatternValues
+from pathcast.query import Population, normalise, predicates_of
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import compare, number_of
 from pathcast.schema import PathOccurrences, parse_dtd
@@ -377,3 +378,32 @@ def test_measured_costs_even_out_what_is_satisfied_often() -> None:
     assert sorted(placed[query.id] for query in often) == sorted(list(range(5)) * 2)
     loads = np.bincount(list(placed.values()), weights=[of[name] for name in placed])
     assert loads.max() < 1.1 * loads.min()
+
+
+@engines
+def test_values_are_those_that_queries_compare(engine: EngineName) -> None:
+    """Attributes, text and string-values, however they are written in the message."""
+    places = [
+        place
+        for text in ("//a[@x = 1]", "//a[text() = 1]", "//a[. = 1]", "/n:r//@n:y[. = 1]")
+        for place, _ in predicates_of(normalise(text, {"n": "urn:n"}))
+    ]
+    message = (
+        '<r xmlns="urn:n" xmlns:n="urn:n"><a xmlns="" x="&lt;&#9;&quot;\'">'
+        '1<b n:y="&gt;">2</b></a>'
+        "<a xmlns='' x='a>b'>&amp;<![CDATA[<]]><!-- no -->&#13;</a>"
+        "<a xmlns=''/><a xmlns='' x=''>7</a></r>"
+    )
+    found = PatternValues(places, engine=engine).of([message, None, "<a>\u00e9\r\n</a>"])
+    said: dict[tuple[int, int], list[object]] = {}
+    for row, place, key in zip(*found.columns(), strict=True):
+        _, number, text = found.keys[key]
+        said.setdefault((row, place), []).append(text or number)
+    assert {key: sorted(map(str, values)) for key, values in said.items()} == {
+        (0, 0): ["0.0", "<\t\"'", "a>b"],
+        (0, 1): sorted(["1.0", "&<", "\r", "7.0"]),
+        (0, 2): sorted(["12.0", "&<\r", "0.0", "7.0"]),
+        (0, 3): [">"],
+        (2, 1): ["\u00e9\n"],
+        (2, 2): ["\u00e9\n"],
+    }

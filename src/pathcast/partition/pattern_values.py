@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from xml.etree.ElementTree import fromstring
 
 import numpy as np
 
@@ -31,8 +32,11 @@ from pathcast.partition.placement import missing_of
 from pathcast.partition.value_key import ValueKey, value_key
 from pathcast.query import End, Place
 
-_REFERENCE: Final = re.compile("&(#[0-9]+|amp|lt|gt|quot);")
+_REFERENCE: Final = re.compile("&(#x?[0-9A-F]+|amp|lt|gt|quot);")
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"'}
+
+_PLAIN: Final = re.compile(rb"<[^<>&\"']*>([^<>&\r]*)</[^<>]*>")
+"""An element without attributes, with nothing but characters in it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class PatternValues:
     ) -> None:
         self._broker = Broker(engine=engine, limits=limits, threads=threads)
         asked = [_subscription(number, place) for number, place in enumerate(places)]
+        self._is_element = np.array([place.end is End.VALUE for place in places], dtype=np.int64)
         report = self._broker.subscribe(asked)
         for name, error in report.rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{places[int(name)]} is refused: {error}")
@@ -98,15 +103,20 @@ class PatternValues:
         place_of = np.array([int(name) for name in batch.subscription_ids], dtype=np.int64)
         fragments = numbers.column("fragment")
         distinct = fragments.dictionary.dictionary_encode()
-        texts = distinct.dictionary.to_pylist()
         at = distinct.indices.take(fragments.indices).to_numpy(zero_copy_only=False)
+        places = place_of[numbers.column("subscription").to_numpy()]
+        # Whether a fragment is an element or a text shows where it comes from, not its bytes.
+        pairs, pair_of = np.unique(at * 2 + self._is_element[places], return_inverse=True)
+        texts = distinct.dictionary.to_pylist()
+        read = (_unescaped, _string_value)
+        keys = [value_key(read[pair % 2](texts[pair // 2])) for pair in pairs.tolist()]
         is_open = np.zeros(len(is_missing), dtype=bool)
         is_open[batch.verdicts.column("row").to_numpy()] = True
         return FoundValues(
             numbers.column("row").to_numpy().astype(np.int64),
-            place_of[numbers.column("subscription").to_numpy()],
-            at,
-            [value_key(_unescaped(text)) for text in texts],
+            places,
+            pair_of,
+            keys,
             dict(batch.refusals),
             is_open,
             is_missing,
@@ -115,9 +125,13 @@ class PatternValues:
 
 def _subscription(number: int, place: Place) -> Subscription:
     path, namespaces = place.to_query()
-    if place.end is End.VALUE:
-        path = f"for $value in {path} return string($value)"
     return Subscription(str(number), "", path, namespaces=namespaces)
+
+
+def _string_value(fragment: bytes) -> str:
+    """The string-value of an element that was copied from a message."""
+    plain = _PLAIN.fullmatch(fragment)
+    return plain[1].decode() if plain else "".join(fromstring(fragment).itertext())
 
 
 def _unescaped(fragment: bytes) -> str:
@@ -128,4 +142,6 @@ def _unescaped(fragment: bytes) -> str:
 
 def _character(reference: re.Match[str]) -> str:
     name = reference[1]
-    return chr(int(name[1:])) if name[0] == "#" else _CHARACTERS[name]
+    if name[0] != "#":
+        return _CHARACTERS[name]
+    return chr(int(name[2:], 16) if name[1] == "x" else int(name[1:]))
