@@ -12,8 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -97,6 +96,7 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
         "cost",
         "prefix",
         "PEP",
+        "PEP by rates",
     }
     written = page.read_text(encoding="utf-8")
     assert all(heading in written for heading in ("partitions matched", "bytes moved", "largest"))

@@ -23,6 +23,7 @@ from pathcast.partition import (
     Assignment,
     CostPlacement,
     Epoch,
+    ExclusivenessPattern,
     HashPlacement,
     PartitionedIndex,
     PepPlacement,
@@ -32,6 +33,7 @@ from pathcast.partition import (
     candidate_patterns,
     exclusiveness_patterns,
     measured_costs,
+    patterns_by_rates,
     value_key,
 )
 from pathcast.partition.pattern_values import PatternValues
@@ -47,6 +49,12 @@ from pathcast.testing import (
     random_valued_message,
 )
 from pathcast.testing.content import NUMBERS, STRINGS, VALUES
+from pathcast.workload import (
+    DOMAINS,
+    SubscriptionParameters,
+    generate_documents,
+    generate_subscriptions,
+)
 
 MakePlacement = Callable[[Population, EngineName], Placement]
 
@@ -56,6 +64,9 @@ PLACEMENTS: dict[str, MakePlacement] = {
     "cost": lambda population, engine: CostPlacement.of(population, np.ones(len(population)), 3),
     "pep": lambda population, engine: PepPlacement.of(
         population, 6, patterns_max=4, gain_min=0, engine=engine
+    ),
+    "rates": lambda population, engine: PepPlacement.of(
+        population, 6, sample=[random_valued_message(Random(n)) for n in range(9)], engine=engine
     ),
 }
 
@@ -116,7 +127,7 @@ def test_every_match_is_found_once_at_every_moment_of_moves(engine: EngineName, 
     """Random steps of moves, registrations, removals and messages of several epochs at once."""
     random = Random(seed)
     queries = families(random, 2)
-    kind = random.choice(("pep", "pep", "prefix", "hash", "cost"))
+    kind = random.choice(("pep", "rates", "prefix", "hash", "cost"))
     population = QueryIndex(engine=engine)
     population.register(queries)
     placement = PLACEMENTS[kind](population.population(), engine)
@@ -282,6 +293,50 @@ def test_a_pattern_that_repeats_is_given_up_for_one_that_cannot() -> None:
     assert [(str(each.place), each.is_once) for each in without] == [("/m/h/@x", True)]
     unaware = exclusiveness_patterns(population_of_texts([*texts[:-2], *texts[-1:]]))
     assert [str(each.place) for each in unaware] == ["/m/b/@x"]
+
+
+def test_patterns_are_chosen_by_what_messages_have() -> None:
+    """Of two patterns of all queries the one that repeats is not needed, and a third is dear."""
+    texts = [f"/m[@a = {n}][b/@x = {n}]" for n in range(50)] + ["/m/c[@y = 1]"]
+    population = population_of_texts(texts)
+    sample = ["<m a='1'>" + "".join(f"<b x='{n}'/><c y='{n}'/>" for n in range(9)) + "</m>"] * 3
+    placement = PepPlacement.of(population, 10, sample=sample, engine="reference")
+    [pattern] = placement.patterns
+    assert (str(pattern.place), pattern.queries, pattern.rate) == ("/m/@a", 50, 1.0)
+    assert placement.place(population).tolist().count(10) == 1
+    assert placement.touched(sample[:1]).fraction(10) == 0.2
+    places = {str(each.place): each.place for each in candidate_patterns(population)}
+    rates = {places["/m/b/@x"]: 0.5, places["/m/@a"]: 0.25}
+    chosen = patterns_by_rates(population, rates, 10)
+    assert [str(each.place) for each in chosen] == ["/m/@a"]
+    # Both were taken together: each query goes by the one with fewer values.
+    both = [
+        ExclusivenessPattern(places[name], 50, None, rate)
+        for name, rate in (("/m/b/@x", 3.0), ("/m/@a", 1.0))
+    ]
+    units = PepPlacement.of(population, 10, patterns=both).units(population)
+    assert {unit[0] for unit in units if isinstance(unit, tuple)} == {1}
+    assert patterns_by_rates(population_of_texts(["/a"]), {}, 3) == []
+
+
+@pytest.mark.parametrize("name", ["payments", "alerts"])
+def test_rates_make_realistic_messages_visit_fewer_queries(name: str) -> None:
+    domain = DOMAINS[name]
+    rows = generate_subscriptions(SubscriptionParameters(queries=3000, domains=(name,)))
+    index = QueryIndex(engine="kernel")
+    index.register(Query(row.query_id, row.query) for row in rows)
+    population = index.population()
+    documents = list(generate_documents(domain.graph(), domain.documents(90, 1), domain.values()))
+    schema = PathOccurrences(domain.graph(), root=domain.root)
+    visited = []
+    for placement in (
+        PepPlacement.of(population, 30, schema=schema, engine="kernel"),
+        PepPlacement.of(population, 30, sample=documents[:30], engine="kernel"),
+    ):
+        sizes = np.bincount(placement.place(population), minlength=31)
+        touched = placement.touched(documents[30:]).partitions
+        visited.append(int(sizes[touched.values.to_numpy()].sum()) / (60 * len(population)))
+    assert visited[1] < visited[0] < 1
 
 
 def test_a_query_of_several_values_is_in_no_bucket() -> None:

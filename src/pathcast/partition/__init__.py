@@ -30,6 +30,7 @@ from pathcast.partition.patterns import (
     ExclusivenessPattern,
     candidate_patterns,
     exclusiveness_patterns,
+    patterns_by_rates,
 )
 from pathcast.partition.pep import PepPlacement
 from pathcast.partition.placement import HashPlacement, Placement, Touched, Unit
@@ -54,5 +55,6 @@ __all__ = [
     "candidate_patterns",
     "exclusiveness_patterns",
     "measured_costs",
+    "patterns_by_rates",
     "value_key",
 ]

@@ -123,6 +123,31 @@ class PatternValues:
         )
 
 
+def measured_rates(
+    places: Sequence[Place], messages: Messages, *, engine: str | None = None
+) -> dict[Place, float]:
+    """How many different values a message has at each place, on average over a sample.
+
+    Args:
+        places: The places.
+        messages: The sample; refused and missing ones do not count.
+        engine: As for `Broker`.
+
+    Example:
+        >>> from pathcast.query import normalise, predicates_of
+        >>> places = [place for place, _ in predicates_of(normalise("/a[@x = 1]/b[. = 2]"))]
+        >>> sample = [b"<a x='1'><b>1</b><b>2</b></a>", b"<a><b>3</b><b>3</b></a>"]
+        >>> list(measured_rates(places, sample, engine="reference").values())
+        [0.5, 1.5]
+    """
+    found = PatternValues(places, engine=engine).of(messages)
+    pairs = np.stack([found.rows, found.places, found.key_numbers], axis=1)
+    distinct = np.unique(pairs, axis=0) if len(pairs) else pairs
+    counts = np.bincount(distinct[:, 1], minlength=len(places))
+    usable = int((~found.is_missing).sum()) - len(found.errors)
+    return {place: float(n) / max(usable, 1) for place, n in zip(places, counts, strict=True)}
+
+
 def _subscription(number: int, place: Place) -> Subscription:
     path, namespaces = place.to_query()
     return Subscription(str(number), "", path, namespaces=namespaces)

@@ -19,7 +19,7 @@ Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -50,11 +50,13 @@ class ExclusivenessPattern:
         queries: Queries that have the pattern.
         is_once: Whether a message has at most one value there, as the schema says; None where no
             schema was asked.
+        rate: Values that a message has there on average; None where no message was asked.
     """
 
     place: Place
     queries: int
     is_once: bool | None = None
+    rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,58 @@ def exclusiveness_patterns(
             population.places[place],
             int(cover.coverage[place]),
             None if schema is None else is_once(place),
+        )
+        for place in chosen
+    ]
+
+
+def patterns_by_rates(
+    population: Population,
+    rates: Mapping[Place, float],
+    buckets: int,
+    *,
+    patterns_max: int = PATTERNS_MAX,
+) -> list[ExclusivenessPattern]:
+    """Patterns with which messages visit few queries, from what messages have at their places.
+
+    A pattern takes the queries that it covers out of the don't-care partition, which every message
+    visits, and sends every message to a bucket more for each value. The pattern after which a
+    message visits the fewest queries is chosen, again and again, while that gets less.
+
+    Args:
+        population: What the queries ask for.
+        rates: Place -> values of a message there, on average; places that are not among them are
+            no patterns.
+        buckets: K.
+        patterns_max: Most patterns.
+
+    Returns:
+        The patterns in the order in which they were chosen, with their rates.
+
+    Cost: as `exclusiveness_patterns`.
+    """
+    rows = pattern_rows(population)
+    cover = _Cover(rows, len(population), len(population.places))
+    rate_of = np.array([rates.get(place, np.nan) for place in population.places])
+    is_covered = np.zeros(len(population), dtype=bool)
+    chosen: list[int] = []
+    visited, sent = 1.0, 0.0
+    while len(chosen) < patterns_max and len(population):
+        left = ~is_covered[rows.queries]
+        gains = np.bincount(rows.places[left], minlength=len(population.places))
+        rest = 1 - (is_covered.sum() + gains) / len(population)
+        shares = rest + (1 - (1 - 1 / buckets) ** (sent + rate_of)) * (1 - rest)
+        shares[~(gains > 0) | np.isnan(rate_of)] = np.inf
+        place = int(shares.argmin()) if len(shares) else 0
+        if not len(shares) or shares[place] >= visited:
+            break
+        visited = float(shares[place])
+        sent += float(rate_of[place])
+        chosen.append(place)
+        is_covered[cover.queries_of(place)] = True
+    return [
+        ExclusivenessPattern(
+            population.places[place], int(cover.coverage[place]), None, float(rate_of[place])
         )
         for place in chosen
     ]

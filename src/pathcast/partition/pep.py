@@ -17,7 +17,8 @@ Example:
 Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (2). Differs: buckets hold
 about as many queries each, where the paper cuts the range of values; the two are the same for
 values that are asked for equally often. Queries without any chosen pattern, of which the paper has
-none, are in a partition of their own.
+none, are in a partition of their own. With a sample of messages, patterns
+are chosen by what messages have, not by coverage alone.
 """
 
 from __future__ import annotations
@@ -26,19 +27,22 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from pathcast.engine.messages import Messages
 from pathcast.limits import Limits
-from pathcast.partition.pattern_values import PatternValues
+from pathcast.partition.pattern_values import PatternValues, measured_rates
 from pathcast.partition.patterns import (
     GAIN_MIN,
     PATTERNS_MAX,
     ExclusivenessPattern,
     PatternRows,
+    candidate_patterns,
     exclusiveness_patterns,
     pattern_rows,
+    patterns_by_rates,
 )
 from pathcast.partition.placement import (
     Touched,
@@ -50,6 +54,9 @@ from pathcast.partition.placement import (
 from pathcast.partition.value_key import ValueKey
 from pathcast.query import Place, Population
 from pathcast.schema import PathOccurrences
+
+_MEASURED_MAX: Final = 512
+"""Candidates whose values are counted in a sample; those that most queries have."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class PepPlacement:
         buckets: int,
         *,
         schema: PathOccurrences | None = None,
+        sample: Messages | None = None,
         patterns: Sequence[ExclusivenessPattern] | None = None,
         patterns_max: int = PATTERNS_MAX,
         gain_min: float = GAIN_MIN,
@@ -98,6 +106,9 @@ class PepPlacement:
             population: What the queries ask for; those that come later may be others.
             buckets: K, the partitions without the don't-care partition.
             schema: Says what occurs at most once, which is preferred.
+            sample: Messages as they will come; what they have decides then, in place of the schema:
+                patterns are those of `patterns_by_rates`, and a query with several is placed by the
+                one that a message has the fewest values of.
             patterns: The patterns to use; None finds them.
             patterns_max: As for `exclusiveness_patterns`.
             gain_min: Likewise.
@@ -110,7 +121,11 @@ class PepPlacement:
             ConfigError: The number of buckets cannot be used.
         """
         check_partitions(buckets)
-        if patterns is None:
+        if patterns is None and sample is not None:
+            places = [each.place for each in candidate_patterns(population)[:_MEASURED_MAX]]
+            rates = measured_rates(places, sample, engine=engine)
+            patterns = patterns_by_rates(population, rates, buckets, patterns_max=patterns_max)
+        elif patterns is None:
             patterns = exclusiveness_patterns(
                 population, schema=schema, patterns_max=patterns_max, gain_min=gain_min
             )
@@ -209,7 +224,8 @@ class PepPlacement:
     def _chosen(self, population: Population) -> PatternRows:
         """For each query that has patterns, the one that it is placed by: a random one of them.
 
-        Which one follows from the seed and the id, so that it does not depend on the others.
+        Which one follows from the seed and the id, so that it does not depend on the others. Where
+        rates are known, it is the pattern of the least rate.
         """
         rows = pattern_rows(population)
         numbers: dict[Place, int] = {
@@ -219,11 +235,13 @@ class PepPlacement:
         places = number_of[rows.places] if len(rows.places) else rows.places
         is_used = places >= 0
         queries, places, keys = rows.queries[is_used], places[is_used], rows.keys[is_used]
-        order = np.lexsort((places, queries))
+        rates = np.array([pattern.rate or 0.0 for pattern in self.patterns])
+        order = np.lexsort((places, rates[places], queries))
         queries, places, keys = queries[order], places[order], keys[order]
-        having, starts, counts = np.unique(queries, return_index=True, return_counts=True)
-        lots = stable_hashes(_taken(population.query_ids, having), self.seed)
-        picked = starts + lots % counts
+        having, picked, counts = np.unique(queries, return_index=True, return_counts=True)
+        if any(pattern.rate is None for pattern in self.patterns):
+            lots = stable_hashes(_taken(population.query_ids, having), self.seed)
+            picked = picked + (lots % counts).astype(np.int64)
         return PatternRows(having, places[picked], keys[picked], rows.key_of)
 
 

@@ -40,7 +40,7 @@ ONE = "one index"
 """The series of all queries together."""
 
 SAMPLE = 50
-"""Messages that costs are measured on; none of those that the figure counts."""
+"""Messages that costs and rates are measured on; none of those that the figure counts."""
 
 
 def domain_queries(domain: str, count: int, seed: int) -> list[Query]:
@@ -86,7 +86,8 @@ def _placements(
 ) -> dict[str, Placement]:
     population = snapshot.population()
     count = chosen.partitions
-    costs = measured_costs(snapshot, domain_messages(domain, SAMPLE, seed + 1), engine="kernel")
+    sample = domain_messages(domain, SAMPLE, seed + 1)
+    costs = measured_costs(snapshot, sample, engine="kernel")
     return {
         "hash": HashPlacement(count, seed),
         "cost": CostPlacement.of(population, costs, count),
@@ -98,6 +99,9 @@ def _placements(
             seed=seed,
             engine="kernel",
             threads=1,
+        ),
+        "PEP by rates": PepPlacement.of(
+            population, count, sample=sample, seed=seed, engine="kernel", threads=1
         ),
     }
 

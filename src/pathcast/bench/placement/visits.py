@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.placement.definition import PlacementFigure, PlacementSet
-from pathcast.bench.placement.realistic import domain_messages, domain_queries, occurrences_of
+from pathcast.bench.placement.realistic import SAMPLE, domain_messages, domain_queries
 from pathcast.engine import QueryIndex
 from pathcast.errors import WrongCountError
 from pathcast.limits import MIB
@@ -70,7 +70,7 @@ class _Visits:
         placement = PepPlacement.of(
             index.population(),
             self._chosen.partitions,
-            schema=occurrences_of(self._domain),
+            sample=domain_messages(self._domain, SAMPLE, self._seed + 1),
             seed=self._seed,
             engine="kernel",
         )
@@ -107,7 +107,7 @@ class _Visits:
         place = Place(
             self._figure.name,
             self._domain,
-            "PEP",
+            "PEP by rates",
             float(self._chosen.queries),
             self._chosen.queries,
         )
