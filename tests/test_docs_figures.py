@@ -83,6 +83,20 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(TEXT)
 
 
+def test_tables_of_the_page_on_scaling_are_what_its_records_give(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+placement[\w-]+)\)"
+    page = tmp_path / "scaling.md"
+    page.write_text(text, encoding="utf-8")
+    placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
+    runs = re.findall(linked, text)
+    assert runs
+    for run in runs:
+        directory = ROOT / "benchmarks" / "records" / run
+        assert write_placement_page(page, directory, *read_run(directory), placement)
+    assert without_folders(page.read_text(encoding="utf-8")) == without_folders(text)
+
+
 def without_folders(text: str) -> str:
     """Links to records without the way there, which depends on where a page lies."""
     return re.sub(r"\]\([^)]*/records/", "](records/", text)

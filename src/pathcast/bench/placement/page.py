@@ -1,6 +1,7 @@
 """Figures of placement in docs: tables, plots and the paper's statements, between marks.
 
-The marks are those of the other figures (`bench.figures.page`), with names such as `placement_9`.
+The marks are those of the other figures (`bench.figures.page`), with names such as `placement_9`, and
+`placement_9_full` for a full run.
 
 Example:
     >>> placement_table([])
@@ -48,7 +49,9 @@ def write_placement_page(
     """
     text, marked = marks_of(page)
     link = os.path.relpath(directory.resolve(), page.resolve().parent)
-    blocks = {"placement_run": run_text(record, link)}
+    # Full runs have blocks of their own, so that a page can show both.
+    suffix = "_full" if record["set"] == "full" else ""
+    blocks = {f"placement_run{suffix}": run_text(record, link)}
     for figure in definition.figures:
         found = [value for value in values if value.figure == figure.name]
         if found:
@@ -58,7 +61,7 @@ def write_placement_page(
             verdicts = judge(figure.name, found)
             if verdicts:
                 parts.append(statements_table(verdicts))
-            blocks[figure.block] = "\n\n".join(parts)
+            blocks[figure.block + suffix] = "\n\n".join(parts)
     page.write_text(refreshed(text, blocks), encoding="utf-8")
     return [name for name in marked if name in blocks]
 
