@@ -1,7 +1,7 @@
 """Figures of placement in docs: tables, plots and the paper's statements, between marks.
 
-The marks are those of the other figures (`bench.figures.page`), with names such as `placement_9`, and
-`placement_9_full` for a full run.
+The marks are those of the other figures (`bench.figures.page`), with names such as `placement_9`,
+and `placement_9_full` for a full run.
 
 Example:
     >>> placement_table([])
