@@ -5,9 +5,9 @@ Example:
     >>> from pathcast.bench.placement.definition import PatternParameters
     >>> small = PatternParameters(queries=2, patterns=3, values=9)
     >>> [query.text for query in pattern_queries(small, Random(1))]
-    ['/m[p0/@v = 3][p2/@v = 1]', '/m[p1/@v = 2][p2/@v = 4]']
+    ['/m[p0/@v = 5][p2/@v = 2]', '/m[p1/@v = 8][p2/@v = 7]']
     >>> pattern_message(small, Random(1), repeats=1, is_each=False)[:30]
-    b'<m><p0 v="3"/><p1 v="9"/><p2 v'
+    b'<m><p0 v="2"/><p1 v="5"/><p2 v'
 
 The paper gives neither messages nor the domain of values; docs/fidelity.md says what was chosen.
 
