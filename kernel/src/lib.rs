@@ -11,8 +11,8 @@ mod dissemination;
 mod door;
 mod index;
 mod matcher;
-mod push;
 mod population;
+mod push;
 mod query;
 
 /// Native kernel of Pathcast.

@@ -32,10 +32,10 @@ from pathcast.errors import (
 )
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.dissemination import new_dissemination as new_dissemination
+from pathcast.kernel.population import population_of_columns
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
-from pathcast.kernel.population import population_of_columns
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import (
