@@ -95,6 +95,15 @@ class Snapshot:
     @property
     def bytes(self) -> int: ...
     def query(self, id: str) -> tuple[int, str, dict[str, str]] | None: ...
+    def population(
+        self,
+    ) -> tuple[
+        list[tuple[list[tuple[int, str | None, str | None]], int, tuple[str | None, str | None]]],
+        Any,
+        Any,
+        list[Any],
+        list[Any],
+    ]: ...
     def matcher(self, limits: object, threads: int, cache_bytes_max: int) -> Matcher: ...
 
 @final

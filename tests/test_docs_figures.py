@@ -20,6 +20,8 @@ from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import read_run
 from pathcast.bench.figures.page import write_page
 from pathcast.bench.figures.verdicts import Answer
+from pathcast.bench.placement.definition import PlacementFigures
+from pathcast.bench.placement.page import write_placement_page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "figures.md"
@@ -60,22 +62,39 @@ SECTIONS = sections()
 
 
 def test_every_section_has_a_block_and_words() -> None:
-    assert len(SECTIONS) == 27
+    assert len(SECTIONS) == 28
     assert all(block for _, block, _ in SECTIONS)
-    assert sum(bool(prose) for _, _, prose in SECTIONS) >= 25
+    assert sum(bool(prose) for _, _, prose in SECTIONS) >= 26
 
 
 def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     """Writing the page again from the records that it links to changes nothing."""
     linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
-    first, second = (ROOT / "benchmarks" / "records" / run for run in re.findall(linked, TEXT))
+    runs = [ROOT / "benchmarks" / "records" / run for run in re.findall(linked, TEXT)]
+    first, second, third = runs
     page = tmp_path / "figures.md"
     page.write_text(TEXT, encoding="utf-8")
     figures = read_definition(ROOT / "benchmarks", "figures", FiguresDefinition)
     assert write_page(page, first, *read_run(first), figures)
     broker = read_definition(ROOT / "benchmarks", "broker-figures", BrokerFigures)
     assert write_broker_page(page, second, *read_run(second), broker)
+    placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
+    assert write_placement_page(page, third, *read_run(third), placement)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(TEXT)
+
+
+def test_tables_of_the_page_on_scaling_are_what_its_records_give(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+placement[\w-]+)\)"
+    page = tmp_path / "scaling.md"
+    page.write_text(text, encoding="utf-8")
+    placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
+    runs = re.findall(linked, text)
+    assert runs
+    for run in runs:
+        directory = ROOT / "benchmarks" / "records" / run
+        assert write_placement_page(page, directory, *read_run(directory), placement)
+    assert without_folders(page.read_text(encoding="utf-8")) == without_folders(text)
 
 
 def without_folders(text: str) -> str:

@@ -298,6 +298,12 @@ impl Snapshot {
         Some((number, query.text.to_owned(), namespaces))
     }
 
+    /// What the queries ask for: places, constants as numbers and as strings, columns of the paths and of
+    /// the predicates.
+    fn population<'py>(&self, py: Python<'py>) -> PyResult<crate::population::PyPopulation<'py>> {
+        crate::population::columns_of(py, &self.0)
+    }
+
     /// A matcher over this snapshot.
     fn matcher(
         &self,

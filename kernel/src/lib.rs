@@ -11,6 +11,7 @@ mod dissemination;
 mod door;
 mod index;
 mod matcher;
+mod population;
 mod push;
 mod query;
 mod records;

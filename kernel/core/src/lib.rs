@@ -5,9 +5,10 @@
 //! (two ways of running it), [`content`] (the conditions of many plans together), [`conditions`] (those
 //! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`collect`] (query numbers), [`index`] and
 //! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the whole way of a
-//! message, of many; `runner` and `workers` inside). Customised delivery: [`customize`] (the plans that
-//! subscriptions share, and subscriptions of all kinds), [`xquery`] (programs beyond them), [`output`]
-//! (nodes as text), [`delivery_ids`] (which delivery is which). Files that hold many messages: [`records`].
+//! message, of many; `runner` and `workers` inside), [`population`] (what all queries ask for, as
+//! columns). Customised delivery: [`customize`] (the plans that subscriptions share, and subscriptions of
+//! all kinds), [`xquery`] (programs beyond them), [`output`] (nodes as text), [`delivery_ids`] (which
+//! delivery is which). Files that hold many messages: [`records`].
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
@@ -26,6 +27,7 @@ pub mod names;
 pub mod nfa;
 pub mod output;
 pub mod plain;
+pub mod population;
 pub mod query;
 pub mod records;
 mod runner;

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathcast.bench.run import BenchmarkName, Outcome, Plan
 
 
-FIGURES = frozenset(("figures", "broker-figures"))
+FIGURES = frozenset(("figures", "broker-figures", "placement-figures"))
 """What is run alone, and has sizes and workloads of its own."""
 
 
@@ -30,8 +30,8 @@ def bench(
         typer.Argument(
             metavar="[BENCHMARK]...",
             help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
-            "pipeline. Default: all of them. Or, alone, figures or broker-figures: the figures "
-            "and tables of the papers.",
+            "pipeline. Default: all of them. Or, alone, figures, broker-figures or "
+            "placement-figures: the figures and tables of the papers.",
             show_default=False,
         ),
     ] = None,
@@ -106,7 +106,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="N,N,...",
-            help="figures, broker-figures: only these, such as 11,12,T3 (T for a table).",
+            help="figures and the like: only these, such as 11,12,T3 (T for a table).",
             show_default=False,
         ),
     ] = None,
@@ -169,6 +169,17 @@ def bench(
                 page=page,
                 earlier=earlier,
             )
+        if names == ["placement-figures"]:
+            from pathcast.cli.placement_figures import placement_figures
+
+            return placement_figures(
+                set_name,
+                names=figure,
+                out=out,
+                definitions=definitions,
+                page=page,
+                earlier=earlier,
+            )
         from pathcast.cli.figures import figures
 
         return figures(
@@ -182,7 +193,7 @@ def bench(
         )
     if figure is not None or page is not None or earlier is not None:
         raise _refused(
-            "--figure, --page, --from", "they belong to pathcast bench figures and broker-figures"
+            "--figure, --page, --from", "they belong to pathcast bench figures and its like"
         )
     directory = definitions or default_directory()
     depths = read_definition(directory, "filter", FilterDefinition).depth_max

@@ -136,6 +136,11 @@ class DeliveryBatch:
         return len(self._places)
 
     @property
+    def refusals(self) -> Sequence[tuple[int, PathcastError]]:
+        """Place in the batch and error of each message that was refused, ascending."""
+        return self._answer.refusals
+
+    @property
     def message_ids(self) -> MessageIds:
         """Ids of the messages, by their places."""
         return self._messages

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport
+from pathcast.query import Population
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +72,9 @@ class SnapshotBackend(Protocol):
         Raises:
             UnknownQueryError: No query has this id.
         """
+
+    def population(self) -> Population:
+        """What the queries ask for, under their numbers in this snapshot."""
 
     def save(self, path: Path) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all."""

@@ -34,7 +34,7 @@ from pathcast.engine.selection import select_engine
 from pathcast.engine.snapshot import Snapshot, plan_of
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query, RegisterReport
-from pathcast.query import CompiledQuery
+from pathcast.query import CompiledQuery, Population
 from pathcast.query.names import is_text
 
 
@@ -170,6 +170,13 @@ class QueryIndex:
     def freeze(self) -> Snapshot:
         """The queries as they are now, as an immutable snapshot."""
         return Snapshot(self._backend.freeze(), self._engine, self._module)
+
+    def population(self) -> Population:
+        """What the queries ask for, as columns; see `Snapshot.population`.
+
+        Cost: that of `freeze` as well, so that the numbers of queries may change.
+        """
+        return self.freeze().population()
 
     def matcher(
         self, *, threads: int | None = None, cache_bytes_max: int = CACHE_BYTES_MAX

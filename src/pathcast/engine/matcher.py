@@ -16,13 +16,12 @@ disturbs no other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pathcast.engine.backend import MatcherBackend, MatcherOptions
-from pathcast.engine.messages import Messages, message_column, refused_rows
+from pathcast.engine.messages import Messages, joined, message_column, refused_rows
 from pathcast.engine.results import (
     ERROR_TYPE,
     MATCHES_TYPE,
@@ -110,7 +109,7 @@ class Matcher:
         chunks, encoding, refusals = message_column(messages)
         if self._is_live and len(chunks) > 1:
             # An index may renumber its queries between two calls.
-            chunks = [_joined(chunks)]
+            chunks = [joined(chunks)]
         answers = [
             self._backend.match(chunk, encoding=encoding)
             for chunk in chunks or [pa.array([], pa.binary())]
@@ -120,11 +119,6 @@ class Matcher:
             [answer] = answers
             answers = [replace(answer, refusals=refused_rows(answer.refusals, refusals))]
         return answers
-
-
-def _joined(chunks: Sequence[pa.Array]) -> pa.Array:
-    """The chunks as one array whose offsets cannot overflow."""
-    return pa.concat_arrays([chunk.cast(pa.large_binary()) for chunk in chunks])
 
 
 def matcher_options(

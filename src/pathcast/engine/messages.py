@@ -77,6 +77,15 @@ def message_column(messages: Messages) -> MessageColumn:
     raise TypeError(f"messages must be binary or string, not {array_type}")
 
 
+def joined(chunks: Sequence[pa.Array]) -> pa.Array:
+    """The chunks of a batch as one array; several as one whose offsets cannot overflow."""
+    if len(chunks) == 1:
+        return chunks[0]
+    if not chunks:
+        return pa.array([], pa.binary())
+    return pa.concat_arrays([chunk.cast(pa.large_binary()) for chunk in chunks])
+
+
 def without_messages(messages: pa.Array, places: Collection[int]) -> pa.Array:
     """The same array with no bytes in some places; itself where there are none."""
     if not places:

@@ -27,7 +27,7 @@ from pathcast.engine.rows import usable_ids, usable_row
 from pathcast.engine.selection import select_engine
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query
-from pathcast.query import CompiledQuery, compile_query
+from pathcast.query import CompiledQuery, Population, compile_query
 
 
 class Snapshot:
@@ -109,6 +109,20 @@ class Snapshot:
             (['/a/b'], None, 'indexed')
         """
         return plan_of(self.query(query_id))
+
+    def population(self) -> Population:
+        """What the queries ask for, as columns: where their paths end, what they compare there.
+
+        Cost: about 1 µs a distinct query by the kernel, 0.3 ms a query by the reference engine.
+
+        Example:
+            >>> from pathcast import Query, QueryIndex
+            >>> index = QueryIndex(engine="reference")
+            >>> report = index.register([Query("q1", "/a[@b = 1]"), Query("q2", "/a[@b = 2]/c")])
+            >>> [str(place) for place in index.freeze().population().places]
+            ['/a', '/a/@b', '/a/c']
+        """
+        return self._backend.population()
 
     def matcher(
         self,

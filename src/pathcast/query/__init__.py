@@ -50,6 +50,8 @@ from pathcast.query.parser import (
     TEXT_BYTES_MAX,
     parse,
 )
+from pathcast.query.places import End, Place, end_place, predicates_of
+from pathcast.query.population import OPERATORS, Population, population_of
 from pathcast.query.string_conditions import ALTERNATIVES_MAX
 from pathcast.query.syntax import Expr
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
@@ -59,6 +61,7 @@ __all__ = [
     "DEPTH_MAX",
     "EXPRESSION_BYTES_MAX",
     "NODES_MAX",
+    "OPERATORS",
     "PREDICATES_MAX",
     "TEXT_BYTES_MAX",
     "AnyIn",
@@ -72,6 +75,7 @@ __all__ = [
     "Condition",
     "Constant",
     "CostClass",
+    "End",
     "Expr",
     "Name",
     "NameTest",
@@ -79,6 +83,8 @@ __all__ = [
     "NestedCondition",
     "NormalQuery",
     "Operator",
+    "Place",
+    "Population",
     "Position",
     "Reason",
     "Stage",
@@ -89,8 +95,11 @@ __all__ = [
     "canonical_text",
     "compile_query",
     "compile_subscription",
+    "end_place",
     "expression_text",
     "normalise",
     "parse",
+    "population_of",
+    "predicates_of",
     "read_expression",
 ]

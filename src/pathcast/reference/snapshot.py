@@ -17,7 +17,7 @@ from pathcast.errors import QuerySyntaxError, SnapshotFormatError, UnknownQueryE
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query
-from pathcast.query import compile_query
+from pathcast.query import Population, compile_query, population_of
 from pathcast.reference.matcher import ReferenceMatcher
 from pathcast.reference.query_table import QueryTable, Satisfied
 from pathcast.reference.snapshot_file import (
@@ -100,6 +100,11 @@ class ReferenceSnapshot:
         if number is None:
             raise UnknownQueryError("query.unknown", id=query_id)
         return self._queries[number]
+
+    def population(self) -> Population:
+        """What the queries ask for."""
+        compiled = (compile_query(query.text, query.namespaces) for query in self._queries)
+        return population_of(self._ids, [each.alternatives for each in compiled])
 
     def save(self, path: Path) -> None:
         """Writes the snapshot file."""

@@ -31,8 +31,10 @@ from pathcast.schema.graph import (
     Particle,
     SequenceParticle,
 )
+from pathcast.schema.occurrences import MANY, PathOccurrences, SchemaStep
 
 __all__ = [
+    "MANY",
     "Attribute",
     "AttributeDefault",
     "AttributeType",
@@ -48,6 +50,8 @@ __all__ = [
     "NameParticle",
     "Occurrence",
     "Particle",
+    "PathOccurrences",
+    "SchemaStep",
     "SequenceParticle",
     "parse_dtd",
     "read_catalog",

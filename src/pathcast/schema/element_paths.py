@@ -219,6 +219,19 @@ class ElementPaths:
         return all(self.is_edge(parent, child) for parent, child in _pairs(names, parents))
 
 
+def expanded_names(
+    graph: ElementGraph, namespaces: Mapping[str, str] | None = None
+) -> dict[str, ExpandedName]:
+    """Name of each declared element as the DTD writes it -> what it is in messages.
+
+    Args:
+        graph: The DTD.
+        namespaces: As for `ElementPaths`.
+    """
+    names = _Names(graph, namespaces or {})
+    return {element.name: names.expanded(element.name) for element in graph}
+
+
 class _Names:
     """What the names of a DTD are in messages."""
 

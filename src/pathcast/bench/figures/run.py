@@ -82,13 +82,14 @@ def chosen_names(text: str | None, known: Sequence[str]) -> tuple[str, ...]:
     """
     if text is None:
         return tuple(known)
+    by_letters = {name.upper(): name for name in known}
     asked = [part.strip().upper() for part in text.split(",")]
     for name in asked:
-        if name not in known:
+        if name not in by_letters:
             raise ConfigError(
                 "config.invalid", key="--figure", reason=f"{name!r} is none of {', '.join(known)}"
             )
-    return tuple(name for name in known if name in asked)
+    return tuple(name for letters, name in by_letters.items() if letters in asked)
 
 
 def run_figures(

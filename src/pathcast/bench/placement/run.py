@@ -1,0 +1,91 @@
+"""A run of figures of placement: which ones, and what becomes of one that fails.
+
+A wrong answer voids the figure that gave it and no other. It prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.point import Value
+from pathcast.bench.placement.definition import PlacementFigure, PlacementFigures
+from pathcast.bench.placement.pattern_queries import run_patterns
+from pathcast.bench.placement.realistic import run_realistic
+from pathcast.bench.placement.visits import run_visits
+from pathcast.errors import WrongCountError
+
+
+@dataclass
+class PlacementOutcome:
+    """What one figure gave.
+
+    Attributes:
+        figure: Its definition.
+        workload: Where its queries came from.
+        values: What was measured.
+        checks: What was compared.
+        notes: What was left out.
+        failure: Why its values do not count.
+        is_complete: Whether it came to its end.
+    """
+
+    figure: PlacementFigure
+    workload: str
+    values: list[Value] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failure: str | None = None
+    is_complete: bool = False
+
+
+def run_placement_figures(
+    definition: PlacementFigures,
+    names: Sequence[str],
+    set_name: SetName,
+    outcomes: list[PlacementOutcome],
+    keep: Callable[[Sequence[Value]], None],
+    say: Callable[[str], None],
+) -> None:
+    """Runs the figures.
+
+    Args:
+        definition: The definitions.
+        names: Names of the figures.
+        set_name: Which set of each.
+        outcomes: Takes an outcome when its figure begins, so that nothing is lost with the run.
+        keep: Takes the values of each point as soon as they are there.
+        say: Takes one line on what is being done.
+
+    Raises:
+        KernelMissingError: The kernel is not installed.
+        MissingDependencyError: lxml is not installed.
+    """
+    for figure in definition.figures:
+        if figure.name not in names:
+            continue
+        outcome = PlacementOutcome(figure, ", ".join(figure.domains) or "patterns")
+        outcomes.append(outcome)
+        try:
+            for values in _points(figure, set_name, definition.seed, say):
+                outcome.values += values
+                keep(values)
+            outcome.checks.append(f"{figure.caption}: partitions give what one index gives")
+            outcome.is_complete = True
+        except WrongCountError as error:
+            outcome.failure = str(error)
+            outcome.values = []
+
+
+def _points(
+    figure: PlacementFigure, set_name: SetName, seed: int, say: Callable[[str], None]
+) -> Iterator[list[Value]]:
+    chosen = figure.sets[set_name]
+    match figure.kind:
+        case "patterns":
+            return run_patterns(figure, chosen, seed, say)
+        case "realistic":
+            return run_realistic(figure, chosen, seed, say)
+        case "visits":
+            return run_visits(figure, chosen, seed, say)

@@ -1,0 +1,60 @@
+"""Queries in partitions: where each goes, which partitions a message can match, what to move.
+
+A `Placement` says both; there are four. `PepPlacement` places queries by the values that they ask
+for, so that a message goes to few partitions; `PrefixPlacement` by how their paths begin;
+`HashPlacement` and `CostPlacement` evenly, by number or by measured cost, and every message goes
+everywhere. An `Assignment` is the book of which query is where, and plans what to move; a
+`PartitionedIndex` holds the queries of all partitions in one process and moves them without losing
+a match.
+
+Example:
+    >>> from pathcast import Query, QueryIndex
+    >>> index = QueryIndex(engine="reference")
+    >>> texts = [f"/order[@to = '{city}']" for city in ("Bern", "Graz", "Linz", "Oslo")]
+    >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
+    >>> placement = PepPlacement.of(index.population(), 4, engine="reference")
+    >>> [str(pattern.place) for pattern in placement.patterns], placement.power
+    (['/order/@to'], 0.25)
+    >>> placement.touched([b"<order to='Linz'/>"]).partitions.to_pylist()
+    [[2, 4]]
+
+It starts no process and knows no cluster; `pathcast.spark` does.
+
+Source: 001, 4.4. docs/scaling.md says when which placement pays.
+"""
+
+from pathcast.partition.assignment import Assignment, Move
+from pathcast.partition.cost import CostPlacement, measured_costs
+from pathcast.partition.partitioned import Epoch, PartitionedIndex, PartitionedResult
+from pathcast.partition.patterns import (
+    ExclusivenessPattern,
+    candidate_patterns,
+    exclusiveness_patterns,
+    patterns_by_rates,
+)
+from pathcast.partition.pep import PepPlacement
+from pathcast.partition.placement import HashPlacement, Placement, Touched, Unit
+from pathcast.partition.prefix import PrefixPlacement
+from pathcast.partition.value_key import ValueKey, value_key
+
+__all__ = [
+    "Assignment",
+    "CostPlacement",
+    "Epoch",
+    "ExclusivenessPattern",
+    "HashPlacement",
+    "Move",
+    "PartitionedIndex",
+    "PartitionedResult",
+    "PepPlacement",
+    "Placement",
+    "PrefixPlacement",
+    "Touched",
+    "Unit",
+    "ValueKey",
+    "candidate_patterns",
+    "exclusiveness_patterns",
+    "measured_costs",
+    "patterns_by_rates",
+    "value_key",
+]
