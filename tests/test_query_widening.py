@@ -1,0 +1,145 @@
+"""Every generalisation of a path is satisfied by whatever satisfies the path.
+
+If one of these fails, a message is kept from a partition that holds a query it satisfies: it is
+lost to a subscriber without a word.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from pathcast.limits import Limits
+from pathcast.query import NormalQuery, canonical_text, compile_query, normalise
+from pathcast.query.containment import covers
+from pathcast.query.widening import (
+    any_name,
+    anywhere,
+    begun,
+    conjuncts,
+    cut,
+    existing,
+    hull,
+    last_name,
+    leaf_of,
+    structure,
+)
+from pathcast.reference import parse
+from pathcast.reference.oracle import is_satisfied
+from pathcast.testing import (
+    FamilyShape,
+    random_family,
+    random_message,
+    random_query,
+    random_valued_message,
+)
+
+POPULATIONS = 24
+
+
+def widened(path: NormalQuery) -> Iterator[tuple[str, NormalQuery]]:
+    """Everything that is made of one path, by name."""
+    for part in conjuncts(path):
+        yield "conjuncts", part
+    yield "structure", structure(path)
+    yield "existing", existing(path)
+    yield "last_name", last_name(path)
+    for length in (1, 2, 5):
+        yield "begun", begun(path, length)
+    for at in range(len(path.steps)):
+        yield "cut", cut(path, at)
+        yield "any_name", any_name(path, at)
+        yield "anywhere", anywhere(path, at)
+
+
+def population(seed: int) -> list[NormalQuery]:
+    """Paths of one structure and of many."""
+    chosen = random.Random(seed)
+    shape = FamilyShape(has_alternatives=seed % 2 == 0)
+    texts = random_family(chosen, 12, shape) + [random_query(chosen) for _ in range(8)]
+    paths = [path for text in texts for path in compile_query(text).alternatives]
+    return list(dict.fromkeys(paths))
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_what_satisfies_a_path_satisfies_what_is_made_of_it(part: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(part, POPULATIONS, 3):
+        chosen = random.Random(1000 + seed)
+        trees = [parse(random_valued_message(chosen), Limits()) for _ in range(12)]
+        trees += [parse(random_message(chosen), Limits()) for _ in range(12)]
+        for path in population(seed):
+            satisfying = [tree for tree in trees if is_satisfied(path, tree)]
+            for name, general in widened(path):
+                told = f"{name}: {canonical_text(path)} -> {canonical_text(general)}"
+                assert normalise(canonical_text(general)) == general, told
+                assert covers(general, path), told
+                assert all(is_satisfied(general, tree) for tree in satisfying), told
+                seen[name] += len(satisfying)
+    assert len(seen) == 8
+    assert min(seen.values()) > 40, seen
+
+
+def test_one_range_stands_for_all_comparisons_of_a_value() -> None:
+    made = with_bounds = 0
+    for seed in range(300):
+        chosen = random.Random(seed)
+        place = chosen.choice(("//a[@x {}]", "//b[. {}]", "//c[text() {}]", "/*/a[@* {}]"))
+        operators = ("=", "=", "=", "<", "<=", ">", ">=", "!=")
+        constants = ("3", "-1.5", "'7'", "' 4 '", "0", "12", "'x'")
+        texts = {
+            place.format(f"{chosen.choice(operators)} {chosen.choice(constants)}")
+            for _ in range(chosen.randrange(1, 5))
+        }
+        members = [normalise(text) for text in sorted(texts)]
+        general = hull(members)
+        if general is None:
+            continue
+        made += 1
+        with_bounds += general != existing(members[0])
+        trees = [parse(random_valued_message(chosen), Limits()) for _ in range(10)]
+        for member in members:
+            told = f"{canonical_text(member)} -> {canonical_text(general)}"
+            assert covers(general, member), told
+            assert all(is_satisfied(general, tree) for tree in trees if is_satisfied(member, tree))
+    assert made > 50
+    assert with_bounds > 40
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["//a[@x = 3]"], "//a[@x=3]"),
+        (["//a[@x = 3]", "//a[@x = '3']"], "//a[@x=3]"),
+        (["//a[@x = 3]", "//a[@x > 5]"], "//a[@x>=3]"),
+        (["//a[@x < 3]", "//a[@x > 5]"], "//a[@x]"),
+        (["//a[. < 3]", "//a[. > 5]"], "//a"),
+        (["//a[@x = 'n']", "//a[@x = 4]"], None),
+        (["//a[@x != 3]"], None),
+        (["//a[@x = 3][@y = 4]"], None),
+        (["//a[1]"], None),
+    ],
+)
+def test_ranges(texts: list[str], expected: str | None) -> None:
+    found = hull([normalise(text) for text in texts])
+    assert (None if found is None else canonical_text(found)) == expected
+
+
+def test_what_is_compared_is_told_apart() -> None:
+    """Ranges are only made of comparisons of one value."""
+    texts = ("//a[@x=1]", "//a[@y=1]", "//a[.=1]", "//a[text()=1]")
+    shapes = [leaf_of(normalise(text)) for text in texts]
+    assert None not in shapes
+    assert len({found[0] for found in shapes if found is not None}) == 4
+    assert leaf_of(normalise("//a[@x=1]")) != leaf_of(normalise("//a[@x=2]"))
+    assert leaf_of(normalise("//a[b][@x=1]")) is None
+
+
+def test_a_position_that_counts_what_is_dropped_is_dropped() -> None:
+    assert canonical_text(existing(normalise("//a[@x = 1][2]"))) == "//a[@x]"
+    assert canonical_text(any_name(normalise("/a/b[2]"), 1)) == "/a/*"
+    # It counts what is left as it was.
+    assert canonical_text(anywhere(normalise("/a/b[2]"), 1)) == "/a//b[position()=2]"
