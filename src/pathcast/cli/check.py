@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, say, say_warning
+from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import EngineOption, NamespaceOption
+from pathcast.cli.options import Engine, EngineOption, NamespaceOption, engine_name
 from pathcast.cli.queries import QueriesArgument, read_queries, told
 
 
@@ -33,6 +34,9 @@ def check(
 
         pathcast check queries.txt
         pathcast check pipeline.toml --strict
+
+    Where a pipeline may cut its queries into partitions, it is told what that
+    costs on messages of its source, and what a run would do.
     """
     source = read_queries(queries, engine=engine, namespace=namespace)
     _, taken = source.take_up()
@@ -44,8 +48,20 @@ def check(
         say(f"subscriptions: {len(source):,}, rejected: {rejected:,}")
     else:
         say(f"queries: {len(source)}, with faults: {rejected}")
+    if queries.suffix == ".toml" and taken.takers:
+        _say_placement(queries, engine)
     if not taken.takers and not rejected:
         say_warning(f"{source.path}: no query")
     allowed = 0.0 if strict else source.rejected_max
     is_refused = rejected > allowed * len(source) or (strict and not taken.takers)
     return ExitCode.REFUSED if is_refused else ExitCode.OK
+
+
+def _say_placement(pipeline: Path, engine: Engine | None) -> None:
+    """Where a run would match the queries, and why; nothing where every worker holds all."""
+    with extra("spark", "pathcast check of a pipeline"):
+        from pathcast.spark.placing import plan_of
+        from pathcast.spark.settings import load_settings
+    settings = load_settings(pipeline)
+    if settings.placement.kind != "broadcast":
+        say(f"placement: {plan_of(settings, engine_name(engine) or settings.engine.engine)}")

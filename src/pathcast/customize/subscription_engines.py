@@ -104,6 +104,11 @@ class SubscriptionEngines:
                     del takers[key]
         return TakenRows(takers, rejected)
 
+    @property
+    def queries(self) -> Mapping[str, Subscription]:
+        """Query id -> the query as one of its takers has it."""
+        return self._held
+
     def _become(self, wanted: Mapping[str, Subscription]) -> Mapping[str, PathcastError]:
         """Makes the queries exactly these; gives those that are refused."""
         gone = [name for name, row in self._held.items() if not _is_same(row, wanted.get(name))]

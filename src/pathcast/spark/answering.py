@@ -149,7 +149,7 @@ class Answerer:
     ) -> Answer:
         messages = batch.column("message")
         deliveries = _Deliveries()
-        ids, sizes = _message_ids(batch), _sizes(batch)
+        ids, sizes = message_ids_of(batch), sizes_of(batch)
         letters: list[pa.Table] = []
         matches = None
         satisfied = 0
@@ -157,7 +157,7 @@ class Answerer:
         if self._matcher is not None:
             matched = self._matcher.match_arrow(messages)
             satisfied += matched.stats.matches
-            refusals = _refusals_of(matched.errors)
+            refusals = refusals_of(matched.errors)
             numbers, rows = _flat(matched.matches)
             deliveries.add_notices(rows, *self._notices.expand(numbers))
             if len(matched.verdicts):
@@ -169,8 +169,8 @@ class Answerer:
             if len(found.verdicts):
                 letters.append(self._undecided_results(found.verdicts, ids, sizes))
         if refusals is None:
-            refusals = _refusals_of(pa.nulls(len(batch), pa.struct([])))
-        refused, letter = _refused(batch, ids, refusals)
+            refusals = refusals_of(pa.nulls(len(batch), pa.struct([])))
+        refused, letter = refused_in(batch, ids, refusals)
         if len(letter):
             letters.append(letter)
         return Answer(
@@ -284,7 +284,8 @@ def _flat(lists: pa.ListArray) -> tuple[np.ndarray, np.ndarray]:
     return numbers, rows
 
 
-def _sizes(batch: pa.RecordBatch) -> pa.Array:
+def sizes_of(batch: pa.RecordBatch) -> pa.Array:
+    """Bytes of each message, those included that were not read for being too many."""
     messages = batch.column("message")
     sizes = pc.cast(pc.coalesce(pc.binary_length(messages), 0), pa.int64())
     if messages.null_count and "bytes" in batch.schema.names:
@@ -292,7 +293,7 @@ def _sizes(batch: pa.RecordBatch) -> pa.Array:
     return sizes
 
 
-def _message_ids(batch: pa.RecordBatch) -> pa.Array:
+def message_ids_of(batch: pa.RecordBatch) -> pa.Array:
     """The ids as given; digests where one is missing."""
     ids = batch.column("message_id").cast(pa.string())
     if not ids.null_count:
@@ -305,7 +306,7 @@ def _message_ids(batch: pa.RecordBatch) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _refusals_of(errors: pa.StructArray) -> pa.Table:
+def refusals_of(errors: pa.StructArray) -> pa.Table:
     """Refusals by row, as `DeliveryBatch.errors` has them."""
     if errors.null_count == len(errors):
         return pa.table({"row": pa.array([], pa.int64())})
@@ -314,7 +315,7 @@ def _refusals_of(errors: pa.StructArray) -> pa.Table:
     return table.append_column("row", pa.array(rows))
 
 
-def _refused(
+def refused_in(
     batch: pa.RecordBatch, ids: pa.Array, refusals: pa.Table
 ) -> tuple[np.ndarray, pa.Table]:
     """Which messages were not answered, and a letter for each."""
@@ -329,7 +330,7 @@ def _refused(
     places = pa.array(places[rows], mask=places[rows] < 0)
     columns: dict[str, pa.Array] = {
         "message_id": ids.take(pa.array(rows)),
-        "bytes": _sizes(batch).take(pa.array(rows)),
+        "bytes": sizes_of(batch).take(pa.array(rows)),
     }
     # The door never saw what is missing: the source says why or, if it does not, it was null.
     unread = UnreadableMessageError(

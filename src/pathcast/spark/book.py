@@ -24,9 +24,11 @@ from pathcast.customize.identity import SetVersion
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_files import files_of
 from pathcast.customize.subscription_rows import RejectedSubscription, read_rows
+from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.spark.assigning import Queries
 from pathcast.spark.generations import (
     DESCRIPTION,
     NOTICES,
@@ -35,8 +37,10 @@ from pathcast.spark.generations import (
     TAKERS_SCHEMA,
     Generation,
 )
+from pathcast.spark.partitions import PartitionedGeneration, PartitionWriter
 
 if TYPE_CHECKING:
+    from pathcast.spark.settings import PlacementSettings
     from pathcast.spark.storage import Storage
 
 Signature = tuple[tuple[str, int, int, int], ...]
@@ -87,6 +91,7 @@ class SubscriptionBook:
         self._signature: Signature | None = None
         self._current: TakenUp | None = None
         self._engines: SubscriptionEngines | None = None
+        self._takers: pa.Table | None = None
 
     def current(self) -> TakenUp:
         """The generation of the files as they are now.
@@ -111,6 +116,33 @@ class SubscriptionBook:
         if current is not None and current.generation.version == version:
             return current.generation
         return Generation.read(self._output, version)
+
+    def partitioned(
+        self,
+        generation: Generation,
+        placement: PlacementSettings,
+        sample: pa.Array | None = None,
+    ) -> PartitionedGeneration | None:
+        """A generation in partitions, which are made where they are not there.
+
+        None for an earlier generation that was never cut in this way: its queries are gone.
+
+        Args:
+            generation: The generation.
+            placement: How to cut it.
+            sample: Messages that are like those to come.
+        """
+        current, engines, takers = self._current, self._engines, self._takers
+        is_current = current is not None and current.generation.version == generation.version
+        writer = PartitionWriter(
+            self._output,
+            placement,
+            engine=engine_name(self._engine),
+            namespaces=self._namespaces,
+        )
+        if not is_current or engines is None or takers is None:
+            return PartitionedGeneration.read(self._output, generation, writer.name)
+        return writer.write(generation, Queries.of(engines, takers), sample)
 
     def _build(self) -> TakenUp:
         with _collector_paused():
@@ -149,12 +181,12 @@ class SubscriptionBook:
             limits=tuple(sorted(self._limits.items())),
         )
         output, folder = self._output, generation.folder
-        if output.exists(f"{folder}/{DESCRIPTION}"):
-            return Generation.read(output, version.text)
-        table = pa.table(
+        table = self._takers = pa.table(
             [[row.subscriber for row in rows], [row.id for row in rows], versions],
             schema=TAKERS_SCHEMA,
         )
+        if output.exists(f"{folder}/{DESCRIPTION}"):
+            return Generation.read(output, version.text)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, TAKERS_SCHEMA) as writer:
             writer.write_table(table)

@@ -66,6 +66,7 @@ class Generation:
         written: Names this writing of it, as nothing else: equal subscriptions have one version
             everywhere, but not the same files.
         limits: Names and values of limits on a message that are not the defaults.
+        part: Folder inside that of the version, of a part of its queries: see `partitions`.
     """
 
     version: str
@@ -75,6 +76,7 @@ class Generation:
     has_results: bool
     written: str
     limits: tuple[tuple[str, int | str], ...] = ()
+    part: str = ""
 
     def message_limits(self) -> Limits:
         """What a message may cost: agreed when the generation was made, and kept with it."""
@@ -83,7 +85,7 @@ class Generation:
     @property
     def folder(self) -> str:
         """Where its files lie in the output."""
-        return f"{SNAPSHOTS}/{self.version}"
+        return f"{SNAPSHOTS}/{self.version}{self.part and f'/{self.part}'}"
 
     def to_json(self) -> bytes:
         """As `generation.json` has it."""
@@ -114,11 +116,18 @@ class Generation:
         """
         there = {TAKERS: True, NOTICES: self.has_notices, RESULTS: self.has_results}
         names = [name for name, is_there in there.items() if is_there]
-        with local_files(storage, [f"{self.folder}/{n}" for n in names], self.written) as paths:
+        with self.local(storage, names) as paths:
             found = dict(zip(names, paths, strict=True))
             yield GenerationFiles(
                 self.version, found[TAKERS], found.get(NOTICES), found.get(RESULTS)
             )
+
+    @contextmanager
+    def local(self, storage: Storage, names: Sequence[str]) -> Iterator[list[Path]]:
+        """Files of its folder on this machine, as `files`."""
+        key = "-".join((self.written, *self.part.split("/"))).rstrip("-")
+        with local_files(storage, [f"{self.folder}/{name}" for name in names], key) as paths:
+            yield paths
 
 
 @dataclass(frozen=True, slots=True)

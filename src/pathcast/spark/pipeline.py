@@ -54,7 +54,9 @@ from pathcast.spark.ledger import (
     sole_writer,
 )
 from pathcast.spark.outputs import Layout, claim, write_rejected
+from pathcast.spark.placing import Placer
 from pathcast.spark.progress import ProgressReport, progress_on
+from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import (
     listing_of,
     passed_columns,
@@ -153,6 +155,7 @@ class Pipeline:
         )
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
+        remove_routed(output)
         self._journal = Journal(checkpoint)
         self._history = self._ledger.history().still_unread(self._journal.last_entry)
         self._listing = listing_of(source, checkpoint)
@@ -175,6 +178,7 @@ class Pipeline:
             # A table of its own: the library keeps it for one thread.
             delta=DeltaTables(output, self._layout) if self._delta else None,
         )
+        self._placer = Placer(settings.placement, self._book, report.note)
         self._kept = ""
         self._rejected: Sequence[RejectedSubscription] = ()
         self._generation: Generation
@@ -367,7 +371,7 @@ class Pipeline:
             if not shares:
                 return []
             task = self._task(batch_id, generation, reader)
-            reports = workers.run(task, shares)
+            reports = self._placer.run(workers, task, shares)
             for report in reports:
                 if report.error is not None:
                     raise report.error

@@ -332,6 +332,44 @@ class EngineSettings(BaseModel):
         return Limits(**self.limits)  # type: ignore[arg-type]
 
 
+class PlacementSettings(BaseModel):
+    """Where queries are matched."""
+
+    model_config = _FROZEN
+
+    kind: Literal["broadcast", "partitioned", "auto"] = Field(
+        default="broadcast",
+        description='"broadcast": every worker holds all queries; "partitioned": a worker holds '
+        "some, a first pass says which messages concern them, and only those are sent there; "
+        '"auto": what costs less, measured on messages of the first micro-batch, or the only one '
+        "that fits into worker_bytes_max. The rows of the outputs are the same.",
+    )
+    scheme: Literal["pep", "hash", "prefix", "cost"] = Field(
+        default="pep",
+        description='How queries are put into partitions: "pep" by the values that they ask for, '
+        'so that a message touches few; "prefix" by how their paths begin; "hash" by their ids; '
+        '"cost" so that all take as long, measured on messages of the first micro-batch.',
+    )
+    partitions: int = Field(
+        default=16,
+        ge=1,
+        le=4096,
+        description="Number of partitions; one more for queries that cannot be told apart.",
+    )
+    routing_bytes_max: int = Field(
+        default=8 * 1024 * 1024,
+        ge=1,
+        description="Bytes of the routing index, which is on every worker: a larger one sends "
+        "fewer messages in vain.",
+    )
+    worker_bytes_max: int | None = Field(
+        default=None,
+        ge=1,
+        description="Memory that the queries may take on one worker; a share of what this machine "
+        "has when not given.",
+    )
+
+
 class SparkSettings(BaseModel):
     """The Spark session that the pipeline starts."""
 
@@ -380,6 +418,9 @@ class PipelineSettings(BaseSettings):
     output: OutputSettings = Field(description="Where results go.")
     engine: EngineSettings = Field(
         default=EngineSettings(), description="How messages are matched."
+    )
+    placement: PlacementSettings = Field(
+        default=PlacementSettings(), description="Where queries are matched."
     )
     spark: SparkSettings = Field(
         default=SparkSettings(), description="The session that is started."

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit
+from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing
 from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.records import RecordReader
@@ -158,10 +158,21 @@ def passed_columns(
     return found
 
 
-def shares_of(units: Sequence[Unit], tasks: int) -> list[list[Unit]]:
+class HasCost(Protocol):
+    """Something that a task does."""
+
+    @property
+    def cost(self) -> int:
+        """About how many bytes there are to read."""
+
+
+UnitT = TypeVar("UnitT", bound=HasCost)
+
+
+def shares_of(units: Sequence[UnitT], tasks: int) -> list[list[UnitT]]:
     """Units in shares of about the same cost, in their order, each at least one unit."""
     aim = sum(unit.cost for unit in units) / max(1, tasks)
-    shares: list[list[Unit]] = []
+    shares: list[list[UnitT]] = []
     cost = 0.0
     for unit in units:
         if not shares or (cost + unit.cost / 2 > aim and len(shares) < tasks):

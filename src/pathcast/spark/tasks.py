@@ -124,7 +124,7 @@ class _Run:
     def __init__(self, task: DeliveryTask, report: TaskReport) -> None:
         self._task = task
         self._report = report
-        self._clock = _Clock(report.seconds)
+        self._clock = Clock(report.seconds)
         self._answerer = _opened(
             task.storage,
             task.generation,
@@ -184,7 +184,7 @@ class _Run:
             self._clock.lap("write")
 
 
-class _Clock:
+class Clock:
     """Adds up the time of stages."""
 
     def __init__(self, seconds: dict[str, float]) -> None:

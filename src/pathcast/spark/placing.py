@@ -1,0 +1,221 @@
+"""Where a micro-batch is answered: by workers that hold all queries, or by those that hold a part.
+
+    broadcast     shares of files -> tasks, each with the whole generation
+    partitioned   shares of files -> marks -> shares of partitions -> deliveries -> rows of matches
+
+Both give the same rows: a delivery is of one query, a query lies in one partition, ids and numbers
+are those of the whole generation. The files of the stages between belong to the attempt and go when
+it ends; what counts is said by the one commit at its end, as for broadcast.
+
+What is cheaper is measured (`costs`) on messages of the first micro-batch of a generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from pathcast.engine.selection import engine_name
+from pathcast.errors import PathcastError
+from pathcast.spark.answering_partitions import (
+    MergeTask,
+    MergeUnit,
+    PartitionReport,
+    PartitionTask,
+    PartitionUnit,
+)
+from pathcast.spark.book import SubscriptionBook
+from pathcast.spark.costs import SAMPLE_MESSAGES, choose, measure, sample_of
+from pathcast.spark.marking import MarkingTask, MarkReport
+from pathcast.spark.routed import remove_routed
+from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of
+from pathcast.spark.storage import Storage
+
+if TYPE_CHECKING:
+    from pathcast.model import EngineName
+    from pathcast.spark.files import FileReader, FoundFile, Unit
+    from pathcast.spark.partitions import PartitionedGeneration
+    from pathcast.spark.settings import PipelineSettings, PlacementSettings
+    from pathcast.spark.tasks import DeliveryTask, TaskReport
+    from pathcast.spark.workers import Workers
+
+
+class Placer:
+    """Decides for each generation, and says why.
+
+    Args:
+        placement: What is wanted.
+        book: Who cuts generations.
+        note: Who is told.
+    """
+
+    def __init__(
+        self, placement: PlacementSettings, book: SubscriptionBook, note: Callable[[str], None]
+    ) -> None:
+        self._placement = placement
+        self._book = book
+        self._note = note
+        self._version = ""
+        self._placed: PartitionedGeneration | None = None
+
+    def run(
+        self, workers: Workers, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
+    ) -> list[TaskReport]:
+        """Delivers the messages of a micro-batch."""
+        placed = self._placed_for(task, shares)
+        if placed is None:
+            return workers.run(task, shares)
+        try:
+            return _deliver(workers, placed, task, shares)
+        finally:
+            remove_routed(task.storage)
+
+    def _placed_for(
+        self, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
+    ) -> PartitionedGeneration | None:
+        """The partitions of a generation; None for broadcast."""
+        generation = task.generation
+        if self._placement.kind == "broadcast" or not generation.queries:
+            return None
+        if generation.version != self._version:
+            self._placed = self._decide(task, shares)
+            self._version = generation.version
+        return self._placed
+
+    def _decide(
+        self, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
+    ) -> PartitionedGeneration | None:
+        messages = sample_of(task.reader, [unit for share in shares for unit in share])
+        sample = None if messages is None else messages.column("message")
+        placed = self._book.partitioned(task.generation, self._placement, sample)
+        if placed is None:
+            self._note(
+                "broadcast: this generation of subscriptions is an earlier one, and was not cut "
+                "into partitions"
+            )
+            return None
+        if self._placement.kind == "partitioned":
+            self._note(f"partitioned: {described(placed)}")
+            return placed
+        costs = measure(
+            placed,
+            messages,
+            storage=task.storage,
+            engine=task.engine,
+            threads=task.threads,
+            worker_bytes_max=self._placement.worker_bytes_max,
+        )
+        kind, why = choose(costs)
+        self._note(f"{kind}: {why}; {described(placed)}")
+        return placed if kind == "partitioned" else None
+
+
+def plan_of(settings: PipelineSettings, engine: EngineName | None) -> str:
+    """Where a pipeline would match its queries, and why; as a run would decide, writing nothing.
+
+    Args:
+        settings: The pipeline.
+        engine: Which engine answers.
+
+    Raises:
+        ConfigError: The subscriptions cannot be read.
+
+    Cost: that of taking them up, and of `measure`.
+    """
+    placement, source = settings.placement, settings.source
+    if placement.kind == "broadcast":
+        return "broadcast: as placement.kind says"
+    with TemporaryDirectory() as folder:
+        storage = Storage(folder)
+        wanted = settings.subscriptions
+        book = SubscriptionBook(
+            wanted.path,
+            storage,
+            deliver=wanted.deliver,
+            engine=engine,
+            namespaces=wanted.namespaces,
+            limits=settings.engine.limits,
+        )
+        files, _ = listing_of(source).look(())
+        reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
+        units = [unit for file in files[:SAMPLE_MESSAGES] for unit in _units(reader, file)]
+        messages = sample_of(reader, units)
+        sample = None if messages is None else messages.column("message")
+        placed = book.partitioned(book.current().generation, placement, sample)
+        assert placed is not None, "a current generation can be cut"
+        costs = measure(
+            placed,
+            messages,
+            storage=storage,
+            engine=engine_name(engine),
+            threads=settings.engine.threads,
+            worker_bytes_max=placement.worker_bytes_max,
+        )
+        kind, why = choose(costs)
+        if placement.kind == "partitioned":
+            why = f"as placement.kind says ({kind} would be chosen: {why})"
+            kind = placement.kind
+        return f"{kind}: {why}; {described(placed)}"
+
+
+def _units(reader: FileReader, file: FoundFile) -> list[Unit]:
+    """What there is to read of a file; nothing of one that cannot be read."""
+    try:
+        return reader.units(file)
+    except PathcastError:
+        return []
+
+
+def described(placed: PartitionedGeneration) -> str:
+    """A cut in words."""
+    filled = [part.queries for part in placed.partitions if part.queries]
+    return (
+        f"{placed.generation.queries:,} queries in {len(filled):,} partitions of up to "
+        f"{max(filled, default=0):,}, routed by {placed.routes:,} paths "
+        f"({placed.routing_bytes:,} bytes)"
+    )
+
+
+def _deliver(
+    workers: Workers,
+    placed: PartitionedGeneration,
+    task: DeliveryTask,
+    shares: Sequence[Sequence[Unit]],
+) -> list[TaskReport]:
+    """The three stages; where files could not be read to their ends, the first alone."""
+    with_matches = task.matches != "none" and placed.generation.has_notices
+    marks: list[MarkReport] = workers.run(MarkingTask(task, placed, with_matches), shares)
+    _check(marks)
+    if not task.reader.is_whole and any(report.unread for report in marks):
+        return [*marks]
+    routed = [report.routed for report in marks if report.routed is not None]
+    units = [
+        PartitionUnit(number, file.name, size)
+        for file in routed
+        for number, size in file.needed.items()
+    ]
+    units.sort(key=lambda unit: unit.partition)
+    answering = PartitionTask(task, placed, with_matches)
+    answered: list[PartitionReport] = (
+        workers.run(answering, shares_of(units, workers.count)) if units else []
+    )
+    _check(answered)
+    merged: list[TaskReport] = []
+    if with_matches and routed:
+        finds = [each for report in answered for each in report.finds]
+        rows = [
+            MergeUnit(
+                file.name, tuple(each for each in finds if each.routed == file.name), file.rows
+            )
+            for file in routed
+        ]
+        merged = workers.run(MergeTask(task), shares_of(rows, workers.count))
+        _check(merged)
+    return [*marks, *answered, *merged]
+
+
+def _check(reports: Sequence[TaskReport]) -> None:
+    for report in reports:
+        if report.error is not None:
+            raise report.error
