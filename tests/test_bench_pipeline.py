@@ -23,7 +23,7 @@ if KERNEL_MISSING := missing_reason("kernel"):
 
 from pathcast.bench.definitions import read_definition
 from pathcast.bench.measures import with_aims
-from pathcast.bench.pipeline.cases import DeliveryCase, FilesCase
+from pathcast.bench.pipeline.cases import DeliveryCase, FilesCase, PlacementCase
 from pathcast.bench.pipeline.definition import ModelQuestion, PipelineDefinition, PipelineSet
 from pathcast.bench.pipeline.engines import EnginePass, FilterEngine
 from pathcast.bench.pipeline.floor import FloorTimes, jvm_job, measure_floor
@@ -62,6 +62,7 @@ TINY = PipelineSet(
     sample=20,
     dense_queries=100,
     files=8,
+    partitions=3,
     parts=3,
     rate=40,
     seconds=0.5,
@@ -112,7 +113,7 @@ def test_every_case_is_there_and_every_aim_speaks_of_one(
     definition: PipelineDefinition, results: list[PipelineResult]
 ) -> None:
     names = ["matches, 1 core", "matches, 2 cores", "results, 2 cores", "numbers, 2 cores"]
-    names += ["8 files, 2 cores", "stream, 40 a second", "model"]
+    names += ["8 files, 2 cores", "3 partitions, 2 cores", "stream, 40 a second", "model"]
     assert [result.case for result in results] == names
     measures = [measure for result in results for measure in result.measures()]
     assert all(np.isfinite(measure.spread.median) for measure in measures)
@@ -128,11 +129,15 @@ def test_figures_are_of_runs_that_delivered(results: list[PipelineResult]) -> No
         assert {int(run.total(result.counted)) for run in result.runs} == {result.found}
         assert len(result.runs) == len(result.floors) == TINY.rounds
         assert all(run.total("written_bytes") > 0 for run in result.runs)
-    _, _, _, dense, files, stream, model = results
+    _, _, _, dense, files, placement, stream, model = results
     assert isinstance(dense, DeliveryCase)
     assert all(run.total("deliveries") == 0 < run.total("matches") for run in dense.runs)
     assert isinstance(files, FilesCase)
     assert all(run.total("files") == 8 and len(run.batches) == 1 for run in files.files)
+    assert isinstance(placement, PlacementCase)
+    for one, other in zip(placement.broadcast, placement.partitioned, strict=True):
+        assert one.total("deliveries") == other.total("deliveries") > 0
+        assert one.stage("mark") == 0 < other.stage("mark")
     assert isinstance(stream, StreamCase)
     assert len(stream.latencies) == pytest.approx(stream.rate * TINY.seconds, rel=0.2)
     assert all(0 < seconds < 60 for seconds in stream.latencies)

@@ -24,6 +24,7 @@ class PipelineSet(BaseModel):
         parts: Micro-batches of the run that shows what one costs.
         rate: Messages a second of the stream.
         seconds: How long they are written.
+        partitions: Partitions that the selective filter queries are cut into.
         rounds: How often each run is repeated.
     """
 
@@ -39,6 +40,7 @@ class PipelineSet(BaseModel):
     parts: int = Field(ge=2)
     rate: int = Field(ge=1)
     seconds: float = Field(gt=0)
+    partitions: int = Field(ge=1)
     rounds: int = Field(ge=1)
 
 
