@@ -212,6 +212,15 @@ def test_partitioned_delivery_writes_what_broadcast_writes(
     assert any(note.startswith("partitioned: ") for note in report.notes)
 
 
+def test_partitions_are_written_to_delta_tables(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="deltalake is not installed")
+    put_subscriptions(tmp_path, random.Random(97), 6)
+    put_directory(tmp_path, some_messages(random.Random(98), 30))
+    one = go(tmp_path, "broadcast", "output.format=delta")
+    other = go(tmp_path, "partitioned", "output.format=delta", *PARTITIONED)
+    assert sum(check_same(tmp_path, one, other)["inboxes"].values()) > 20
+
+
 def test_every_delivery_is_one_that_a_process_of_its_own_makes(tmp_path: Path) -> None:
     """Not only the same as broadcast: as `QueryIndex` and `Broker` say."""
     chosen = random.Random(11)
