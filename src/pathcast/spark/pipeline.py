@@ -606,10 +606,14 @@ def _workers_of(
 
 def _check_paths(settings: PipelineSettings) -> None:
     """Refuses what need not be opened to see that it cannot work."""
-    source, output = settings.source, settings.output.storage
+    _check_source(settings)
     if not settings.subscriptions.path.exists():
         reason = f"{settings.subscriptions.path}: {os.strerror(errno.ENOENT)}"
         raise _invalid("subscriptions.path", reason)
+
+
+def _check_source(settings: PipelineSettings) -> None:
+    source, output = settings.source, settings.output.storage
     if not source.storage.is_local:
         if f"{output}/".startswith(f"{source.storage}/"):
             raise _invalid("output.path", INSIDE)

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pathcast.engine.selection import engine_name
-from pathcast.errors import PathcastError
 from pathcast.spark.answering_partitions import (
     MergeTask,
     MergeUnit,
@@ -29,12 +28,13 @@ from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.costs import SAMPLE_MESSAGES, choose, measure, sample_of
 from pathcast.spark.marking import MarkingTask, MarkReport
 from pathcast.spark.routed import remove_routed
-from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of
+from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of, units_of
 from pathcast.spark.storage import Storage
+from pathcast.spark.workers import InProcess
 
 if TYPE_CHECKING:
     from pathcast.model import EngineName
-    from pathcast.spark.files import FileReader, FoundFile, Unit
+    from pathcast.spark.files import Unit
     from pathcast.spark.partitions import PartitionedGeneration
     from pathcast.spark.settings import PipelineSettings, PlacementSettings
     from pathcast.spark.tasks import DeliveryTask, TaskReport
@@ -139,7 +139,8 @@ def plan_of(settings: PipelineSettings, engine: EngineName | None) -> str:
         )
         files, _ = listing_of(source).look(())
         reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
-        units = [unit for file in files[:SAMPLE_MESSAGES] for unit in _units(reader, file)]
+        # Nothing comes of a file that cannot be read.
+        units = units_of(reader, files[:SAMPLE_MESSAGES], InProcess(), {})
         messages = sample_of(reader, units)
         sample = None if messages is None else messages.column("message")
         placed = book.partitioned(book.current().generation, placement, sample)
@@ -157,14 +158,6 @@ def plan_of(settings: PipelineSettings, engine: EngineName | None) -> str:
             why = f"as placement.kind says ({kind} would be chosen: {why})"
             kind = placement.kind
         return f"{kind}: {why}; {described(placed)}"
-
-
-def _units(reader: FileReader, file: FoundFile) -> list[Unit]:
-    """What there is to read of a file; nothing of one that cannot be read."""
-    try:
-        return reader.units(file)
-    except PathcastError:
-        return []
 
 
 def described(placed: PartitionedGeneration) -> str:

@@ -28,7 +28,7 @@ from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing
+from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit
 from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.records import RecordReader
