@@ -17,6 +17,7 @@ from pathcast.schema.doctype import (
 )
 from pathcast.schema.dtd import parse_dtd, read_dtd
 from pathcast.schema.element_paths import ElementPaths
+from pathcast.schema.expansion import Expansion, LabelPath, PathStep, Way, expand
 from pathcast.schema.graph import (
     Attribute,
     AttributeDefault,
@@ -47,12 +48,17 @@ __all__ = [
     "Element",
     "ElementGraph",
     "ElementPaths",
+    "Expansion",
+    "LabelPath",
     "NameParticle",
     "Occurrence",
     "Particle",
     "PathOccurrences",
+    "PathStep",
     "SchemaStep",
     "SequenceParticle",
+    "Way",
+    "expand",
     "parse_dtd",
     "read_catalog",
     "read_doctype",

@@ -146,6 +146,29 @@ class ElementPaths:
             return False
         return child in children or (_ANYTHING in children and child in self._edges[_ANYTHING])
 
+    def children(self, parent: ExpandedName) -> tuple[ExpandedName, ...]:
+        """The elements that may be children of an element, sorted."""
+        children = self._edges.get(parent, frozenset())
+        if _ANYTHING in children:
+            children |= self._edges[_ANYTHING]
+        return tuple(sorted(children - {_ANYTHING}))
+
+    @property
+    def names(self) -> frozenset[ExpandedName]:
+        """Every element; with a root, those that can be reached from it."""
+        return frozenset(self._edges) - {_ANYTHING}
+
+    def leading_to(self, below: Iterable[ExpandedName]) -> frozenset[ExpandedName]:
+        """Some elements, and those that they may stand in, at any distance."""
+        known = [name for name in below if name in self._edges]
+        return frozenset(_reached(known, self._parents)) - {_ANYTHING}
+
+    def reached(self, above: Iterable[ExpandedName]) -> frozenset[ExpandedName]:
+        """The elements that may stand in one of some elements, at any distance."""
+        known = [name for name in above if name in self._edges]
+        below = [child for name in known for child in self._edges[name]]
+        return frozenset(_reached(below, self._edges)) - {_ANYTHING}
+
     def single_path(
         self, above: ExpandedName | None, below: ExpandedName
     ) -> tuple[ExpandedName, ...] | None:
