@@ -14,6 +14,7 @@
 compile_error!("snapshots are little-endian arrays that are used where they lie");
 
 pub mod batch;
+pub mod chunker;
 pub mod collect;
 pub mod conditions;
 pub mod content;
