@@ -3,7 +3,7 @@
 use crate::door::{limits_of, refusal_params};
 use pathcast_core::chunker::{CHUNKS_MAX, Chunker as CoreChunker, Chunks, CutTree, Fault};
 use pathcast_core::door::Refusal;
-use pathcast_core::push::Bounds;
+use pathcast_core::door::push::Bounds;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

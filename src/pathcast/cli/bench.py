@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 FIGURES = frozenset(("figures", "broker-figures", "placement-figures"))
+FIGURES = frozenset(("figures", "broker-figures", "chunking-figures"))
 """What is run alone, and has sizes and workloads of its own."""
 
 
@@ -32,6 +33,9 @@ def bench(
             help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
             "pipeline. Default: all of them. Or, alone, figures, broker-figures or "
             "placement-figures: the figures and tables of the papers.",
+            help="filter, door, threads, conditions, mixed, adversarial, customise or pipeline. "
+            "Default: all of them. Or, alone, figures, broker-figures or chunking-figures: the "
+            "figures and tables of the papers.",
             show_default=False,
         ),
     ] = None,
@@ -107,6 +111,7 @@ def bench(
         typer.Option(
             metavar="N,N,...",
             help="figures and the like: only these, such as 11,12,T3 (T for a table).",
+            help="Of the figures: only these, such as 11,12,T3 (T for a table).",
             show_default=False,
         ),
     ] = None,
@@ -173,6 +178,10 @@ def bench(
             from pathcast.cli.placement_figures import placement_figures
 
             return placement_figures(
+        if names == ["chunking-figures"]:
+            from pathcast.cli.chunking_figures import chunking_figures
+
+            return chunking_figures(
                 set_name,
                 names=figure,
                 out=out,
@@ -194,6 +203,8 @@ def bench(
     if figure is not None or page is not None or earlier is not None:
         raise _refused(
             "--figure, --page, --from", "they belong to pathcast bench figures and its like"
+            "--figure, --page, --from",
+            "they belong to pathcast bench figures, broker-figures and chunking-figures",
         )
     directory = definitions or default_directory()
     depths = read_definition(directory, "filter", FilterDefinition).depth_max

@@ -1,8 +1,8 @@
 """Chunks of one large message, evaluated side by side: (chunk, alternatives) pairs as tasks.
 
-The message is cut where it is read; each worker gets a chunk and what is asked of it, and hands back
-ids. So no worker needs memory for the whole message, unless there is a potpourri, and the first
-answers are there when the smallest chunk is done.
+The message is cut where it is read; each worker gets a chunk and what is asked of it, and hands
+back ids. So no worker needs memory for the whole message, unless there is a potpourri, and the
+first answers are there when the smallest chunk is done.
 
 Example:
     >>> from pathcast.chunking import Chunking, cut_plainly

@@ -156,7 +156,7 @@ def _end(random: Random, kind: Kind) -> str:
 # --- Scenario 1 ------------------------------------------------------------------------------
 
 _PEOPLE: Final = MappingProxyType(
-    # Kilobytes of each chunk (A1), spread so that the largest is the potpourri that Figure 10 names.
+    # Kilobytes of each chunk (A1); which kind has which, the paper does not say.
     {"student": 1537, "professor": 170, "assistant": 1233, "secretary": 206, "lecturer": 1145}
 )
 _TAGS: Final = 130_000

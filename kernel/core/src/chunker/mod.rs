@@ -16,9 +16,9 @@ mod cut_tree;
 
 pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree, NodeId, Symbol};
 
+use crate::door::push::{Bounds, EndTag, Handler, Markup, MarkupKind, PushParser, StartTag, Text};
 use crate::door::{Limits, Refusal};
 use crate::names::{NameId, NameTable};
-use crate::push::{Bounds, EndTag, Handler, Markup, MarkupKind, PushParser, StartTag, Text};
 use cut_tree::NO_NODE;
 
 /// Why the chunks of a message must not be used, and the whole of it be evaluated instead.
@@ -230,7 +230,7 @@ impl Handler for Cutter {
     fn markup(&mut self, markup: &Markup<'_>) {
         if let Some(&Open { kept, .. }) = self.open.last() {
             self.copy(kept, markup.source);
-        } else if markup.kind != MarkupKind::XmlDeclaration {
+        } else if markup.kind != MarkupKind::Declaration {
             // The encoding that a declaration names is not that of the chunks.
             self.prolog.extend_from_slice(markup.source.as_bytes());
         }
@@ -245,4 +245,3 @@ fn bits(mut chunks: Chunks) -> impl Iterator<Item = usize> {
         (chunk < CHUNKS_MAX).then_some(chunk)
     })
 }
-
