@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from pathcast.chunking.names import exact_name, is_node_test, matcher, name_test, path_text
+from pathcast.chunking.names import exact_name, is_node_test, matcher, path_text
 from pathcast.query.notation import is_double_slash
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
@@ -283,9 +283,9 @@ class Needs:
             Axis.DESCENDANT: Way.DESCENDANT,
             Axis.DESCENDANT_OR_SELF: Way.DESCENDANT_OR_SELF,
         }[axis]
-        above = [PathStep(Way.CHILD, matcher(name_test(own))) for own in spot.path]
-        steps = [*above, PathStep(way, matcher(step.test))]
-        return [(each.names, each.is_open(steps)) for each in expand(self._paths, steps)]
+        steps = [PathStep(way, matcher(step.test))]
+        found = expand(self._paths, steps, above=spot.path)
+        return [(each.names, each.is_open(steps)) for each in found]
 
     def everything_in(self, axis: Axis, step: Step, spot: Spot) -> Spots:
         """What is known of nothing: the whole content of the element is needed."""

@@ -1,11 +1,11 @@
-"""Schemas: a DTD as an element graph, and what it says of loops and paths.
+"""Schemas: a DTD or an XML Schema as an element graph, and what it says of loops and paths.
 
 Example:
     >>> graph = parse_dtd("<!ELEMENT note (para+)><!ELEMENT para (#PCDATA)>")
     >>> graph.root_candidates, len(graph)
     (('note',), 2)
 
-It holds no XSD reader and no schema-driven rewriting of queries.
+It validates no message.
 """
 
 from pathcast.schema.catalog import Catalog, read_catalog
@@ -33,6 +33,7 @@ from pathcast.schema.graph import (
     SequenceParticle,
 )
 from pathcast.schema.occurrences import MANY, PathOccurrences, SchemaStep
+from pathcast.schema.xsd import XsdSchema, parse_xsd, read_xsd
 
 __all__ = [
     "MANY",
@@ -58,10 +59,13 @@ __all__ = [
     "SchemaStep",
     "SequenceParticle",
     "Way",
+    "XsdSchema",
     "expand",
     "parse_dtd",
+    "parse_xsd",
     "read_catalog",
     "read_doctype",
     "read_document_schema",
     "read_dtd",
+    "read_xsd",
 ]

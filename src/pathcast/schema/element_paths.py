@@ -109,6 +109,7 @@ class ElementPaths:
         for name, children in edges.items():
             for child in children:
                 self._parents[child].add(name)
+        self._below: dict[ExpandedName, frozenset[ExpandedName]] = {}
         self._component = _components(self._edges)
         size: dict[int, int] = {}
         for component in self._component.values():
@@ -158,16 +159,14 @@ class ElementPaths:
         """Every element; with a root, those that can be reached from it."""
         return frozenset(self._edges) - {_ANYTHING}
 
-    def leading_to(self, below: Iterable[ExpandedName]) -> frozenset[ExpandedName]:
-        """Some elements, and those that they may stand in, at any distance."""
-        known = [name for name in below if name in self._edges]
-        return frozenset(_reached(known, self._parents)) - {_ANYTHING}
-
-    def reached(self, above: Iterable[ExpandedName]) -> frozenset[ExpandedName]:
-        """The elements that may stand in one of some elements, at any distance."""
-        known = [name for name in above if name in self._edges]
-        below = [child for name in known for child in self._edges[name]]
-        return frozenset(_reached(below, self._edges)) - {_ANYTHING}
+    def below(self, above: ExpandedName) -> frozenset[ExpandedName]:
+        """The elements that may stand in an element, at any distance. Cost: a look-up, after once."""
+        found = self._below.get(above)
+        if found is None:
+            edges = self._edges.get(above, frozenset())
+            found = frozenset(_reached(edges, self._edges)) - {_ANYTHING}
+            self._below[above] = found
+        return found
 
     def single_path(
         self, above: ExpandedName | None, below: ExpandedName

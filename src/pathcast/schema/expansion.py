@@ -78,7 +78,11 @@ class Expansion:
 
 
 def expand(
-    paths: ElementPaths, steps: Sequence[PathStep], *, expansions_max: int = EXPANSIONS_MAX
+    paths: ElementPaths,
+    steps: Sequence[PathStep],
+    *,
+    above: LabelPath = (),
+    expansions_max: int = EXPANSIONS_MAX,
 ) -> tuple[Expansion, ...]:
     """Every label path that a location path can mean, each once.
 
@@ -88,12 +92,13 @@ def expand(
     Args:
         paths: The element graph; its root is where paths begin. Without a root, every path is open
             from the document node.
-        steps: From the document node.
+        steps: From the document node, or from `above`.
+        above: A label path of the element graph that the steps begin at.
         expansions_max: How many are made at most.
 
     Cost: of the order of the expansions, times depth and children.
     """
-    found = [Expansion((), ())]
+    found = [Expansion(above, ())]
     for number, step in enumerate(steps):
         following: list[Expansion] = []
         for index, each in enumerate(found):
@@ -111,7 +116,10 @@ def _one_step(
 ) -> Iterable[Expansion]:
     if paths.root is None:
         return (above,)
-    leading = paths.leading_to(name for name in paths.names if step.matches(name))
+    wanted = {name for name in paths.names if step.matches(name)}
+    leading = wanted.union(
+        name for name in paths.names if not wanted.isdisjoint(paths.below(name))
+    )
     found: list[Expansion] = []
     for names, is_open in _ways(paths, above.names, step, leading):
         if len(found) == room:
@@ -122,7 +130,7 @@ def _one_step(
 
 
 def _ways(
-    paths: ElementPaths, above: LabelPath, step: PathStep, leading: frozenset[ExpandedName]
+    paths: ElementPaths, above: LabelPath, step: PathStep, leading: set[ExpandedName]
 ) -> Iterator[tuple[LabelPath, bool]]:
     """Label paths of one step; with True where recursion begins and the step stays."""
     if step.way is Way.CHILD:
@@ -174,8 +182,8 @@ def _can_end(paths: ElementPaths, each: Expansion, steps: Sequence[PathStep]) ->
 def _names_below(
     paths: ElementPaths, name: ExpandedName | None, step: PathStep
 ) -> set[ExpandedName]:
-    children = _children(paths, () if name is None else (name,))
-    candidates = set(children)
+    candidates = set(_children(paths, () if name is None else (name,)))
     if step.way is not Way.CHILD:
-        candidates |= paths.reached(children)
+        for above in (*candidates,) if name is None else (name,):
+            candidates |= paths.below(above)
     return {below for below in candidates if step.matches(below)}

@@ -3,7 +3,7 @@
 Example:
     >>> scenario = SCENARIOS["university"]
     >>> scenario.queries(3, seed=1)[0]
-    '/db/secretary/email'
+    '//student/email'
     >>> len(SCENARIOS["ejb"].message(seed=0)) > 100_000
     True
 
@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
 from typing import Final
+
+from pathcast.schema import ElementPaths, parse_dtd
 
 DESCENDANT_SHARE: Final = 0.3
 FILTER_SHARE: Final = 0.3
@@ -110,6 +112,14 @@ class Scenario:
     kinds: tuple[Kind, ...]
     shares: Mapping[int, Sequence[float]]
     make: Callable[[Random], str]
+
+    def paths(self) -> ElementPaths:
+        """What its DTD says of paths.
+
+        Raises:
+            MissingDependencyError: lxml, which reads DTDs, is not installed.
+        """
+        return ElementPaths(parse_dtd(self.dtd), root=self.root)
 
     def message(self, seed: int) -> bytes:
         """The message."""

@@ -14,7 +14,7 @@ from typing import Self
 
 from pathcast.chunking import Chunking, Cut, FilteringScheme, Sizes, StreamingChunker
 from pathcast.message import parse_message
-from pathcast.schema import ElementPaths, LabelPath, parse_dtd
+from pathcast.schema import LabelPath
 from pathcast.workload.scenarios import SCENARIOS, Scenario
 
 
@@ -47,8 +47,7 @@ class Prepared:
             KernelMissingError: The kernel is not installed.
         """
         scenario = SCENARIOS[name]
-        paths = ElementPaths(parse_dtd(scenario.dtd), root=scenario.root)
-        chunking = Chunking(chunks, paths)
+        chunking = Chunking(chunks, scenario.paths())
         texts = {str(n): text for n, text in enumerate(scenario.queries(queries, seed))}
         for query_id, text in texts.items():
             chunking.register(query_id, text)
