@@ -27,6 +27,10 @@ from pathcast.model import Query
 WHOLE: Final = "whole"
 """The measure of evaluation on the whole message, queries as they were registered."""
 
+CLEANED: Final = "whole, cleaned"
+"""The measure of evaluation on the whole message, of the alternatives that queries were cleaned to:
+what is gained without cutting."""
+
 Counts: TypeAlias = dict[str, int]
 """Query -> how many nodes it selects, or whether it holds."""
 
@@ -126,8 +130,12 @@ def _times(experiment: ChunkingExperiment, queries: int, chunks: int) -> Iterato
     for evaluator in experiment.figure.evaluators:
         compiled = _lxml if evaluator == "lxml" else _kernel
         pieces = {WHOLE: (compiled(_by_text(prepared.queries)), prepared.message)}
+        cleaned: dict[str, tuple[str, ...]] = {}
         for name, ids, content in prepared.pieces():
             pieces[name] = (compiled(ids), content)
+            cleaned |= ids
+        parts = [name for name in pieces if name != WHOLE]
+        pieces[CLEANED] = (compiled(cleaned), prepared.message)
         times: dict[str, list[float]] = {}
         # What the kernel builds at its first sight of a message is not of the filtering phase.
         for evaluate, content in pieces.values() if evaluator == "kernel" else ():
@@ -139,8 +147,8 @@ def _times(experiment: ChunkingExperiment, queries: int, chunks: int) -> Iterato
                     name: _timed(times, name, partial(evaluate, content))
                     for name, (evaluate, content) in pieces.items()
                 }
-                _check(experiment, prepared, evaluator, counts)
-        parts = [name for name in pieces if name != WHOLE]
+                _check(experiment, prepared, evaluator, counts, parts)
+                _check(experiment, prepared, evaluator, counts, [CLEANED])
         place = _place(experiment, evaluator, chunks, queries)
         for measure, found in {**times, **_derived(times, parts)}.items():
             yield place.value(measure, "ms", Spread.of(found).scaled(1e3))
@@ -179,12 +187,13 @@ def _check(
     prepared: Prepared,
     evaluator: str,
     counts: Mapping[str, Counts],
+    parts: list[str],
 ) -> None:
     """Chunks and the whole message must have given the same for every query."""
     expected = counts[WHOLE]
     found = dict.fromkeys(expected, 0)
-    for name, part in counts.items():
-        for query_id, count in part.items() if name != WHOLE else ():
+    for name in parts:
+        for query_id, count in counts[name].items():
             found[query_id] += count
     if evaluator == "kernel":
         found = {query_id: min(count, 1) for query_id, count in found.items()}

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.bench.chunking.definition import ChunkingFigure, ChunkingFigures
-from pathcast.bench.chunking.experiments import WHOLE
+from pathcast.bench.chunking.experiments import CLEANED, WHOLE
 from pathcast.bench.chunking.statements import judge
 from pathcast.bench.figures.page import BLANK, marks_of, refreshed, run_text
 from pathcast.bench.figures.point import Value
 from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.report import number
 
-_TIMES = ("chunking", "sum", "first", "last in parallel", WHOLE)
+_TIMES = ("chunking", "sum", "first", "last in parallel", WHOLE, CLEANED)
 
 
 def write_chunking_page(
@@ -105,14 +105,26 @@ def _shares(values: Sequence[Value]) -> list[list[str]]:
 
 def _times(values: Sequence[Value]) -> list[list[str]]:
     table = _table(values)
-    rows = [["", "Q", "chunks", *_TIMES, "sum by whole", "first", "parallel", "largest piece"]]
+    rows = [
+        [
+            "",
+            "Q",
+            "chunks",
+            *_TIMES,
+            "sum by whole",
+            "first",
+            "parallel",
+            "cleaned",
+            "largest piece",
+        ]
+    ]
     for series in dict.fromkeys(value.series for value in values):
         for queries, chunks in _points(values):
             times = [table.get((series, queries, chunks, measure)) for measure in _TIMES]
             if None in times:
                 continue
             known = [time for time in times if time is not None]
-            shares = [f"{number(100 * known[place] / known[4])} %" for place in (1, 2, 3)]
+            shares = [f"{number(100 * known[place] / known[4])} %" for place in (1, 2, 3, 5)]
             piece = table[series, queries, chunks, "largest piece"]
             piece /= table[series, queries, chunks, "message"]
             cells = [f"{number(time)} ms" for time in known]

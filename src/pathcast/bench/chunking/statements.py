@@ -168,7 +168,7 @@ STATEMENTS: Final[Mapping[str, tuple[Statement, ...]]] = MappingProxyType(
         "engine": (
             Statement(
                 "not the paper's: queries that share their work gain nothing from chunks in one "
-                "process",
+                "process, whatever their number",
                 "",
                 _kernel_gains_nothing,
             ),
