@@ -124,12 +124,12 @@ def _times(values: Sequence[Value]) -> list[list[str]]:
             if None in times:
                 continue
             known = [time for time in times if time is not None]
-            shares = [f"{number(100 * known[place] / known[4])} %" for place in (1, 2, 3, 5)]
+            by_whole = [f"{number(100 * known[place] / known[4])} %" for place in (1, 2, 3, 5)]
             piece = table[series, queries, chunks, "largest piece"]
             piece /= table[series, queries, chunks, "message"]
             cells = [f"{number(time)} ms" for time in known]
             largest = f"{number(100 * piece)} %"
-            rows.append([series, f"{queries:,}", f"{chunks:g}", *cells, *shares, largest])
+            rows.append([series, f"{queries:,}", f"{chunks:g}", *cells, *by_whole, largest])
     return rows
 
 
