@@ -147,6 +147,20 @@ def test_expansions_are_bounded() -> None:
     assert only("/n0/n1//n11", paths).cut_path == (("", "n0"), ("", "n1"))
 
 
+def test_a_query_that_becomes_too_long_goes_to_the_potpourri(paths: ElementPaths) -> None:
+    query = "/a/b" + "".join(f"[l or m or '{'x' * 700}']" for _ in range(10)) + "/m/a/b/m/a/b/k"
+    assert len(query) < 8_192
+    a, b, c = (letter * 1_500 for letter in "abc")
+    dtd = f"<!ELEMENT {a} ({b}*)><!ELEMENT {b} ({c}*)><!ELEMENT {c} EMPTY>"
+    names = ElementPaths(parse_dtd(dtd), root=a)
+    [alternative] = clean(f"//*[@x='{'y' * 4_000}']/*[@z]/*", names).alternatives
+    assert (alternative.depth, alternative.reason) == (0, "too long when resolved")
+    assert only(query, paths).depth == 9
+    with pytest.raises(QuerySyntaxError) as caught:
+        clean("/n:a/n:b", None, {"n": "urn:" + "n" * 8_000})
+    assert caught.value.code == "query.too_long"
+
+
 def test_a_query_that_is_none_is_refused() -> None:
     with pytest.raises(QuerySyntaxError):
         clean("/a[")

@@ -157,6 +157,19 @@ def test_a_message_that_is_not_built_as_the_schema_says_is_evaluated_whole() -> 
         assert bool(cut.fault) is (message != b"<a><b><c/></b></a>")
 
 
+def test_prefixes_are_known_where_a_message_is_evaluated_whole() -> None:
+    dtd = "<!ELEMENT a (p:b*)><!ELEMENT p:b EMPTY>"
+    chunking = Chunking(1, ElementPaths(parse_dtd(dtd), root="a", namespaces={"p": "urn:p"}))
+    chunking.register("q", "//n:b", {"n": "urn:p"})
+    scheme = chunking.scheme()
+    message = b"<a xmlns:z='urn:p'><x/><z:b/></a>"
+    cut = cut_plainly(scheme, message)
+    assert cut.fault
+    evaluator = ChunkEvaluator(engine="reference")
+    answer = merged(evaluator.evaluate(task) for task in tasks_of(scheme, message, cut))
+    assert answer.query_ids == ("q",)
+
+
 def test_what_comes_from_an_entity_is_not_cut() -> None:
     chunking = Chunking(1)
     chunking.register("q", "/a/b")

@@ -47,7 +47,7 @@ from pathcast.errors import QuerySyntaxError
 from pathcast.query import parse
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import is_bare_self, is_double_slash, notation
-from pathcast.query.parser import DEPTH_MAX
+from pathcast.query.parser import DEPTH_MAX, check_length
 from pathcast.query.static import Kind, kind_of, nesting, resolve
 from pathcast.query.syntax import (
     Axis,
@@ -113,7 +113,7 @@ class CleanQuery:
     """A query after clean-up.
 
     Attributes:
-        text: As it was written.
+        text: All of it, with `Q{uri}name` for names of a namespace: it needs no bindings.
         alternatives: One of them holds if the query does; none if it can never hold.
     """
 
@@ -133,7 +133,7 @@ def clean(
         namespaces: Prefix -> namespace URI.
 
     Raises:
-        QuerySyntaxError: It is not XPath 1.0.
+        QuerySyntaxError: It is not XPath 1.0, or too long with its namespaces written out.
 
     Cost: of the order of its steps times its expansions, which are bounded.
     """
@@ -144,11 +144,25 @@ def clean(
         )
     expr = resolve(written, text, namespaces or {})
     usable = None if paths is None or paths.root is None else paths
+    whole = _whole(expr, "no location path")
+    check_length(whole.text, text)
     found: dict[str, Alternative] = {}
     for branch in _branches(expr):
         for each in _Cleaner(usable).alternatives(branch):
+            if not _is_query(each.text):
+                # Names that were resolved make it longer than a query may be.
+                return CleanQuery(whole.text, (replace(whole, reason="too long when resolved"),))
             found.setdefault(each.text, each)
-    return CleanQuery(text, tuple(found.values()))
+    return CleanQuery(whole.text, tuple(found.values()))
+
+
+def _is_query(text: str) -> bool:
+    """Whether a text is within the limits of a query."""
+    try:
+        parse(text)
+    except QuerySyntaxError:
+        return False
+    return True
 
 
 def _branches(expr: Expr) -> tuple[Expr, ...]:

@@ -160,7 +160,7 @@ class ElementPaths:
         return frozenset(self._edges) - {_ANYTHING}
 
     def below(self, above: ExpandedName) -> frozenset[ExpandedName]:
-        """The elements that may stand in an element, at any distance. Cost: a look-up, after once."""
+        """The elements that may stand in an element, at any distance; found once."""
         found = self._below.get(above)
         if found is None:
             edges = self._edges.get(above, frozenset())

@@ -117,9 +117,7 @@ def _one_step(
     if paths.root is None:
         return (above,)
     wanted = {name for name in paths.names if step.matches(name)}
-    leading = wanted.union(
-        name for name in paths.names if not wanted.isdisjoint(paths.below(name))
-    )
+    leading = wanted.union(name for name in paths.names if not wanted.isdisjoint(paths.below(name)))
     found: list[Expansion] = []
     for names, is_open in _ways(paths, above.names, step, leading):
         if len(found) == room:
