@@ -17,6 +17,9 @@ pub const NO_NODE: NodeId = NodeId::MAX;
 /// Number of a name that the trie or the schema knows.
 pub type Symbol = u32;
 
+/// Namespace URI ("" for none) and local name.
+pub type ExpandedName<'a> = (&'a str, &'a str);
+
 /// A name that neither knows.
 pub const UNKNOWN: Symbol = Symbol::MAX;
 
@@ -62,13 +65,13 @@ impl CutTree {
         self.chunks
     }
 
-    /// Adds a label path, given as (namespace URI, local name) from the root element down.
+    /// Adds a label path, from the root element down.
     ///
     /// # Arguments
     ///
     /// * `single` - chunks that keep the nodes there, as start tag and end tag.
     /// * `content` - chunks that keep them with all that is in them.
-    pub fn add(&mut self, path: &[(&str, &str)], single: Chunks, content: Chunks) {
+    pub fn add(&mut self, path: &[ExpandedName<'_>], single: Chunks, content: Chunks) {
         let mut here = 0;
         for &(uri, local) in path {
             let symbol = self.names.intern(uri, local);
@@ -89,7 +92,11 @@ impl CutTree {
     }
 
     /// Sets the schema: the root element, and pairs of parent and child.
-    pub fn set_schema(&mut self, root: (&str, &str), edges: &[((&str, &str), (&str, &str))]) {
+    pub fn set_schema(
+        &mut self,
+        root: ExpandedName<'_>,
+        edges: &[(ExpandedName<'_>, ExpandedName<'_>)],
+    ) {
         let root = self.names.intern(root.0, root.1);
         let pairs: Vec<(Symbol, Symbol)> = edges
             .iter()

@@ -14,7 +14,7 @@
 
 mod cut_tree;
 
-pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree, NodeId, Symbol};
+pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree, ExpandedName, NodeId, Symbol};
 
 use crate::door::push::{Bounds, EndTag, Handler, Markup, MarkupKind, PushParser, StartTag, Text};
 use crate::door::{Limits, Refusal};
