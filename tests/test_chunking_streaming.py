@@ -18,7 +18,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from pathcast.chunking import Chunking, Cut, FilteringScheme, StreamingChunker, cut_plainly
 from pathcast.errors import ConfigError, LimitExceededError, MessageError, PathcastError
-from pathcast.limits import MIB, Limits
+from pathcast.limits import MIB, Limits, StreamBounds
 from pathcast.message import parse_message
 from pathcast.schema import ElementPaths, parse_dtd
 from pathcast.testing.alphabet import ALPHABET_WITH_NAMESPACES
@@ -187,6 +187,20 @@ def test_a_gigabyte_of_one_attribute_is_refused_early() -> None:
     with pytest.raises(LimitExceededError):
         chunker.cut(blocks())
     assert fed < 64
+
+
+def test_bounds_that_are_said_count() -> None:
+    chunking = Chunking(1)
+    chunking.register("q", "/a/b")
+    for bounds, limit in (
+        (StreamBounds(message_bytes_max=100), "message_bytes_max"),
+        (StreamBounds(elements_max=10), "elements_max"),
+        (StreamBounds(held_bytes_max=128 * 1024), "held_bytes_max"),
+    ):
+        chunker = StreamingChunker(chunking.scheme(), bounds=bounds)
+        with pytest.raises(LimitExceededError) as caught:
+            chunker.cut([b"<a>" + b"<b/>" * 50 + b"<!--" + b"x" * 200_000 + b"--></a>"])
+        assert caught.value.params["limit"] == limit
 
 
 def test_gigabytes_of_text_go_through() -> None:

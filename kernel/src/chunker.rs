@@ -23,15 +23,14 @@ pub struct Chunker(CoreChunker);
 
 #[pymethods]
 impl Chunker {
-    /// `chunks` in all; `held_bytes_max` bounds a single tag, comment or declaration.
+    /// `chunks` in all; `bounds` are those of a message: bytes, elements, and bytes that are held of it.
     #[new]
-    #[pyo3(signature = (chunks, paths, schema, limits, held_bytes_max))]
     fn new(
         chunks: usize,
         paths: Vec<CutPath>,
         schema: Option<Schema>,
         limits: &Bound<'_, PyAny>,
-        held_bytes_max: u32,
+        bounds: (u64, u64, u32),
     ) -> PyResult<Self> {
         if chunks > CHUNKS_MAX {
             return Err(PyValueError::new_err(format!("{chunks} chunks")));
@@ -46,7 +45,8 @@ impl Chunker {
             let path: Vec<_> = path.iter().map(borrowed).collect();
             tree.add(&path, *single, *content);
         }
-        let bounds = Bounds { held_bytes_max, ..Bounds::default() };
+        let (message_bytes_max, elements_max, held_bytes_max) = bounds;
+        let bounds = Bounds { message_bytes_max, elements_max, held_bytes_max };
         Ok(Self(CoreChunker::new(tree, limits_of(limits)?, bounds)))
     }
 

@@ -28,15 +28,12 @@ from typing import Final, Protocol
 
 from pathcast.chunking.cut import Cut, CutNode, cut_tree
 from pathcast.chunking.filtering_scheme import FilteringScheme
-from pathcast.limits import MIB, Limits
+from pathcast.limits import Limits, StreamBounds
 from pathcast.schema import ElementPaths
 from pathcast.schema.element_paths import ExpandedName
 
 BLOCK_BYTES: Final = 256 * 1024
 """Bytes that are fed at a time: enough to make what a call costs small."""
-
-HELD_BYTES_MAX: Final = 8 * MIB
-"""Bytes of one tag, comment, instruction or declaration, which are held whole."""
 
 
 class Sink(Protocol):
@@ -51,9 +48,8 @@ class StreamingChunker:
 
     Args:
         scheme: What the chunks are.
-        limits: What a message may cost. Its size and its number of elements are not bounded here,
-            but where it is evaluated.
-        held_bytes_max: See `HELD_BYTES_MAX`.
+        limits: What a message may cost, but for its size and its number of elements.
+        bounds: These, and how much of a message may be held; a size is bounded only if it is said.
 
     Raises:
         KernelMissingError: The kernel is not installed.
@@ -64,7 +60,7 @@ class StreamingChunker:
         scheme: FilteringScheme,
         limits: Limits | None = None,
         *,
-        held_bytes_max: int = HELD_BYTES_MAX,
+        bounds: StreamBounds | None = None,
     ) -> None:
         from pathcast.kernel.chunker import KernelChunker
 
@@ -74,7 +70,7 @@ class StreamingChunker:
             list(_cut_paths([], cut_tree(scheme))),
             None if scheme.paths is None else _schema(scheme.paths),
             limits or Limits(),
-            held_bytes_max,
+            bounds,
         )
 
     def cut(self, blocks: Iterable[bytes], encoding: str | None = None) -> Cut:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from pathcast.errors import error_for
 from pathcast.kernel.boundary import native, native_errors
-from pathcast.limits import MIB, Limits
+from pathcast.limits import Limits, StreamBounds
 
 ExpandedName: TypeAlias = tuple[str, str]
 CutPath: TypeAlias = tuple[list[ExpandedName], int, int]
@@ -26,9 +26,6 @@ CutPath: TypeAlias = tuple[list[ExpandedName], int, int]
 
 Schema: TypeAlias = tuple[ExpandedName, list[tuple[ExpandedName, ExpandedName]]]
 """Root element; parent and child of every edge."""
-
-HELD_BYTES_MAX: Final = 8 * MIB
-"""Bytes of one tag, comment, instruction or declaration: these are held whole."""
 
 _FAULTS: Final = {
     "schema": "the message is not built as the schema says",
@@ -43,8 +40,8 @@ class KernelChunker:
         chunks: How many chunks there are, 64 at most.
         paths: Label paths that they keep.
         schema: What messages are held to; None for nothing.
-        limits: What a message may cost; its size and number of elements are not bounded.
-        held_bytes_max: See `HELD_BYTES_MAX`.
+        limits: What a message may cost, but for its size and its number of elements.
+        bounds: These, and how much of a message may be held.
     """
 
     def __init__(
@@ -53,10 +50,17 @@ class KernelChunker:
         paths: Sequence[CutPath],
         schema: Schema | None,
         limits: Limits,
-        held_bytes_max: int = HELD_BYTES_MAX,
+        bounds: StreamBounds | None = None,
     ) -> None:
+        given = bounds or StreamBounds()
+        unbounded = 2**64 - 1
+        numbers = (
+            given.message_bytes_max or unbounded,
+            given.elements_max or unbounded,
+            given.held_bytes_max,
+        )
         with native_errors():
-            self._native = native.Chunker(chunks, list(paths), schema, limits, held_bytes_max)
+            self._native = native.Chunker(chunks, list(paths), schema, limits, numbers)
 
     def begin(self, encoding: str | None = None) -> None:
         """Begins a message; what was not taken of the one before is forgotten."""
