@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pathcast.bench.run import BenchmarkName, Outcome, Plan
 
 
-FIGURES = frozenset(("figures", "broker-figures", "placement-figures"))
-FIGURES = frozenset(("figures", "broker-figures", "chunking-figures"))
+FIGURES = frozenset(("figures", "broker-figures", "placement-figures", "chunking-figures"))
 """What is run alone, and has sizes and workloads of its own."""
 
 
@@ -31,11 +30,8 @@ def bench(
         typer.Argument(
             metavar="[BENCHMARK]...",
             help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
-            "pipeline. Default: all of them. Or, alone, figures, broker-figures or "
-            "placement-figures: the figures and tables of the papers.",
-            help="filter, door, threads, conditions, mixed, adversarial, customise or pipeline. "
-            "Default: all of them. Or, alone, figures, broker-figures or chunking-figures: the "
-            "figures and tables of the papers.",
+            "pipeline. Default: all of them. Or, alone, figures, broker-figures, "
+            "placement-figures or chunking-figures: the figures and tables of the papers.",
             show_default=False,
         ),
     ] = None,
@@ -111,7 +107,6 @@ def bench(
         typer.Option(
             metavar="N,N,...",
             help="figures and the like: only these, such as 11,12,T3 (T for a table).",
-            help="Of the figures: only these, such as 11,12,T3 (T for a table).",
             show_default=False,
         ),
     ] = None,
@@ -178,6 +173,13 @@ def bench(
             from pathcast.cli.placement_figures import placement_figures
 
             return placement_figures(
+                set_name,
+                names=figure,
+                out=out,
+                definitions=definitions,
+                page=page,
+                earlier=earlier,
+            )
         if names == ["chunking-figures"]:
             from pathcast.cli.chunking_figures import chunking_figures
 
@@ -203,8 +205,6 @@ def bench(
     if figure is not None or page is not None or earlier is not None:
         raise _refused(
             "--figure, --page, --from", "they belong to pathcast bench figures and its like"
-            "--figure, --page, --from",
-            "they belong to pathcast bench figures, broker-figures and chunking-figures",
         )
     directory = definitions or default_directory()
     depths = read_definition(directory, "filter", FilterDefinition).depth_max
