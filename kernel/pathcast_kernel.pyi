@@ -4,6 +4,7 @@ from os import PathLike
 from typing import Any, final
 
 __all__ = [
+    "Chunker",
     "DeliveryIds",
     "Dissemination",
     "IdTable",
@@ -59,6 +60,21 @@ class PushParser:
     def finish(self) -> tuple[str, dict[str, Any]] | None: ...
     def summary(self) -> dict[str, int]: ...
     def memory(self) -> int: ...
+
+@final
+class Chunker:
+    def __new__(
+        cls,
+        chunks: int,
+        paths: list[tuple[list[tuple[str, str]], int, int]],
+        schema: tuple[tuple[str, str], list[tuple[tuple[str, str], tuple[str, str]]]] | None,
+        limits: object,
+        bounds: tuple[int, int, int],
+    ) -> Chunker: ...
+    def begin(self, encoding: str | None = None) -> None: ...
+    def feed(self, block: bytes) -> tuple[str, dict[str, Any]] | None: ...
+    def grown(self, chunk: int) -> bytes: ...
+    def finish(self) -> tuple[list[int], str | None] | tuple[str, dict[str, Any]]: ...
 
 @final
 class Index:

@@ -15,6 +15,8 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 
 from pathcast.bench.broker.definition import BrokerFigures
 from pathcast.bench.broker.page import write_broker_page
+from pathcast.bench.chunking.definition import ChunkingFigures
+from pathcast.bench.chunking.page import write_chunking_page
 from pathcast.bench.definitions import read_definition
 from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import read_run
@@ -62,16 +64,16 @@ SECTIONS = sections()
 
 
 def test_every_section_has_a_block_and_words() -> None:
-    assert len(SECTIONS) == 28
+    assert len(SECTIONS) == 35
     assert all(block for _, block, _ in SECTIONS)
-    assert sum(bool(prose) for _, _, prose in SECTIONS) >= 26
+    assert sum(bool(prose) for _, _, prose in SECTIONS) >= 33
 
 
 def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     """Writing the page again from the records that it links to changes nothing."""
     linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
     runs = [ROOT / "benchmarks" / "records" / run for run in re.findall(linked, TEXT)]
-    first, second, third = runs
+    first, second, third, fourth = runs
     page = tmp_path / "figures.md"
     page.write_text(TEXT, encoding="utf-8")
     figures = read_definition(ROOT / "benchmarks", "figures", FiguresDefinition)
@@ -80,6 +82,8 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     assert write_broker_page(page, second, *read_run(second), broker)
     placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
     assert write_placement_page(page, third, *read_run(third), placement)
+    chunking = read_definition(ROOT / "benchmarks", "chunking-figures", ChunkingFigures)
+    assert write_chunking_page(page, fourth, *read_run(fourth), chunking)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(TEXT)
 
 

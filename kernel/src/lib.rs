@@ -6,6 +6,7 @@
 
 use pyo3::prelude::*;
 
+mod chunker;
 mod delivery_ids;
 mod dissemination;
 mod door;
@@ -19,6 +20,8 @@ mod records;
 /// Native kernel of Pathcast.
 #[pymodule]
 mod pathcast_kernel {
+    #[pymodule_export]
+    use super::chunker::Chunker;
     #[pymodule_export]
     use super::delivery_ids::delivery_ids;
     #[pymodule_export]

@@ -513,6 +513,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     # The rest.
     "schema.unreadable": CatalogueEntry("SchemaError", "{path} cannot be read as a DTD: {reason}"),
+    "schema.xsd": CatalogueEntry("SchemaError", "{path} cannot be read as an XML Schema: {reason}"),
     "schema.catalog": CatalogueEntry(
         "SchemaError", "{path} cannot be read as an XML catalog: {reason}"
     ),

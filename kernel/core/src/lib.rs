@@ -8,12 +8,14 @@
 //! message, of many; `runner` and `workers` inside), [`population`] (what all queries ask for, as
 //! columns). Customised delivery: [`customize`] (the plans that subscriptions share, and subscriptions of
 //! all kinds), [`xquery`] (programs beyond them), [`output`] (nodes as text), [`delivery_ids`] (which
-//! delivery is which). Files that hold many messages: [`records`].
+//! delivery is which). Files that hold many messages: [`records`]. Beside it
+//! all, [`chunker`] (messages of any length, cut as they arrive).
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
 
 pub mod batch;
+pub mod chunker;
 pub mod collect;
 pub mod conditions;
 pub mod content;

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathcast.bench.run import BenchmarkName, Outcome, Plan
 
 
-FIGURES = frozenset(("figures", "broker-figures", "placement-figures"))
+FIGURES = frozenset(("figures", "broker-figures", "placement-figures", "chunking-figures"))
 """What is run alone, and has sizes and workloads of its own."""
 
 
@@ -30,8 +30,8 @@ def bench(
         typer.Argument(
             metavar="[BENCHMARK]...",
             help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
-            "pipeline. Default: all of them. Or, alone, figures, broker-figures or "
-            "placement-figures: the figures and tables of the papers.",
+            "pipeline. Default: all of them. Or, alone, figures, broker-figures, "
+            "placement-figures or chunking-figures: the figures and tables of the papers.",
             show_default=False,
         ),
     ] = None,
@@ -173,6 +173,17 @@ def bench(
             from pathcast.cli.placement_figures import placement_figures
 
             return placement_figures(
+                set_name,
+                names=figure,
+                out=out,
+                definitions=definitions,
+                page=page,
+                earlier=earlier,
+            )
+        if names == ["chunking-figures"]:
+            from pathcast.cli.chunking_figures import chunking_figures
+
+            return chunking_figures(
                 set_name,
                 names=figure,
                 out=out,

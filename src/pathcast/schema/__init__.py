@@ -1,11 +1,11 @@
-"""Schemas: a DTD as an element graph, and what it says of loops and paths.
+"""Schemas: a DTD or an XML Schema as an element graph, and what it says of loops and paths.
 
 Example:
     >>> graph = parse_dtd("<!ELEMENT note (para+)><!ELEMENT para (#PCDATA)>")
     >>> graph.root_candidates, len(graph)
     (('note',), 2)
 
-It holds no XSD reader and no schema-driven rewriting of queries.
+It validates no message.
 """
 
 from pathcast.schema.catalog import Catalog, read_catalog
@@ -17,6 +17,7 @@ from pathcast.schema.doctype import (
 )
 from pathcast.schema.dtd import parse_dtd, read_dtd
 from pathcast.schema.element_paths import ElementPaths
+from pathcast.schema.expansion import Expansion, LabelPath, PathStep, Way, expand
 from pathcast.schema.graph import (
     Attribute,
     AttributeDefault,
@@ -32,6 +33,7 @@ from pathcast.schema.graph import (
     SequenceParticle,
 )
 from pathcast.schema.occurrences import MANY, PathOccurrences, SchemaStep
+from pathcast.schema.xsd import XsdSchema, parse_xsd, read_xsd
 
 __all__ = [
     "MANY",
@@ -47,15 +49,23 @@ __all__ = [
     "Element",
     "ElementGraph",
     "ElementPaths",
+    "Expansion",
+    "LabelPath",
     "NameParticle",
     "Occurrence",
     "Particle",
     "PathOccurrences",
+    "PathStep",
     "SchemaStep",
     "SequenceParticle",
+    "Way",
+    "XsdSchema",
+    "expand",
     "parse_dtd",
+    "parse_xsd",
     "read_catalog",
     "read_doctype",
     "read_document_schema",
     "read_dtd",
+    "read_xsd",
 ]

@@ -109,6 +109,7 @@ class ElementPaths:
         for name, children in edges.items():
             for child in children:
                 self._parents[child].add(name)
+        self._below: dict[ExpandedName, frozenset[ExpandedName]] = {}
         self._component = _components(self._edges)
         size: dict[int, int] = {}
         for component in self._component.values():
@@ -145,6 +146,27 @@ class ElementPaths:
         if children is None:
             return False
         return child in children or (_ANYTHING in children and child in self._edges[_ANYTHING])
+
+    def children(self, parent: ExpandedName) -> tuple[ExpandedName, ...]:
+        """The elements that may be children of an element, sorted."""
+        children = self._edges.get(parent, frozenset())
+        if _ANYTHING in children:
+            children |= self._edges[_ANYTHING]
+        return tuple(sorted(children - {_ANYTHING}))
+
+    @property
+    def names(self) -> frozenset[ExpandedName]:
+        """Every element; with a root, those that can be reached from it."""
+        return frozenset(self._edges) - {_ANYTHING}
+
+    def below(self, above: ExpandedName) -> frozenset[ExpandedName]:
+        """The elements that may stand in an element, at any distance; found once."""
+        found = self._below.get(above)
+        if found is None:
+            edges = self._edges.get(above, frozenset())
+            found = frozenset(_reached(edges, self._edges)) - {_ANYTHING}
+            self._below[above] = found
+        return found
 
     def single_path(
         self, above: ExpandedName | None, below: ExpandedName

@@ -1,0 +1,247 @@
+//! The streaming chunker: a message comes in blocks, its chunks go out as they grow.
+//!
+//! A chunk is (P, F): the subtrees at label paths P, single nodes at label paths F, and the start tags
+//! of all that they lie in. Names are followed down a trie of the label paths of all chunks; a subtree
+//! that a chunk keeps is copied as it stands in the message. The start tag of an open element waits
+//! until a chunk needs it, and no longer than the element is open.
+//!
+//! Memory: that of the push parser, the start tags of open elements on the trie, and what of the chunks
+//! nobody has taken yet. Cost: that of the parser, one look-up an element, and the copying.
+//!
+//! `pathcast.chunking.plain` is the same in few lines of Python, and what this is held to.
+//!
+//! Source: Lehner and Irmert, BTW 2003, sections 4 and 5 (CHUNKTOOL).
+
+mod cut_tree;
+
+pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree, ExpandedName, NodeId, Symbol};
+
+use crate::door::push::{Bounds, EndTag, Handler, Markup, MarkupKind, PushParser, StartTag, Text};
+use crate::door::{Limits, Refusal};
+use crate::names::{NameId, NameTable};
+use cut_tree::NO_NODE;
+
+/// Why the chunks of a message must not be used, and the whole of it be evaluated instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An element stands where the schema does not have it.
+    Schema,
+    /// An element that the message may be cut at comes from an entity.
+    Entity,
+}
+
+/// What is known of a message at its end.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Elements of each chunk, ancestors and single nodes counted.
+    pub elements: Vec<u64>,
+    /// Why the chunks must not be used.
+    pub fault: Option<Fault>,
+}
+
+/// Cuts messages, one after another.
+#[derive(Debug)]
+pub struct Chunker {
+    parser: PushParser,
+    cutter: Cutter,
+}
+
+impl Chunker {
+    /// A chunker for the chunks of a trie.
+    pub fn new(tree: CutTree, limits: Limits, bounds: Bounds) -> Self {
+        Self { parser: PushParser::new(limits, bounds), cutter: Cutter::new(tree) }
+    }
+
+    /// Begins a message; what was not taken of the one before is forgotten.
+    pub fn begin(&mut self, encoding: Option<&str>) {
+        self.parser.begin(encoding);
+        self.cutter.begin();
+    }
+
+    /// The next bytes of the message.
+    pub fn feed(&mut self, block: &[u8]) -> Result<(), Refusal> {
+        self.parser.feed(block, &mut self.cutter)
+    }
+
+    /// The message ends here.
+    pub fn finish(&mut self) -> Result<Summary, Refusal> {
+        self.parser.finish(&mut self.cutter)?;
+        Ok(Summary { elements: self.cutter.elements.clone(), fault: self.cutter.fault })
+    }
+
+    /// Why the chunks must not be used, as far as the message has been read.
+    pub fn fault(&self) -> Option<Fault> {
+        self.cutter.fault
+    }
+
+    /// What a chunk has grown by since it was asked for last; the caller empties it.
+    pub fn grown(&mut self, chunk: usize) -> &mut Vec<u8> {
+        &mut self.cutter.output[chunk]
+    }
+}
+
+/// An open element.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    symbol: Symbol,
+    node: NodeId,
+    /// Chunks that copy it with its content.
+    kept: Chunks,
+    /// Other chunks that have its start tag.
+    opened: Chunks,
+    /// Where its start tag begins in `tags`; it ends where that of the next one begins.
+    tag: usize,
+}
+
+#[derive(Debug)]
+struct Cutter {
+    tree: CutTree,
+    /// By `NameId`; `None` if not looked up yet.
+    symbols: Vec<Option<Symbol>>,
+    generation: u64,
+    open: Vec<Open>,
+    /// Start tags of open elements that a chunk may come to need.
+    tags: Vec<u8>,
+    /// How many open elements, from the root on, each chunk has the start tag of.
+    written: Vec<usize>,
+    prolog: Vec<u8>,
+    output: Vec<Vec<u8>>,
+    elements: Vec<u64>,
+    fault: Option<Fault>,
+}
+
+impl Cutter {
+    fn new(tree: CutTree) -> Self {
+        let chunks = tree.chunks();
+        Self {
+            tree,
+            symbols: Vec::new(),
+            generation: 0,
+            open: Vec::new(),
+            tags: Vec::new(),
+            written: vec![0; chunks],
+            prolog: Vec::new(),
+            output: vec![Vec::new(); chunks],
+            elements: vec![0; chunks],
+            fault: None,
+        }
+    }
+
+    fn begin(&mut self) {
+        self.open.clear();
+        self.tags.clear();
+        self.prolog.clear();
+        self.written.fill(0);
+        self.elements.fill(0);
+        self.output.iter_mut().for_each(Vec::clear);
+        self.fault = None;
+    }
+
+    fn symbol(&mut self, names: &NameTable, id: NameId) -> Symbol {
+        if self.generation != names.generation() {
+            self.generation = names.generation();
+            self.symbols.clear();
+        }
+        let place = id as usize;
+        if place >= self.symbols.len() {
+            self.symbols.resize(place + 1, None);
+        }
+        *self.symbols[place].get_or_insert_with(|| self.tree.symbol(names, id))
+    }
+
+    /// Writes the start tags of the open elements that a chunk has not got, the innermost one's apart.
+    fn open_above(&mut self, chunk: usize) {
+        let innermost = self.open.len() - 1;
+        let output = &mut self.output[chunk];
+        if self.written[chunk] == 0 && self.elements[chunk] == 0 {
+            output.extend_from_slice(&self.prolog);
+        }
+        for depth in self.written[chunk]..innermost {
+            output.extend_from_slice(&self.tags[self.open[depth].tag..self.open[depth + 1].tag]);
+            self.open[depth].opened |= 1 << chunk;
+            self.elements[chunk] += 1;
+        }
+        self.written[chunk] = innermost;
+    }
+
+    fn copy(&mut self, chunks: Chunks, source: &str) {
+        for chunk in bits(chunks) {
+            self.output[chunk].extend_from_slice(source.as_bytes());
+        }
+    }
+}
+
+impl Handler for Cutter {
+    fn start(&mut self, tag: &StartTag<'_>) {
+        let symbol = self.symbol(tag.names(), tag.name);
+        let (parent, node_above, kept_above) = match self.open.last() {
+            None => (None, 0, 0),
+            Some(above) => (Some(above.symbol), above.node, above.kept),
+        };
+        if !self.tree.allows(parent, symbol) {
+            self.fault.get_or_insert(Fault::Schema);
+        }
+        let node = self.tree.below(node_above, symbol);
+        let (single, content) = self.tree.kept(node);
+        let kept = kept_above | content;
+        if node != NO_NODE && tag.is_in_entity {
+            self.fault.get_or_insert(Fault::Entity);
+        }
+        self.open.push(Open { symbol, node, kept, opened: 0, tag: self.tags.len() });
+        if node == NO_NODE {
+            if kept != 0 {
+                self.copy(kept, tag.source);
+                bits(kept).for_each(|chunk| self.elements[chunk] += 1);
+            }
+            return;
+        }
+        let alone = single & !kept;
+        for chunk in bits(alone | (kept & !kept_above)) {
+            self.open_above(chunk);
+            self.written[chunk] = self.open.len();
+        }
+        let depth = self.open.len() - 1;
+        self.open[depth].opened = alone;
+        self.copy(kept | alone, tag.source);
+        bits(kept | alone).for_each(|chunk| self.elements[chunk] += 1);
+        self.tags.extend_from_slice(tag.source.as_bytes());
+    }
+
+    fn end(&mut self, tag: &EndTag<'_>) {
+        let Some(element) = self.open.pop() else { return };
+        self.tags.truncate(element.tag);
+        if element.kept | element.opened == 0 {
+            return;
+        }
+        self.copy(element.kept | element.opened, tag.source);
+        let depth = self.open.len();
+        for chunk in bits(element.kept | element.opened) {
+            self.written[chunk] = self.written[chunk].min(depth);
+        }
+    }
+
+    fn text(&mut self, text: &Text<'_>) {
+        if let Some(Open { kept: kept @ 1.., .. }) = self.open.last() {
+            let kept = *kept;
+            self.copy(kept, text.source);
+        }
+    }
+
+    fn markup(&mut self, markup: &Markup<'_>) {
+        if let Some(&Open { kept, .. }) = self.open.last() {
+            self.copy(kept, markup.source);
+        } else if markup.kind != MarkupKind::Declaration {
+            // The encoding that a declaration names is not that of the chunks.
+            self.prolog.extend_from_slice(markup.source.as_bytes());
+        }
+    }
+}
+
+/// The chunks of a set.
+fn bits(mut chunks: Chunks) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let chunk = chunks.trailing_zeros() as usize;
+        chunks &= chunks.wrapping_sub(1);
+        (chunk < CHUNKS_MAX).then_some(chunk)
+    })
+}

@@ -1,0 +1,69 @@
+"""Chunks: a message is cut by what its queries ask for, and each query sees the piece it needs.
+
+Queries are cleaned by the schema and put into a query tree; the heaviest label paths become the
+prefixes of chunks (P, F); the message is cut into its chunks in one pass; each chunk is evaluated
+for its own queries, wherever and whenever, and the answers are put together.
+
+Example:
+    >>> chunking = Chunking(2)
+    >>> for query_id, text in {"q1": "/a/b[x = 1]/c", "q2": "/a/d", "q3": "//e"}.items():
+    ...     _ = chunking.register(query_id, text)
+    >>> scheme = chunking.scheme()
+    >>> message = b"<a><b><x>1</x><c/></b><d/></a>"
+    >>> cut = cut_plainly(scheme, message)
+    >>> cut.chunks
+    (b'<a><b><x>1</x><c/></b></a>', b'<a><d/></a>')
+    >>> evaluator = ChunkEvaluator(engine="reference")
+    >>> merged(map(evaluator.evaluate, tasks_of(scheme, message, cut))).query_ids
+    ('q1', 'q2')
+
+It reads no files and runs no workers (`pathcast.spark.chunks` does).
+
+Source: Lehner and Irmert, *XPath-Aware Chunking of XML-Documents*, BTW 2003.
+"""
+
+from pathcast.chunking.cleaning import Alternative, CleanQuery, clean
+from pathcast.chunking.cut import Cut
+from pathcast.chunking.evaluation import (
+    ChunkAnswer,
+    ChunkEvaluator,
+    ChunkTask,
+    merged,
+    tasks_of,
+)
+from pathcast.chunking.filtering_scheme import Chunk, Chunking, FilteringScheme
+from pathcast.chunking.needs import Need
+from pathcast.chunking.optimal import Goal, SchemeCost, Sizes, by_size, cost, optimal_scheme
+from pathcast.chunking.plain import cut_plainly
+from pathcast.chunking.query_tree import QueryTree, QueryTreeNode
+from pathcast.chunking.scheme import Pick, generate_chunking_scheme, picks
+from pathcast.chunking.streaming import StreamingChunker
+
+__all__ = [
+    "Alternative",
+    "Chunk",
+    "ChunkAnswer",
+    "ChunkEvaluator",
+    "ChunkTask",
+    "Chunking",
+    "CleanQuery",
+    "Cut",
+    "FilteringScheme",
+    "Goal",
+    "Need",
+    "Pick",
+    "QueryTree",
+    "QueryTreeNode",
+    "SchemeCost",
+    "Sizes",
+    "StreamingChunker",
+    "by_size",
+    "clean",
+    "cost",
+    "cut_plainly",
+    "generate_chunking_scheme",
+    "merged",
+    "optimal_scheme",
+    "picks",
+    "tasks_of",
+]

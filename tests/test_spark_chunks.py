@@ -1,0 +1,124 @@
+"""Chunks evaluated by workers: the answer of one process that does not cut the message.
+
+If these fail, where a chunk is evaluated decides who gets a delivery.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
+
+from pathcast import Query, QueryIndex
+from pathcast.chunking import Chunking, cut_plainly
+from pathcast.errors import PathcastError
+from pathcast.limits import Limits
+from pathcast.model import EngineName
+from pathcast.spark.chunks import evaluate_chunks
+from pathcast.spark.workers import InProcess
+from pathcast.testing.chunking_cases import Case
+from pathcast.testing.engines import ENGINES, missing_reason
+
+UnitT = TypeVar("UnitT")
+ReportT = TypeVar("ReportT")
+
+
+class Pickling:
+    """Workers that get tasks as executors do: pickled; in another order."""
+
+    count = 3
+
+    def run(
+        self,
+        task: Callable[[Iterable[UnitT]], Iterator[ReportT]],
+        shares: Sequence[Sequence[UnitT]],
+    ) -> list[ReportT]:
+        sent = [pickle.dumps((task, share)) for share in reversed(shares)]
+        reports: list[ReportT] = []
+        for each in sent:
+            there, share = pickle.loads(each)
+            reports += pickle.loads(pickle.dumps(list(there(share))))
+        return reports
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
+    if missing_reason(engine):
+        pytest.skip(f"{missing_reason(engine)}")
+    matches = 0
+    for seed in range(4):
+        case = Case(Random(seed), has_namespaces=seed == 1)
+        chunking, index = Chunking(3, case.paths), QueryIndex(engine=engine)
+        for number in range(30):
+            text = case.query()
+            if not index.register([Query(str(number), text, case.namespaces)]).accepted:
+                continue
+            try:
+                chunking.register(str(number), text, case.namespaces)
+            except PathcastError:
+                index.remove([str(number)])
+        message = case.message()
+        scheme = chunking.scheme()
+        cut = cut_plainly(scheme, message)
+        expected = tuple(index.matcher(threads=1).match_batch([message])[0].query_ids)
+        for workers in (InProcess(), Pickling()):
+            answer = evaluate_chunks(workers, scheme, message, cut, engine=engine)
+            assert answer.query_ids == expected
+            assert not answer.undecided
+        matches += len(expected)
+    assert matches > 10
+
+
+def test_what_a_worker_cannot_hold_is_said_of_the_queries_that_need_it() -> None:
+    chunking = Chunking(1)
+    chunking.register("in a chunk", "/a/b")
+    chunking.register("in the potpourri", "//c")
+    message = b"<a><b/>" + b"<c/>" * 100 + b"</a>"
+    scheme = chunking.scheme()
+    answer = evaluate_chunks(
+        InProcess(),
+        scheme,
+        message,
+        cut_plainly(scheme, message),
+        engine="reference",
+        limits=Limits(message_bytes_max=100),
+    )
+    assert answer.query_ids == ("in a chunk",)
+    assert {key: error.code for key, error in answer.undecided.items()} == {
+        "in the potpourri": "limit.message_bytes"
+    }
+
+
+def test_queries_that_cannot_be_decided_have_a_verdict() -> None:
+    chunking = Chunking(1)
+    chunking.register("dear", "/a/b[count(c[count(../c[. = ../c]) > 1]) > 1]")
+    chunking.register("cheap", "/a/b/c")
+    message = b"<a><b>" + b"<c>1</c>" * 60 + b"</b></a>"
+    scheme = chunking.scheme()
+    answer = evaluate_chunks(
+        InProcess(),
+        scheme,
+        message,
+        cut_plainly(scheme, message),
+        engine="reference",
+        limits=Limits(evaluation_steps_max=500),
+    )
+    assert answer.query_ids == ("cheap",)
+    assert {key: error.code for key, error in answer.undecided.items()} == {
+        "dear": "limit.evaluation_steps"
+    }
+
+
+def test_nothing_to_evaluate_is_an_answer() -> None:
+    chunking = Chunking(1)
+    chunking.register("q", "/a/b")
+    scheme = chunking.scheme()
+    answer = evaluate_chunks(
+        Pickling(), scheme, b"<x/>", cut_plainly(scheme, b"<x/>"), engine="reference"
+    )
+    assert (answer.query_ids, answer.undecided) == ((), {})
