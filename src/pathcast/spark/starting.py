@@ -59,7 +59,8 @@ def spark_workers(
 
 
 def _ready(units: Iterable[int]) -> Iterator[int]:
-    """A task that leaves a worker with the engine in its memory."""
+    """A task that leaves a worker with the engine and the readers in its memory."""
+    import pathcast.spark.sources
     import pathcast.spark.tasks  # noqa: F401
 
     return iter([sum(units)])
