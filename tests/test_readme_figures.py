@@ -1,6 +1,6 @@
 """Every figure of the README's tables is its record's: the median of the measure named here.
 
-So is what docs/pipeline.md says of customised delivery on Spark.
+So are those of docs/pipeline.md.
 
 If these fail, the README quotes a time that nobody measured, or that another call took.
 """
@@ -50,10 +50,10 @@ def medians(*benchmarks: str) -> Medians:
     }
 
 
-def rows_below(heading: str) -> dict[str, list[str]]:
+def rows_below(heading: str, text: str = TEXT) -> dict[str, list[str]]:
     """First cell -> other cells, of the table whose heading begins so."""
-    start = TEXT.index(f"| {heading} |")
-    lines = TEXT[start : TEXT.index("\n\n", start)].splitlines()[2:]
+    start = text.index(f"| {heading} |")
+    lines = text[start : text.index("\n\n", start)].splitlines()[2:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {first: rest for first, *rest in cells}
 
@@ -200,3 +200,35 @@ def test_customised_delivery() -> None:
         "memory": row("memory"),
     }
     assert not wrong(rows_below("subscriptions | Book, 100,000"), expected, known)
+
+
+def test_pipeline() -> None:
+    text = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    known = medians("pipeline")
+    cases = {"matches": "deliveries", "results": "deliveries", "numbers": "matches"}
+
+    def row(*measures: str) -> list[list[Figure]]:
+        return [
+            [Figure("pipeline", f"{case}, 2 cores", one.format(counted)) for one in measures]
+            for case, counted in cases.items()
+        ]
+
+    expected = {
+        "messages a second, the first micro-batch of a run": row("messages"),
+        "deliveries, or matches, a message": row("{} a message"),
+        "by the floor, the same tasks that only read": row("batch by floor"),
+        "reading, answering and writing, µs of a core a message": row("read", "answer", "write"),
+        "written, bytes a message": row("written"),
+        "the command besides its micro-batches": row("command over batch"),
+    }
+    heading = "6,144 payments of 4.5 KB, two cores"
+    assert not wrong(rows_below(heading, text), expected, known)
+    said = {
+        r"messages take ([\d.]+)x": ("2,000 files, 2 cores", "files by Parquet"),
+        r"results take ([\d.]+)x": ("results, 2 cores", "batch by bound"),
+        r"delivers within ([\d.]+) s": ("stream, 1,000 a second", "file to inbox, p99"),
+    }
+    for words, (case, measure) in said.items():
+        found = re.search(words, text)
+        assert found, words
+        assert is_rounded(found[1], known["pipeline", case, measure])
