@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -20,9 +20,12 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import EngineName
 from pathcast.spark.chunks import evaluate_chunks
-from pathcast.spark.workers import InProcess
+from pathcast.spark.workers import InProcess, SparkWorkers
 from pathcast.testing.chunking_cases import Case
 from pathcast.testing.engines import ENGINES, missing_reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 UnitT = TypeVar("UnitT")
 ReportT = TypeVar("ReportT")
@@ -72,6 +75,23 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
             assert not answer.undecided
         matches += len(expected)
     assert matches > 10
+
+
+def test_executors_of_a_session_give_it_too(spark: SparkSession) -> None:
+    case = Case(Random(3), has_namespaces=True)
+    chunking, index = Chunking(3, case.paths), QueryIndex(engine="reference")
+    for number in range(30):
+        text = case.query()
+        if index.register([Query(str(number), text, case.namespaces)]).accepted:
+            chunking.register(str(number), text, case.namespaces)
+    message = case.message()
+    scheme = chunking.scheme()
+    cut = cut_plainly(scheme, message)
+    expected = tuple(index.matcher(threads=1).match_batch([message])[0].query_ids)
+    workers = SparkWorkers(spark.sparkContext)
+    answer = evaluate_chunks(workers, scheme, message, cut, engine="reference")
+    assert expected
+    assert (answer.query_ids, answer.undecided) == (expected, {})
 
 
 def test_what_a_worker_cannot_hold_is_said_of_the_queries_that_need_it() -> None:

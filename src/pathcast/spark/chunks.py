@@ -70,7 +70,7 @@ def evaluate_chunks(
     """Evaluates a message that was cut, on workers.
 
     Args:
-        workers: Who runs tasks: `SparkWorkers(session)`, or `InProcess()`.
+        workers: Who runs tasks: `SparkWorkers(session.sparkContext)`, or `InProcess()`.
         scheme: What it was cut by.
         message: All of it; it is sent to a worker only for the potpourri, or if it has a fault.
         cut: Its chunks.
