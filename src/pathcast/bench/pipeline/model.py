@@ -225,13 +225,13 @@ def fit(runs: Sequence[RunTimes], dispatch: Sequence[tuple[int, float]]) -> Mode
         [[1, batch.files, place == 0] for _, place, batch in batches],
         [_driver(batch) - task * batch.tasks for _, _, batch in batches],
     )
-    # What comes after the commits: reports are summed up, and the source is listed again.
-    report, listing = solved(
-        [[run.total("tasks"), run.total("files")] for run in runs],
+    # What comes besides the commits: once a run, for each report, for each file that is listed.
+    once, report, listing = solved(
+        [[1, run.total("tasks"), run.total("files")] for run in runs],
         [run.seconds - run.batch_seconds for run in runs],
     )
     return Model(
-        start=median(run.whole_seconds - run.seconds for run in runs),
+        start=median(run.whole_seconds - run.seconds for run in runs) + once,
         first=driver[2],
         open=median(run.batches[0].stages.get("open", 0.0) / run.batches[0].tasks for run in runs),
         batch=driver[0],
