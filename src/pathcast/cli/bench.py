@@ -157,43 +157,10 @@ def bench(
             "--rounds": rounds,
         }
         _check_alone(names, others, earlier, page)
-        if names == ["broker-figures"]:
-            from pathcast.cli.broker_figures import broker_figures
+        from pathcast.cli.figures import run_paper_figures
 
-            return broker_figures(
-                set_name,
-                names=figure,
-                out=out,
-                work=work,
-                definitions=definitions,
-                page=page,
-                earlier=earlier,
-            )
-        if names == ["placement-figures"]:
-            from pathcast.cli.placement_figures import placement_figures
-
-            return placement_figures(
-                set_name,
-                names=figure,
-                out=out,
-                definitions=definitions,
-                page=page,
-                earlier=earlier,
-            )
-        if names == ["chunking-figures"]:
-            from pathcast.cli.chunking_figures import chunking_figures
-
-            return chunking_figures(
-                set_name,
-                names=figure,
-                out=out,
-                definitions=definitions,
-                page=page,
-                earlier=earlier,
-            )
-        from pathcast.cli.figures import figures
-
-        return figures(
+        return run_paper_figures(
+            names[0],
             set_name,
             names=figure,
             out=out,

@@ -1,25 +1,73 @@
-"""`pathcast bench figures`: the paper's figures and tables, measured again."""
+"""`pathcast bench figures` and its like: the papers' figures and tables, measured again."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from pathcast.bench.definitions import SetName, default_directory, read_definition
-from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import Output, read_run, run_directory
-from pathcast.bench.figures.page import table, write_page
-from pathcast.bench.figures.plot import draw
-from pathcast.bench.figures.run import FigureOutcome, FiguresPlan, chosen_names, run_figures
-from pathcast.bench.figures.statements import judge
+from pathcast.bench.figures.run import chosen_names
 from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.machine import describe_machine
 from pathcast.cli.console import answers, say, say_error
 from pathcast.cli.exits import ExitCode
 
+if TYPE_CHECKING:
+    from pathcast.bench.figures.point import Value
+    from pathcast.bench.figures.verdicts import Verdict
 
-def figures(
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Figures that are to be run.
+
+    Attributes:
+        definition: The definitions.
+        names: Of the figures.
+        set_name: Which sizes.
+        work: Where generated queries are kept.
+        outcomes: Takes an outcome when its figure begins.
+        keep: Takes values as they are measured.
+        say: Takes progress.
+    """
+
+    definition: Any
+    names: Sequence[str]
+    set_name: SetName
+    work: Path
+    outcomes: list[Any]
+    keep: Callable[[Sequence[Value]], None]
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperFigures:
+    """What the figures of a paper are, and what runs, draws and words them.
+
+    Attributes:
+        definition: Model of the file `benchmarks/NAME.toml`.
+        run: Runs what a request asks for.
+        draw: As `Output` wants it.
+        table: A figure and its values as Markdown.
+        judge: What the paper says of a figure, judged by its values.
+        write_page: Writes the blocks of a page; gives their names.
+    """
+
+    definition: type[Any]
+    run: Callable[[Request], None]
+    draw: Callable[[Any, Sequence[Value], str, Path], bool]
+    table: Callable[[Any, Sequence[Value]], str]
+    judge: Callable[[Any, Sequence[Value]], Sequence[Verdict]]
+    write_page: Callable[..., list[str]]
+
+
+def run_paper_figures(
+    name: str,
     set_name: SetName,
     *,
     names: str | None,
@@ -32,6 +80,7 @@ def figures(
     """Runs figures, and writes plots, CSV and a record; or writes a page from an earlier run.
 
     Args:
+        name: One of `PAPERS`.
         set_name: Which sizes.
         names: Figures, separated by commas; None for all.
         out: Where the directory of the run is made.
@@ -43,23 +92,34 @@ def figures(
     Raises:
         ConfigError: There is no such figure, page or run.
     """
+    paper = PAPERS[name]()
     directory = definitions or default_directory()
-    definition = read_definition(directory, "figures", FiguresDefinition)
+    definition = read_definition(directory, name, paper.definition)
     if earlier is not None:
-        return _written(page, earlier, definition)
+        return _written(paper, page, earlier, definition)
     chosen = chosen_names(names, [figure.name for figure in definition.figures])
-    plan = FiguresPlan(definition, chosen, set_name, work or directory / ".work")
     started, before = datetime.now(UTC), describe_machine()
-    output = Output(run_directory(out or directory / "records", set_name, started), draw)
+    place = run_directory(out or directory / "records", set_name, started, name)
+    output: Output[Any] = Output(place, paper.draw)
     load = before["load"]
     say(f"figures {', '.join(chosen)}; set {set_name}, {before['cpu']}, load {load and load[0]}")
-    outcomes: list[FigureOutcome] = []
+    outcomes: list[Any] = []
 
     def tell(text: str) -> None:
         say(f"[{(datetime.now(UTC) - started).seconds:4d} s] {text}")
 
     try:
-        run_figures(plan, outcomes, output.keep, tell)
+        paper.run(
+            Request(
+                definition=definition,
+                names=chosen,
+                set_name=set_name,
+                work=work or directory / ".work",
+                outcomes=outcomes,
+                keep=output.keep,
+                say=tell,
+            )
+        )
     finally:
         # What was measured before an interruption is kept, drawn and recorded.
         output.finish(
@@ -69,21 +129,21 @@ def figures(
             started=started,
             before=before,
         )
-        _print(outcomes)
+        _print(paper, outcomes)
         say(f"plots, CSV and record: {output.directory}")
     if page is not None:
-        _written(page, output.directory, definition)
+        _written(paper, page, output.directory, definition)
     return ExitCode.REFUSED if any(outcome.failure for outcome in outcomes) else ExitCode.OK
 
 
-def _print(outcomes: list[FigureOutcome]) -> None:
+def _print(paper: PaperFigures, outcomes: Sequence[Any]) -> None:
     out = answers()
     for outcome in outcomes:
         figure = outcome.figure
         out.print(f"{figure.caption}: {figure.title} ({outcome.workload})")
         if outcome.values:
-            out.print(table(figure, outcome.values))
-            if verdicts := judge(figure.name, outcome.values, figure.paper):
+            out.print(paper.table(figure, outcome.values))
+            if verdicts := paper.judge(figure, outcome.values):
                 out.print(statements_table(verdicts))
         for check in outcome.checks:
             out.print(f"checked {check}")
@@ -94,9 +154,92 @@ def _print(outcomes: list[FigureOutcome]) -> None:
             say_error(outcome.failure)
 
 
-def _written(page: Path | None, run: Path, definition: FiguresDefinition) -> ExitCode:
+def _written(paper: PaperFigures, page: Path | None, run: Path, definition: Any) -> ExitCode:
     record, values = read_run(run)
     if page is not None:
-        names = write_page(page, run, record, values, definition)
+        names = paper.write_page(page, run, record, values, definition)
         say(f"{page}: wrote {', '.join(names)}")
     return ExitCode.OK
+
+
+def _filtering() -> PaperFigures:
+    from pathcast.bench.figures import page, plot, run, statements
+    from pathcast.bench.figures.definition import FiguresDefinition
+
+    def run_all(ask: Request) -> None:
+        plan = run.FiguresPlan(ask.definition, ask.names, ask.set_name, ask.work)
+        run.run_figures(plan, ask.outcomes, ask.keep, ask.say)
+
+    return PaperFigures(
+        definition=FiguresDefinition,
+        run=run_all,
+        draw=plot.draw,
+        table=page.table,
+        judge=lambda figure, values: statements.judge(figure.name, values, figure.paper),
+        write_page=page.write_page,
+    )
+
+
+def _brokers() -> PaperFigures:
+    from pathcast.bench.broker import page, plot, run, statements
+    from pathcast.bench.broker.definition import BrokerFigures
+
+    def run_all(ask: Request) -> None:
+        plan = run.BrokerPlan(ask.definition, ask.names, ask.set_name, ask.work)
+        run.run_broker_figures(plan, ask.outcomes, ask.keep, ask.say)
+
+    return PaperFigures(
+        definition=BrokerFigures,
+        run=run_all,
+        draw=plot.draw_broker,
+        table=page.broker_table,
+        judge=lambda figure, values: statements.judge(figure.name, values),
+        write_page=page.write_broker_page,
+    )
+
+
+def _placement() -> PaperFigures:
+    from pathcast.bench.placement import page, plot, run, statements
+    from pathcast.bench.placement.definition import PlacementFigures
+
+    def run_all(ask: Request) -> None:
+        run.run_placement_figures(
+            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
+        )
+
+    return PaperFigures(
+        definition=PlacementFigures,
+        run=run_all,
+        draw=plot.draw_placement,
+        table=lambda figure, values: page.placement_table(values),
+        judge=lambda figure, values: statements.judge(figure.name, values),
+        write_page=page.write_placement_page,
+    )
+
+
+def _chunking() -> PaperFigures:
+    from pathcast.bench.chunking import page, plot, run, statements
+    from pathcast.bench.chunking.definition import ChunkingFigures
+
+    def run_all(ask: Request) -> None:
+        run.run_chunking_figures(
+            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
+        )
+
+    return PaperFigures(
+        definition=ChunkingFigures,
+        run=run_all,
+        draw=plot.draw_chunking,
+        table=page.chunking_table,
+        judge=lambda figure, values: statements.judge(figure.name, values),
+        write_page=page.write_chunking_page,
+    )
+
+
+PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
+    "figures": _filtering,
+    "broker-figures": _brokers,
+    "placement-figures": _placement,
+    "chunking-figures": _chunking,
+}
+"""Benchmark -> what it runs; each imports its own code only."""
