@@ -482,6 +482,8 @@ def test_a_text_is_no_longer_in_the_encoding_that_it_declares() -> None:
 def test_rows_to_lint(seed: int) -> None:
     random = Random(seed)
     rows, bad = mixed(random, random_queries(random, 6), hostile_query, count=6)
+    # No query for an index, but lint takes subscriptions as well.
+    bad = {place for place in bad if not isinstance(rows[place], Subscription)}
     report = lint(rows)
     refused = [each.query for each in report.findings if each.code == "PL001"]
     assert (report.queries, refused) == (len(rows), sorted(bad))

@@ -69,7 +69,9 @@ def _copy(storage: Storage, name: str, path: Path) -> None:
 def _shared_lock(folder: Path) -> IO[str]:
     """The lock of a folder, which is made if it is not there; it is in use until this is closed."""
     while True:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        # Not `exist_ok`, which looks again, and may find that somebody has taken it out.
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
         with suppress(FileNotFoundError):
             handle = (folder / LOCK).open("a")
             fcntl.flock(handle, fcntl.LOCK_SH)
