@@ -6,8 +6,15 @@ from importlib.util import find_spec
 
 HAS_KERNEL = find_spec("pathcast_kernel") is not None
 
-# Its examples cannot even be imported without the kernel; tests of the kernel skip by themselves.
-collect_ignore = [] if HAS_KERNEL else ["src/pathcast/kernel", "src/pathcast/records"]
+NEEDS_KERNEL = (
+    "src/pathcast/kernel",
+    "src/pathcast/records",
+    "src/pathcast/chunking/streaming.py",
+    "src/pathcast/bench/chunking/inputs.py",
+)
+"""Whose examples do not run without it; tests of the kernel skip by themselves."""
+
+collect_ignore = [] if HAS_KERNEL else list(NEEDS_KERNEL)
 
 
 def pytest_report_header() -> str:
