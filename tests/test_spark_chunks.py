@@ -79,17 +79,20 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
 
 def test_executors_of_a_session_give_it_too(spark: SparkSession) -> None:
     case = Case(Random(3), has_namespaces=True)
+    queries = [case.query() for _ in range(30)]
     chunking, index = Chunking(3, case.paths), QueryIndex(engine="reference")
-    for number in range(30):
-        text = case.query()
-        if index.register([Query(str(number), text, case.namespaces)]).accepted:
-            chunking.register(str(number), text, case.namespaces)
-    message = case.message()
-    scheme = chunking.scheme()
-    cut = cut_plainly(scheme, message)
+    index.register([Query(str(n), text, case.namespaces) for n, text in enumerate(queries)])
+    for number in index.freeze().query_ids:
+        chunking.register(number, queries[int(number)], case.namespaces)
+    message, scheme = case.message(), chunking.scheme()
     expected = tuple(index.matcher(threads=1).match_batch([message])[0].query_ids)
-    workers = SparkWorkers(spark.sparkContext)
-    answer = evaluate_chunks(workers, scheme, message, cut, engine="reference")
+    answer = evaluate_chunks(
+        SparkWorkers(spark.sparkContext),
+        scheme,
+        message,
+        cut_plainly(scheme, message),
+        engine="reference",
+    )
     assert expected
     assert (answer.query_ids, answer.undecided) == (expected, {})
 

@@ -40,7 +40,6 @@ def test_the_first_run_writes_it_when_its_jvm_ends_and_the_next_reads_it(tmp_pat
     first = ClassArchive(folder)
     options = first.options(java)
     assert options[0].startswith("-XX:ArchiveClassesAtExit=")
-    assert first.is_made
     ended = []
 
     def end_jvm() -> None:
@@ -55,7 +54,6 @@ def test_the_first_run_writes_it_when_its_jvm_ends_and_the_next_reads_it(tmp_pat
     assert (kept.read_bytes(), ended) == (b"classes", [1])
     second = ClassArchive(folder)
     assert second.options(java)[0] == f"-XX:SharedArchiveFile={kept}"
-    assert not second.is_made
     second.keep(lambda: pytest.fail("nothing is to be waited for"))
 
 

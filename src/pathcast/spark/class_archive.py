@@ -45,11 +45,6 @@ class ClassArchive:
         self._file: Path | None = None
         self._written: Path | None = None
 
-    @property
-    def is_made(self) -> bool:
-        """Whether the JVM that got `options` writes an archive when it ends."""
-        return self._written is not None
-
     def options(self, java: JavaInstall) -> tuple[str, ...]:
         """Options of a JVM that read the archive or, where there is none, write it.
 

@@ -95,7 +95,7 @@ SETTINGS: tuple[SparkSetting, ...] = (
         is_for_here=True,
     ),
     SparkSetting(
-        "spark.driver.memory", "2g", "cached verdicts of a micro-batch and the sort of its inboxes"
+        "spark.driver.memory", "2g", "rows that `deliver_messages` keeps, and frames of your own"
     ),
     SparkSetting(
         "spark.sql.session.timeZone", "UTC", "output does not depend on where the pipeline runs"
@@ -106,29 +106,9 @@ SETTINGS: tuple[SparkSetting, ...] = (
         "planning anew costs a small micro-batch a tenth more and finds nothing better",
     ),
     SparkSetting(
-        "spark.sql.streaming.stopTimeout",
-        "60s",
-        "a stop that hangs is an error rather than a process that never ends",
-    ),
-    SparkSetting(
         "spark.sql.parquet.compression.codec",
         "zstd",
         "inboxes of 19 bytes a row against 34 with snappy, in the same time",
-    ),
-    SparkSetting(
-        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs",
-        "false",
-        "the commit of a batch says that it is complete; a second marker would only contradict it",
-    ),
-    SparkSetting(
-        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version",
-        "2",
-        "task output is not moved twice: the whole batch is made visible by one rename anyway",
-    ),
-    SparkSetting(
-        "spark.sql.streaming.numRecentProgressUpdates",
-        "4",
-        "a long stream does not collect reports",
     ),
 )
 """Left out on purpose: `spark.python.udf.pipelined.enabled` crashes workers in Spark 4.3."""

@@ -7,13 +7,14 @@ was measured of it before stays. It prints nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pathcast.bench.broker.definition import BrokerFigure, BrokerFigures
 from pathcast.bench.broker.experiments import BrokerExperiment, run_experiment
 from pathcast.bench.broker.inputs import BrokerInputs
 from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.output import Outcome
 from pathcast.bench.figures.point import Value
 from pathcast.errors import (
     KernelMissingError,
@@ -21,29 +22,6 @@ from pathcast.errors import (
     PathcastError,
     WrongCountError,
 )
-
-
-@dataclass
-class BrokerOutcome:
-    """What one figure gave.
-
-    Attributes:
-        figure: Its definition.
-        workload: Which DTD.
-        values: What was measured.
-        checks: What was compared before times were taken.
-        notes: What was left out, and why.
-        failure: Why its values do not count, or why there are no more.
-        is_complete: Whether it came to its end.
-    """
-
-    figure: BrokerFigure
-    workload: str
-    values: list[Value] = field(default_factory=list)
-    checks: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    failure: str | None = None
-    is_complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +43,7 @@ class BrokerPlan:
 
 def run_broker_figures(
     plan: BrokerPlan,
-    outcomes: list[BrokerOutcome],
+    outcomes: list[Outcome[BrokerFigure]],
     keep: Callable[[Sequence[Value]], None],
     say: Callable[[str], None],
 ) -> None:
@@ -85,7 +63,7 @@ def run_broker_figures(
     for figure in plan.definition.figures:
         if figure.name not in plan.names:
             continue
-        outcome = BrokerOutcome(figure, figure.workload)
+        outcome = Outcome(figure, figure.workload)
         outcomes.append(outcome)
         experiment = BrokerExperiment(
             figure=figure,

@@ -9,7 +9,6 @@ Example:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ from typing import Any
 from pathcast.bench.chunking.definition import ChunkingFigure, ChunkingFigures
 from pathcast.bench.chunking.experiments import CLEANED, WHOLE
 from pathcast.bench.chunking.statements import judge
-from pathcast.bench.figures.page import BLANK, marks_of, refreshed, run_text
+from pathcast.bench.figures.page import BLANK, write_blocks
 from pathcast.bench.figures.point import Value
-from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.report import number
 
 _TIMES = ("chunking", "sum", "first", "last in parallel", WHOLE, CLEANED)
@@ -32,37 +30,17 @@ def write_chunking_page(
     values: Sequence[Value],
     definition: ChunkingFigures,
 ) -> list[str]:
-    """Writes the blocks of a run's figures into a page.
-
-    Args:
-        page: The page, with marks.
-        directory: Of the run, for links to plots.
-        record: The record of the run.
-        values: Its values.
-        definition: The figures.
-
-    Returns:
-        Names of the blocks that were written.
-
-    Raises:
-        ConfigError: There is no such page, or it has no marks.
-    """
-    text, marked = marks_of(page)
-    link = os.path.relpath(directory.resolve(), page.resolve().parent)
-    blocks = {"chunking_run": run_text(record, link)}
-    by_name = {one["name"]: one for one in record["figures"]}
-    for figure in definition.figures:
-        found = [value for value in values if value.figure == figure.name]
-        if found and figure.name in by_name:
-            plot = directory / f"{figure.file_stem}.png"
-            image = f"![{figure.caption}]({link}/{plot.name})\n\n" if plot.is_file() else ""
-            parts = [image + chunking_table(figure, found)]
-            verdicts = judge(figure.name, found)
-            if verdicts:
-                parts.append(statements_table(verdicts))
-            blocks[figure.block] = "\n\n".join(parts)
-    page.write_text(refreshed(text, blocks), encoding="utf-8")
-    return [name for name in marked if name in blocks]
+    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
+    return write_blocks(
+        page,
+        directory,
+        record,
+        values,
+        definition.figures,
+        run="chunking_run",
+        table=chunking_table,
+        judge=lambda figure, found: judge(figure.name, found),
+    )
 
 
 def chunking_table(figure: ChunkingFigure, values: Sequence[Value]) -> str:

@@ -180,6 +180,11 @@ class FigureDefinition(_Strict):
         """Of its files: `figure-11`, `table-3`."""
         return self.caption.lower().replace(" ", "-")
 
+    @property
+    def block(self) -> str:
+        """Of its place in the page: `11`."""
+        return self.name
+
     @model_validator(mode="after")
     def _says_how_many_queries(self) -> FigureDefinition:
         if self.x != "queries":

@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -43,46 +44,29 @@ class Figure(Protocol):
 
 
 FigureType = TypeVar("FigureType", bound=Figure)
-_Covariant = TypeVar("_Covariant", bound=Figure, covariant=True)
 
 
-class Outcome(Protocol[_Covariant]):
-    """What is kept of what a figure gave; attributes as in `FigureOutcome`."""
+@dataclass
+class Outcome(Generic[FigureType]):
+    """What one figure gave.
 
-    @property
-    def figure(self) -> _Covariant:
-        """Its definition."""
-        ...
+    Attributes:
+        figure: Its definition.
+        workload: Where its inputs came from: a DTD's workload, a domain, a scenario.
+        values: What was measured.
+        checks: What was compared before times were taken.
+        notes: What was left out, and why.
+        failure: Why its values do not count, or why there are no more.
+        is_complete: Whether it came to its end.
+    """
 
-    @property
-    def workload(self) -> str:
-        """Where its inputs came from."""
-        ...
-
-    @property
-    def values(self) -> Sequence[Value]:
-        """What was measured."""
-        ...
-
-    @property
-    def checks(self) -> Sequence[str]:
-        """What was compared."""
-        ...
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What was left out."""
-        ...
-
-    @property
-    def failure(self) -> str | None:
-        """Why its values do not count."""
-        ...
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it came to its end."""
-        ...
+    figure: FigureType
+    workload: str
+    values: list[Value] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failure: str | None = None
+    is_complete: bool = False
 
 
 class Output(Generic[FigureType]):

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pathcast.bench.figures.definition import FigureDefinition, FiguresDefinition
 from pathcast.bench.figures.point import FIRST_PASS, KERNEL, Value
 from pathcast.bench.figures.statements import judge
-from pathcast.bench.figures.verdicts import statements_table
+from pathcast.bench.figures.verdicts import Verdict, statements_table
 from pathcast.bench.report import number
 from pathcast.errors import ConfigError
 
@@ -42,12 +42,64 @@ AXES = {
 }
 
 
+class BlockFigure(Protocol):
+    """What a page shows of a figure's definition."""
+
+    @property
+    def name(self) -> str:
+        """As its values name it."""
+        ...
+
+    @property
+    def caption(self) -> str:
+        """Such as "Figure 11"."""
+        ...
+
+    @property
+    def file_stem(self) -> str:
+        """Of its plot."""
+        ...
+
+    @property
+    def block(self) -> str:
+        """Name of its block."""
+        ...
+
+
+FigureType = TypeVar("FigureType", bound=BlockFigure)
+
+
 def write_page(
     page: Path,
     directory: Path,
     record: Mapping[str, Any],
     values: Sequence[Value],
     definition: FiguresDefinition,
+) -> list[str]:
+    """Writes the blocks of the figures on filtering; see `write_blocks`."""
+    return write_blocks(
+        page,
+        directory,
+        record,
+        values,
+        definition.figures,
+        run="run",
+        table=table,
+        judge=lambda figure, found: judge(figure.name, found, figure.paper),
+    )
+
+
+def write_blocks(
+    page: Path,
+    directory: Path,
+    record: Mapping[str, Any],
+    values: Sequence[Value],
+    figures: Sequence[FigureType],
+    *,
+    run: str,
+    table: Callable[[FigureType, Sequence[Value]], str],
+    judge: Callable[[FigureType, Sequence[Value]], Sequence[Verdict]],
+    suffix: str = "",
 ) -> list[str]:
     """Writes the blocks of a run's figures into a page.
 
@@ -56,7 +108,11 @@ def write_page(
         directory: Of the run, for links to plots.
         record: The record of the run.
         values: Its values.
-        definition: The figures.
+        figures: Their definitions.
+        run: Block that says which run it was.
+        table: Values as Markdown.
+        judge: What the paper says of a figure, judged by its values.
+        suffix: Of the names of all blocks.
 
     Returns:
         Names of the blocks that were written.
@@ -66,19 +122,18 @@ def write_page(
     """
     text, marked = marks_of(page)
     link = os.path.relpath(directory.resolve(), page.resolve().parent)
-    blocks = {"run": run_text(record, link)}
+    blocks = {run + suffix: run_text(record, link)}
     by_name = {one["name"]: one for one in record["figures"]}
-    for figure in definition.figures:
+    for figure in figures:
         found = [value for value in values if value.figure == figure.name]
         if found and figure.name in by_name:
             plot = directory / f"{figure.file_stem}.png"
             image = f"![{figure.caption}]({link}/{plot.name})\n\n" if plot.is_file() else ""
             notes = "".join(f"\n- {note}" for note in by_name[figure.name]["notes"])
             parts = [image + table(figure, found)]
-            verdicts = judge(figure.name, found, figure.paper)
-            if verdicts:
+            if verdicts := judge(figure, found):
                 parts.append(statements_table(verdicts))
-            blocks[figure.name] = "\n\n".join(parts) + (f"\n{notes}" if notes else "")
+            blocks[figure.block + suffix] = "\n\n".join(parts) + (f"\n{notes}" if notes else "")
     page.write_text(refreshed(text, blocks), encoding="utf-8")
     return [name for name in marked if name in blocks]
 

@@ -11,12 +11,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pathcast.bench.definitions import SetName
 from pathcast.bench.figures.definition import FigureDefinition, FiguresDefinition
 from pathcast.bench.figures.inputs import Inputs
+from pathcast.bench.figures.output import Outcome
 from pathcast.bench.figures.point import FIRST_PASS, KERNEL, Value
 from pathcast.bench.figures.sweep import Experiment, run_sweep
 from pathcast.bench.figures.tables import (
@@ -32,29 +33,6 @@ from pathcast.errors import (
     PathcastError,
     WrongCountError,
 )
-
-
-@dataclass
-class FigureOutcome:
-    """What one figure gave.
-
-    Attributes:
-        figure: Its definition.
-        workload: Where its inputs came from: the DTD's workload, or the domain that stood in.
-        values: What was measured.
-        checks: What was compared before times were taken.
-        notes: What was left out, and why.
-        failure: Why its values do not count, or why there are no more.
-        is_complete: Whether it came to its end.
-    """
-
-    figure: FigureDefinition
-    workload: str
-    values: list[Value] = field(default_factory=list)
-    checks: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    failure: str | None = None
-    is_complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +72,7 @@ def chosen_names(text: str | None, known: Sequence[str]) -> tuple[str, ...]:
 
 def run_figures(
     plan: FiguresPlan,
-    outcomes: list[FigureOutcome],
+    outcomes: list[Outcome[FigureDefinition]],
     keep: Callable[[Sequence[Value]], None],
     say: Callable[[str], None],
 ) -> None:
@@ -113,7 +91,7 @@ def run_figures(
     for figure in plan.definition.figures:
         if figure.name not in plan.names:
             continue
-        outcome = FigureOutcome(figure, inputs.source(figure.workload).name)
+        outcome = Outcome(figure, inputs.source(figure.workload).name)
         outcomes.append(outcome)
         if _is_copied(outcome, outcomes):
             keep(outcome.values)
@@ -143,7 +121,9 @@ def run_figures(
             outcome.failure = str(error)
 
 
-def _is_copied(outcome: FigureOutcome, outcomes: Sequence[FigureOutcome]) -> bool:
+def _is_copied(
+    outcome: Outcome[FigureDefinition], outcomes: Sequence[Outcome[FigureDefinition]]
+) -> bool:
     """Whether a figure got the values of one that was run before and has the same ones."""
     for earlier in outcomes:
         if earlier.figure.name == outcome.figure.same_as and earlier.is_complete:

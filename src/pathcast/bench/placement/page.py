@@ -10,14 +10,12 @@ Example:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pathcast.bench.figures.page import BLANK, marks_of, refreshed, run_text, time_text
+from pathcast.bench.figures.page import BLANK, time_text, write_blocks
 from pathcast.bench.figures.point import Value
-from pathcast.bench.figures.verdicts import statements_table
 from pathcast.bench.placement.definition import PlacementFigures
 from pathcast.bench.placement.statements import judge
 from pathcast.bench.report import number
@@ -32,38 +30,19 @@ def write_placement_page(
     values: Sequence[Value],
     definition: PlacementFigures,
 ) -> list[str]:
-    """Writes the blocks of a run's figures into a page.
-
-    Args:
-        page: The page, with marks.
-        directory: Of the run, for links to plots.
-        record: The record of the run.
-        values: Its values.
-        definition: The figures.
-
-    Returns:
-        Names of the blocks that were written.
-
-    Raises:
-        ConfigError: There is no such page, or it has no marks.
-    """
-    text, marked = marks_of(page)
-    link = os.path.relpath(directory.resolve(), page.resolve().parent)
-    # Full runs have blocks of their own, so that a page can show both.
-    suffix = "_full" if record["set"] == "full" else ""
-    blocks = {f"placement_run{suffix}": run_text(record, link)}
-    for figure in definition.figures:
-        found = [value for value in values if value.figure == figure.name]
-        if found:
-            plot = directory / f"{figure.file_stem}.png"
-            parts = [f"![{figure.caption}]({link}/{plot.name})"] if plot.is_file() else []
-            parts.append(placement_table(found))
-            verdicts = judge(figure.name, found)
-            if verdicts:
-                parts.append(statements_table(verdicts))
-            blocks[figure.block + suffix] = "\n\n".join(parts)
-    page.write_text(refreshed(text, blocks), encoding="utf-8")
-    return [name for name in marked if name in blocks]
+    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
+    return write_blocks(
+        page,
+        directory,
+        record,
+        values,
+        definition.figures,
+        run="placement_run",
+        table=lambda figure, found: placement_table(found),
+        judge=lambda figure, found: judge(figure.name, found),
+        # Full runs have blocks of their own, so that a page can show both.
+        suffix="_full" if record["set"] == "full" else "",
+    )
 
 
 def placement_table(values: Sequence[Value]) -> str:

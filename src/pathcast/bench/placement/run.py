@@ -6,9 +6,9 @@ A wrong answer voids the figure that gave it and no other. It prints nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.output import Outcome
 from pathcast.bench.figures.point import Value
 from pathcast.bench.placement.definition import PlacementFigure, PlacementFigures
 from pathcast.bench.placement.pattern_queries import run_patterns
@@ -17,34 +17,11 @@ from pathcast.bench.placement.visits import run_visits
 from pathcast.errors import WrongCountError
 
 
-@dataclass
-class PlacementOutcome:
-    """What one figure gave.
-
-    Attributes:
-        figure: Its definition.
-        workload: Where its queries came from.
-        values: What was measured.
-        checks: What was compared.
-        notes: What was left out.
-        failure: Why its values do not count.
-        is_complete: Whether it came to its end.
-    """
-
-    figure: PlacementFigure
-    workload: str
-    values: list[Value] = field(default_factory=list)
-    checks: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    failure: str | None = None
-    is_complete: bool = False
-
-
 def run_placement_figures(
     definition: PlacementFigures,
     names: Sequence[str],
     set_name: SetName,
-    outcomes: list[PlacementOutcome],
+    outcomes: list[Outcome[PlacementFigure]],
     keep: Callable[[Sequence[Value]], None],
     say: Callable[[str], None],
 ) -> None:
@@ -65,7 +42,7 @@ def run_placement_figures(
     for figure in definition.figures:
         if figure.name not in names:
             continue
-        outcome = PlacementOutcome(figure, ", ".join(figure.domains) or "patterns")
+        outcome = Outcome(figure, ", ".join(figure.domains) or "patterns")
         outcomes.append(outcome)
         try:
             for values in _points(figure, set_name, definition.seed, say):
