@@ -56,10 +56,6 @@ use encoding::{Charset, Detected};
 use refusal::{Fault, Step};
 use scan::Memory;
 
-/// Names kept from message to message, and bytes of their texts.
-const NAMES_KEPT_MAX: usize = 65_536;
-const NAME_BYTES_KEPT_MAX: usize = 8 << 20;
-
 /// Reads messages one after the other, keeping its memory and what it knows of names.
 pub struct Door {
     limits: Limits,
@@ -161,17 +157,7 @@ impl Door {
         if self.keeps_full_tree {
             self.tree.declaration_start.push(0);
         }
-        self.memory.open.clear();
-        self.memory.prefixed.clear();
-        if self.names.len() > NAMES_KEPT_MAX || self.names.text_bytes() > NAME_BYTES_KEPT_MAX {
-            self.names.clear();
-            self.memory.qnames.clear();
-        }
-        if self.memory.qnames.is_full() || self.memory.namespaces.is_full() {
-            self.memory.qnames.clear();
-            self.memory.namespaces.clear();
-        }
-        self.memory.namespaces.begin();
+        self.memory.begin(&mut self.names);
     }
 
     /// Gives the length of the byte order mark.

@@ -30,6 +30,10 @@ pub(super) struct Open {
     pub namespace_mark: u32,
 }
 
+/// Names kept from message to message, and bytes of their texts.
+const NAMES_KEPT_MAX: usize = 65_536;
+const NAME_BYTES_KEPT_MAX: usize = 8 << 20;
+
 /// What outlives a message: stacks that keep their memory, and what is known of names.
 pub(super) struct Memory {
     pub qnames: QNames,
@@ -83,6 +87,21 @@ impl Memory {
             open.name_start = to.len() as u32;
             to.push_str(&from[start..start + open.name_len as usize]);
         }
+    }
+
+    /// Begins a message: empties what belongs to the one before, and what has grown too large.
+    pub fn begin(&mut self, names: &mut NameTable) {
+        if names.len() > NAMES_KEPT_MAX || names.text_bytes() > NAME_BYTES_KEPT_MAX {
+            names.clear();
+            self.qnames.clear();
+        }
+        if self.qnames.is_full() || self.namespaces.is_full() {
+            self.qnames.clear();
+            self.namespaces.clear();
+        }
+        self.open.clear();
+        self.prefixed.clear();
+        self.namespaces.begin();
     }
 
     /// Bytes of memory, about.

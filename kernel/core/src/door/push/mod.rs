@@ -53,8 +53,8 @@ use super::encoding::{Charset, Detected, detect};
 use super::limits::Limits;
 use super::references::{Expansion, ratio_exceeded};
 use super::refusal::{Code, Fault, Refusal, Step};
+use super::refusal_at;
 use super::scan::Memory;
-use super::{NAME_BYTES_KEPT_MAX, NAMES_KEPT_MAX, refusal_at};
 use crate::names::NameTable;
 use crate::tree::MessageTree;
 use input::Input;
@@ -180,17 +180,7 @@ impl PushParser {
     /// Begins a message, whatever has become of the one before. `encoding` is what the caller knows of its
     /// encoding; it goes before byte order mark and declaration.
     pub fn begin(&mut self, encoding: Option<&str>) {
-        if self.names.len() > NAMES_KEPT_MAX || self.names.text_bytes() > NAME_BYTES_KEPT_MAX {
-            self.names.clear();
-            self.memory.qnames.clear();
-        }
-        if self.memory.qnames.is_full() || self.memory.namespaces.is_full() {
-            self.memory.qnames.clear();
-            self.memory.namespaces.clear();
-        }
-        self.memory.open.clear();
-        self.memory.prefixed.clear();
-        self.memory.namespaces.begin();
+        self.memory.begin(&mut self.names);
         self.memory.clock += 1;
         self.message_clock = self.memory.clock;
         self.tree.clear();
