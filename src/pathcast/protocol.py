@@ -1,0 +1,103 @@
+"""What a node of a network is: it takes events, and says what is to be done.
+
+A node knows no socket, no clock, no thread and no simulator. It is given an event (a message came,
+a timer went off, a neighbour is there or gone) and the time, changes its state, and gives back a
+list of effects, which whoever carries it does in that order: `pathcast.transport` with real
+connections, `pathcast.sim` with seeded ones. So one node code runs in both, and a seed that found
+something finds it again.
+
+`Save` before `Send` in a list means: only what is on disk is spoken of. A carrier that stops
+between two effects has done the first ones and none of the later; a node is begun again from what
+it saved.
+
+Example:
+    >>> class Echo:
+    ...     def start(self, now: float) -> list[Effect]:
+    ...         return []
+    ...     def receive(self, sender: str, message: object, now: float) -> list[Effect]:
+    ...         return [Send(sender, message)]
+    ...     def wake(self, timer: str, now: float) -> list[Effect]:
+    ...         return []
+    ...     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
+    ...         return []
+    >>> node: Node = Echo()
+    >>> node.receive("b", "hello", now=0.0)
+    [Send(to='b', message='hello')]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["Cancel", "Deliver", "Effect", "Forget", "Node", "Save", "Send", "Wake"]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a message to a node, best effort: it may be lost, doubled, late or overtaken."""
+
+    to: str
+    message: object
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Call `wake(timer)` in `after` seconds, instead of when it was set for before."""
+
+    timer: str
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Forget a timer; nothing if there is none of that name."""
+
+    timer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Keep `value` under `key` on this node's disk before anything that follows is done."""
+
+    key: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Take `key` from this node's disk."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand something to whoever stands behind this node: a subscriber, an operator."""
+
+    to: str
+    what: object
+
+
+Effect = Send | Wake | Cancel | Save | Forget | Deliver
+
+
+class Node(Protocol):
+    """A node of a network, as a state machine without input or output."""
+
+    def start(self, now: float) -> Sequence[Effect]:
+        """Begin, after construction from what was saved (nothing, the first time)."""
+        ...
+
+    def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
+        """A message came from `sender`; it may be one that came before."""
+        ...
+
+    def wake(self, timer: str, now: float) -> Sequence[Effect]:
+        """A timer went off."""
+        ...
+
+    def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
+        """The connection to a node was made, or was lost, and with it what was under way."""
+        ...
