@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pathcast.customize.subscription_rows import about_rows
 from pathcast.engine.selection import engine_name
 from pathcast.spark.answering_partitions import (
     MergeTask,
@@ -25,7 +26,14 @@ from pathcast.spark.answering_partitions import (
     PartitionUnit,
 )
 from pathcast.spark.book import SubscriptionBook
-from pathcast.spark.costs import SAMPLE_MESSAGES, choose, measure, sample_of
+from pathcast.spark.costs import (
+    QUERY_BYTES,
+    SAMPLE_MESSAGES,
+    allowed_bytes,
+    choose,
+    measure,
+    sample_of,
+)
 from pathcast.spark.marking import MarkingTask, MarkReport
 from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of, units_of
@@ -63,39 +71,42 @@ class Placer:
         self, workers: Workers, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
     ) -> list[TaskReport]:
         """Delivers the messages of a micro-batch."""
-        placed = self._placed_for(task, shares)
+        placed = self._placed_for(workers, task, shares)
         if placed is None:
             return workers.run(task, shares)
         try:
-            return _deliver(workers, placed, task, shares)
+            bytes_max = self._placement.worker_bytes_max
+            return _deliver(workers, placed, task, shares, bytes_max)
         finally:
             remove_routed(task.storage)
 
     def _placed_for(
-        self, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
+        self, workers: Workers, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
     ) -> PartitionedGeneration | None:
         """The partitions of a generation; None for broadcast."""
         generation = task.generation
-        if self._placement.kind == "broadcast" or not generation.queries:
+        if not generation.queries:
+            return None
+        if self._placement.kind == "broadcast" and not generation.sections:
             return None
         if generation.version != self._version:
-            self._placed = self._decide(task, shares)
+            self._placed = self._decide(workers, task, shares)
             self._version = generation.version
         return self._placed
 
     def _decide(
-        self, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
+        self, workers: Workers, task: DeliveryTask, shares: Sequence[Sequence[Unit]]
     ) -> PartitionedGeneration | None:
         messages = sample_of(task.reader, [unit for share in shares for unit in share])
         sample = None if messages is None else messages.column("message")
-        placed = self._book.partitioned(task.generation, self._placement, sample)
+        placed = self._book.partitioned(task.generation, self._placement, workers, sample)
         if placed is None:
             self._note(
                 "broadcast: this generation of subscriptions is an earlier one, and was not cut "
                 "into partitions"
             )
             return None
-        if self._placement.kind == "partitioned":
+        if self._placement.kind != "auto":
             self._note(f"partitioned: {described(placed)}")
             return placed
         costs = measure(
@@ -128,22 +139,15 @@ def plan_of(settings: PipelineSettings, engine: EngineName | None) -> str:
         return "broadcast: as placement.kind says"
     with TemporaryDirectory() as folder:
         storage = Storage(folder)
-        wanted = settings.subscriptions
-        book = SubscriptionBook(
-            wanted.path,
-            storage,
-            deliver=wanted.deliver,
-            engine=engine,
-            namespaces=wanted.namespaces,
-            limits=settings.engine.limits,
-        )
+        workers = InProcess()
+        book = book_of(settings, storage, lambda: workers, engine, is_whole=fits_whole(settings))
         files, _ = listing_of(source).look(())
         reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
         # Nothing comes of a file that cannot be read.
-        units = units_of(reader, files[:SAMPLE_MESSAGES], InProcess(), {})
+        units = units_of(reader, files[:SAMPLE_MESSAGES], workers, {})
         messages = sample_of(reader, units)
         sample = None if messages is None else messages.column("message")
-        placed = book.partitioned(book.current().generation, placement, sample)
+        placed = book.partitioned(book.current().generation, placement, workers, sample)
         assert placed is not None, "a current generation can be cut"
         costs = measure(
             placed,
@@ -158,6 +162,63 @@ def plan_of(settings: PipelineSettings, engine: EngineName | None) -> str:
             why = f"as placement.kind says ({kind} would be chosen: {why})"
             kind = placement.kind
         return f"{kind}: {why}; {described(placed)}"
+
+
+def book_of(
+    settings: PipelineSettings,
+    output: Storage,
+    workers: Callable[[], Workers],
+    engine: EngineName | None,
+    *,
+    is_whole: bool,
+) -> SubscriptionBook:
+    """The subscriptions of a pipeline.
+
+    Args:
+        settings: The pipeline.
+        output: Where generations are kept.
+        workers: Who takes them up in sections.
+        engine: Which engine compiles.
+        is_whole: Whether this process takes them up, all at once.
+    """
+    wanted = settings.subscriptions
+    return SubscriptionBook(
+        wanted.path,
+        output,
+        deliver=wanted.deliver,
+        engine=engine,
+        namespaces=wanted.namespaces,
+        limits=settings.engine.limits,
+        sections=None if is_whole else workers,
+    )
+
+
+def is_held_whole(settings: PipelineSettings) -> bool:
+    """Whether all queries are to be in one process, and one snapshot.
+
+    Broadcast needs that, and so do numbers in that snapshot (`output.matches = "numbers"`); to
+    choose what costs less, both are tried where memory allows it.
+
+    Raises:
+        ConfigError: The subscriptions cannot be looked at.
+    """
+    match settings.placement.kind:
+        case "broadcast":
+            return True
+        case "partitioned":
+            return settings.output.matches == "numbers"
+        case "auto":
+            return settings.output.matches == "numbers" or fits_whole(settings)
+
+
+def fits_whole(settings: PipelineSettings) -> bool:
+    """Whether all queries would fit into a worker, by their number.
+
+    Raises:
+        ConfigError: The subscriptions cannot be looked at.
+    """
+    count = about_rows(settings.subscriptions.path)
+    return QUERY_BYTES * count <= allowed_bytes(settings.placement.worker_bytes_max)
 
 
 def described(placed: PartitionedGeneration) -> str:
@@ -175,6 +236,7 @@ def _deliver(
     placed: PartitionedGeneration,
     task: DeliveryTask,
     shares: Sequence[Sequence[Unit]],
+    bytes_max: int | None,
 ) -> list[TaskReport]:
     """The three stages; where files could not be read to their ends, the first alone."""
     with_matches = task.matches != "none" and placed.generation.has_notices
@@ -189,7 +251,7 @@ def _deliver(
         for number, size in file.needed.items()
     ]
     units.sort(key=lambda unit: unit.partition)
-    answering = PartitionTask(task, placed, with_matches)
+    answering = PartitionTask(task, placed, with_matches, bytes_max)
     answered: list[PartitionReport] = (
         workers.run(answering, shares_of(units, workers.count)) if units else []
     )
