@@ -173,7 +173,8 @@ class PlaceTask:
         """Who takes the queries of a piece, with their places in the whole table."""
         if self.generation.sections:
             with piece.local(self.storage, [TAKERS, RANKS]) as [takers, ranks]:
-                return read_ipc(takers).append_column(RANK, read_ipc(ranks).column(RANK))
+                places = read_ipc(ranks).column(RANK)
+                return read_ipc(takers).append_column(RANKS_SCHEMA.field(RANK), places)
         with piece.local(self.storage, [TAKERS]) as [path]:
             table = read_ipc(path)
         every = pa.array(np.arange(len(table), dtype=np.uint32))
