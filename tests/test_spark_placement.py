@@ -5,6 +5,7 @@ If one of these fails, what a subscriber gets depends on where queries are match
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -579,6 +580,52 @@ def test_check_tells_where_queries_would_be_matched_and_writes_nothing(tmp_path:
         assert "µs a message with all queries" in told
         assert "in 4 partitions" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_explain_says_where_queries_are_and_where_a_message_goes(tmp_path: Path) -> None:
+    """What it says is what a run does: the query is matched where the message is said to go."""
+    lines = [f"ann\tq{n}\t/m/a[@x = {n}]\tids\n" for n in range(40)]
+    lines += ["bob\tall\t//c[last()]\tids\n", "bob\tbad\t/a[\tids\n"]
+    (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\tdeliver\n" + "".join(lines))
+    put_directory(tmp_path, [f"<m><a x='{n}'/></m>".encode() for n in range(30)])
+    message = tmp_path / "one.xml"
+    message.write_bytes(b"<m><a x='7'/><a x='31'/></m>")
+
+    def call(kind: str, *more: str) -> Any:
+        settings(tmp_path, "out")
+        with (tmp_path / "pipeline.toml").open("a") as handle:
+            handle.write(f'[placement]\nkind = "{kind}"\npartitions = 5\n')
+        text = (tmp_path / "pipeline.toml").read_text()
+        (tmp_path / "pipeline.toml").write_text(text.replace("subscriptions.parquet", "s.tsv"))
+        return CliRunner().invoke(build_app(), ["explain", f"{tmp_path}/pipeline.toml", *more])
+
+    asked = [str(message), "--id", "q7", "--id", "q31", "--id", "all"]
+    told = call("partitioned", *asked, "--format", "json")
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.output)
+    assert (found["placement"], found["partitions"]) == ("partitioned", 6)
+    assert "would be chosen" in found["why"]
+    assert "µs a message with all queries" in found["why"]
+    goes = {each["partition"]: each for each in found["message"]}
+    assert found["queries"]["q7"] in goes
+    assert found["queries"]["q31"] in goes
+    assert found["queries"]["all"] == 5
+    assert 5 not in goes, "nothing in the message is named c"
+    assert len(goes) == len({found["queries"]["q7"], found["queries"]["q31"]})
+    assert goes[found["queries"]["q7"]]["routes"] == ["/m/a[@x=7]"]
+    text = " ".join(call("auto", *asked).output.split())
+    assert re.search(r"placement: (broadcast|partitioned): [0-9.,]+ µs a message", text), text
+    assert f"q7: partition {found['queries']['q7']}, where the message goes" in text
+    assert "all: partition 5, where it does not go" in text
+    assert "the message goes to 2 of 6:" in text
+    assert "by /m/a[@x=31]" in text
+    assert "on every worker" in call("broadcast", *asked).output
+    assert not (tmp_path / "out").exists()
+    refused = call("partitioned", "--id", "bad")
+    assert refused.exit_code != 0
+    assert "bad" in refused.output
+    message.write_bytes(b"<m>")
+    assert call("partitioned", str(message)).exit_code != 0
 
 
 @pytest.mark.parametrize("budget", [1, 4000])

@@ -13,8 +13,8 @@ What is cheaper is measured (`costs`) on messages of the first micro-batch of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from pathcast.customize.subscription_rows import about_rows
 from pathcast.engine.selection import engine_name
@@ -37,7 +37,6 @@ from pathcast.spark.costs import (
 from pathcast.spark.marking import MarkingTask, MarkReport
 from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of, units_of
-from pathcast.spark.storage import Storage
 from pathcast.spark.workers import InProcess
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from pathcast.spark.files import Unit
     from pathcast.spark.partitions import PartitionedGeneration
     from pathcast.spark.settings import PipelineSettings, PlacementSettings
+    from pathcast.spark.storage import Storage
     from pathcast.spark.tasks import DeliveryTask, TaskReport
     from pathcast.spark.workers import Workers
 
@@ -122,46 +122,67 @@ class Placer:
         return placed if kind == "partitioned" else None
 
 
-def plan_of(settings: PipelineSettings, engine: EngineName | None) -> str:
-    """Where a pipeline would match its queries, and why; as a run would decide, writing nothing.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where a pipeline would match its queries.
+
+    Attributes:
+        kind: What a run would do.
+        why: Why, with what it costs.
+        placed: The partitions; None where they were not made because every worker holds all.
+    """
+
+    kind: Literal["broadcast", "partitioned"]
+    why: str
+    placed: PartitionedGeneration | None = None
+
+    def __str__(self) -> str:
+        told = f"{self.kind}: {self.why}"
+        return told if self.placed is None else f"{told}; {described(self.placed)}"
+
+
+def choice_of(settings: PipelineSettings, engine: EngineName | None, storage: Storage) -> Choice:
+    """Where a pipeline would match its queries, as a run would decide.
 
     Args:
         settings: The pipeline.
         engine: Which engine answers.
+        storage: A place for partitions, in the place of its output.
 
     Raises:
         ConfigError: The subscriptions cannot be read.
 
-    Cost: that of taking them up, and of `measure`.
+    Cost: that of taking them up, of cutting them, and of `measure`.
     """
     placement, source = settings.placement, settings.source
     if placement.kind == "broadcast":
-        return "broadcast: as placement.kind says"
-    with TemporaryDirectory() as folder:
-        storage = Storage(folder)
-        workers = InProcess()
-        book = book_of(settings, storage, lambda: workers, engine, is_whole=fits_whole(settings))
-        files, _ = listing_of(source).look(())
-        reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
-        # Nothing comes of a file that cannot be read.
-        units = units_of(reader, files[:SAMPLE_MESSAGES], workers, {})
-        messages = sample_of(reader, units)
-        sample = None if messages is None else messages.column("message")
-        placed = book.partitioned(book.current().generation, placement, workers, sample)
-        assert placed is not None, "a current generation can be cut"
-        costs = measure(
-            placed,
-            messages,
-            storage=storage,
-            engine=engine_name(engine),
-            threads=settings.engine.threads,
-            worker_bytes_max=placement.worker_bytes_max,
-        )
-        kind, why = choose(costs)
-        if placement.kind == "partitioned":
-            why = f"as placement.kind says ({kind} would be chosen: {why})"
-            kind = placement.kind
-        return f"{kind}: {why}; {described(placed)}"
+        return Choice("broadcast", "as placement.kind says")
+    workers = InProcess()
+    book = book_of(settings, storage, lambda: workers, engine, is_whole=fits_whole(settings))
+    generation = book.current().generation
+    if not generation.queries:
+        return Choice("broadcast", "no query is in force")
+    files, _ = listing_of(source).look(())
+    reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
+    # Nothing comes of a file that cannot be read.
+    units = units_of(reader, files[:SAMPLE_MESSAGES], workers, {})
+    messages = sample_of(reader, units)
+    sample = None if messages is None else messages.column("message")
+    placed = book.partitioned(generation, placement, workers, sample)
+    assert placed is not None, "a current generation can be cut"
+    costs = measure(
+        placed,
+        messages,
+        storage=storage,
+        engine=engine_name(engine),
+        threads=settings.engine.threads,
+        worker_bytes_max=placement.worker_bytes_max,
+    )
+    kind, why = choose(costs)
+    if placement.kind == "partitioned":
+        why = f"as placement.kind says ({kind} would be chosen: {why})"
+        kind = placement.kind
+    return Choice(kind, why, placed)
 
 
 def book_of(
