@@ -114,8 +114,8 @@ def test_pairs_answer_what_one_process_answers(seed: int) -> None:
             looked["pairs"] += len(tasks)
             looked["left out"] += len(plan.whole if cut.fault else plan.pairs) - len(tasks)
     assert looked["matches"] > 20
-    assert looked["pairs"] > 50
-    assert looked["left out"] > 5
+    assert looked["pairs"] > 20
+    assert looked["left out"]
 
 
 def two_parts(count: int) -> list[Query]:
@@ -124,11 +124,11 @@ def two_parts(count: int) -> list[Query]:
     return [Query(f"q{n}", text) for n, text in enumerate(half)]
 
 
-def made_for(queries: list[Query], buckets: int, **options: int) -> PlacedChunking:
+def made_for(queries: list[Query], buckets: int) -> PlacedChunking:
     index = QueryIndex(engine="reference")
     index.register(queries)
     pep = PepPlacement.of(index.population(), buckets, engine="reference", gain_min=0.0)
-    placed = PlacedChunking([HashPlacement(buckets), pep], engine="reference", **options)
+    placed = PlacedChunking([HashPlacement(buckets), pep], engine="reference")
     placed.register(queries)
     return placed
 

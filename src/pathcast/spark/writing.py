@@ -297,7 +297,8 @@ class InboxWriter(_Output):
         """Takes the deliveries of an answer to a batch."""
         if not len(answer):
             return
-        self._held.append((answer, batch))
+        # Not the messages: those of many partitions would be held, each with a copy of its own.
+        self._held.append((answer, batch.select(self._extra.names)))
         self._rows += len(answer)
         self._bytes += answer.values.nbytes
         if self._rows >= DELIVERIES_A_FILE or self._bytes >= FRAGMENT_BYTES_A_FILE:
@@ -308,9 +309,7 @@ class InboxWriter(_Output):
         if not self._rows:
             return
         batch = _Joined([answer for answer, _ in self._held])
-        extra = pa.Table.from_batches(
-            [batch.select(self._extra.names) for _, batch in self._held], self._extra
-        )
+        extra = pa.Table.from_batches([batch for _, batch in self._held], self._extra)
         # Rank first, then the order of messages: one sort of 64-bit integers, no text.
         keys = batch.ranks.astype(np.uint64) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
