@@ -472,9 +472,9 @@ def test_attempts_that_are_not_reported_do_not_count(tmp_path: Path) -> None:
 
     put_subscriptions(tmp_path, random.Random(51), 6)
     put_directory(tmp_path, some_messages(random.Random(52), 20))
-    chosen = settings(tmp_path, "partitioned", *PARTITIONED)
+    chosen = settings(tmp_path, "partitioned", *PARTITIONED, "output.matches=ids")
     one = run(chosen, workers=Speculating(), progress=Notes())
-    check_same(tmp_path, go(tmp_path, "broadcast"), one)
+    check_same(tmp_path, go(tmp_path, "broadcast", "output.matches=ids"), one)
 
 
 def test_a_file_that_breaks_off_is_done_without_in_both(tmp_path: Path) -> None:

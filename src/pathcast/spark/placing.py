@@ -13,11 +13,13 @@ What is cheaper is measured (`costs`) on messages of the first micro-batch of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pathcast.customize.subscription_rows import about_rows
 from pathcast.engine.selection import engine_name
+from pathcast.errors import ConfigError
 from pathcast.spark.answering_partitions import (
     MergeTask,
     MergeUnit,
@@ -218,10 +220,8 @@ def is_held_whole(settings: PipelineSettings) -> bool:
     """Whether all queries are to be in one process, and one snapshot.
 
     Broadcast needs that, and so do numbers in that snapshot (`output.matches = "numbers"`); to
-    choose what costs less, both are tried where memory allows it.
-
-    Raises:
-        ConfigError: The subscriptions cannot be looked at.
+    choose what costs less, both are tried where memory allows it. Where the subscriptions cannot be
+    looked at, whoever reads them says so.
     """
     match settings.placement.kind:
         case "broadcast":
@@ -229,7 +229,9 @@ def is_held_whole(settings: PipelineSettings) -> bool:
         case "partitioned":
             return settings.output.matches == "numbers"
         case "auto":
-            return settings.output.matches == "numbers" or fits_whole(settings)
+            with suppress(ConfigError):
+                return settings.output.matches == "numbers" or fits_whole(settings)
+            return True
 
 
 def fits_whole(settings: PipelineSettings) -> bool:

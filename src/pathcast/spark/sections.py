@@ -151,7 +151,6 @@ class TakeUpTask:
         write_ipc(self.storage, f"{folder}/{TAKERS}", table)
         report.files = write_engines(self.storage, folder, engines)
         write_queries(self.storage, folder, engines)
-        self.storage.delete([f"{folder}/{_ROWS}"])
 
 
 def take_up_in_sections(
@@ -191,6 +190,8 @@ def take_up_in_sections(
     bound = tuple(sorted(namespaces.items()))
     task = TakeUpTask(storage, home, str(path), engine, bound, agreed)
     reports: list[SectionReport] = workers.run(task, shares_of(units, workers.count))
+    # Not by the tasks, of which another attempt may still read them.
+    storage.delete(f"{SNAPSHOTS}/{home}/{unit.number}/{_ROWS}" for unit in units)
     reports.sort(key=lambda report: report.number)
     version = SetVersion(Limits(**dict(agreed)))  # type: ignore[arg-type]
     refused: list[RejectedSubscription] = []
