@@ -39,6 +39,7 @@ BUILTIN_BASES = {
     "ConfigError": ValueError,
     "KernelMissingError": ImportError,
     "MissingDependencyError": ImportError,
+    "StoreError": RuntimeError,
     "KernelBugError": RuntimeError,
 }
 
