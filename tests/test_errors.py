@@ -40,6 +40,7 @@ BUILTIN_BASES = {
     "KernelMissingError": ImportError,
     "MissingDependencyError": ImportError,
     "StoreError": RuntimeError,
+    "RegistrationError": ValueError,
     "KernelBugError": RuntimeError,
 }
 

@@ -14,7 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pathcast.errors import StoreError, UnusableRowError
-from pathcast.store import Broker, Catalog, Profile, Record, Removal, Source, Store, check_record
+from pathcast.store import (
+    Broker,
+    Catalog,
+    Lease,
+    MemoryStore,
+    Profile,
+    Record,
+    Removal,
+    Source,
+    Store,
+    check_record,
+)
 from store_cases import check_whole, profile
 
 RECORDS: list[Record] = [
@@ -183,6 +194,16 @@ def test_a_refused_row_costs_the_whole_write_and_nothing_else(store: Store) -> N
         store.write([profile("b")], request="\0")
     with pytest.raises(UnusableRowError):
         store.take("\0", "me", 1.0)
+    for name in ("\0", "\ud800", "x" * 10_000_000, None):
+        with pytest.raises(UnusableRowError):
+            store.get(Profile, name)  # type: ignore[arg-type]
+    for name in ("\0", "\ud800"):
+        with pytest.raises(UnusableRowError):
+            store.done(name)
+        with pytest.raises(UnusableRowError):
+            store.find(Profile, owner=name)
+        with pytest.raises(UnusableRowError):
+            store.find(Profile, labels={"a": name})
     assert [change.id for change in check_whole(store)] == ["a"]
 
 
@@ -210,7 +231,7 @@ WRITES = st.lists(
 
 def test_any_history_is_its_log(store: Store) -> None:
     # One database for all examples, which only adds histories to each other.
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(WRITES, max_size=5))
     def run(writes: list[list[Record | Removal]]) -> None:
         before = store.position
@@ -232,3 +253,57 @@ def test_any_history_is_its_log(store: Store) -> None:
 
     run()
     check_whole(store)
+
+
+CHECKED = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "check", "take", "fence", "request"]),
+        NAMES,
+        st.integers(0, 3),
+    ),
+    max_size=12,
+)
+
+
+def test_the_store_in_memory_does_what_the_databases_do(store: Store) -> None:
+    # Names are told apart by example, since the database is one for all of them.
+    count = 0
+
+    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(CHECKED)
+    def run(steps: list[tuple[str, str, int]]) -> None:
+        nonlocal count
+        count += 1
+        stores: list[Store | MemoryStore] = [store, MemoryStore(clock=lambda: 0.0)]
+        begin = store.position
+        told: list[list[object]] = [[], []]
+        for each, said in zip(stores, told, strict=True):
+            offset = begin if each is store else 0
+            held: Lease | None = None
+            for what, name, number in steps:
+                row = profile(f"{count}/{name}", version=offset + number if number else 0)
+                try:
+                    if what == "take":
+                        # Holders come and go: every lease is over at once.
+                        holder = None if number else held
+                        held = each.take(f"{count}", "me", 0.0, holder) or held
+                        said.append(held)
+                    elif what == "fence":
+                        old = Lease(f"{count}", "me", number)
+                        said.append(each.write([row], lease=old) - offset)
+                    elif what == "request":
+                        request = f"{count}/{number}"
+                        said.append(each.done(request))
+                        said.append(each.write([row], request=request) - offset)
+                    elif number == 3 and what == "write":
+                        said.append(each.write([Removal("profile", row.id)]) - offset)
+                    else:
+                        said.append(each.write([row], check=what == "check") - offset)
+                except StoreError as error:
+                    said.append(error.code)
+                kept = each.get(Profile, row.id)
+                said.append(kept and kept.version - offset)
+            said.append([(c.id, c.record is None) for c in each.changes(offset)])
+        assert told[0] == told[1]
+
+    run()

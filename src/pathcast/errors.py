@@ -247,6 +247,12 @@ class StoreError(PathcastError, RuntimeError):
         return self.code in ("store.away", "store.locked")
 
 
+class RegistrationError(PathcastError, ValueError):
+    """The registration service or a broker refuses a request of a source or a user."""
+
+    family = "RegistrationError"
+
+
 class MissingDependencyError(PathcastError, ImportError):
     """A library of an optional part is not installed."""
 
@@ -554,6 +560,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "the lease {name} was taken over under token {found}; what is done under {token} does not "
         "count any more",
     ),
+    # Registration in a network of brokers.
+    "registration.capacity": CatalogueEntry(
+        "RegistrationError",
+        "no broker has room for {wanted}; add one, or ask for less",
+    ),
+    "registration.unknown": CatalogueEntry(
+        "RegistrationError", "{sender} has no {kind} {id} here; ask the service where it is"
+    ),
     # Files of records. Each says the byte of the file.
     "records.context": CatalogueEntry(
         "LimitExceededError",
@@ -699,6 +713,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         ConfigError,
         SourceError,
         StoreError,
+        RegistrationError,
         MissingDependencyError,
         JavaMissingError,
         KernelMissingError,

@@ -39,6 +39,7 @@ except ImportError as error:
     ) from error
 
 from pathcast.store.leases import Lease
+from pathcast.store.memory import MemoryStore
 from pathcast.store.records import (
     KINDS,
     Broker,
@@ -58,6 +59,7 @@ __all__ = [
     "Catalog",
     "Change",
     "Lease",
+    "MemoryStore",
     "Profile",
     "Record",
     "Removal",

@@ -17,7 +17,7 @@ It reads no query: whether a text is one is for the engine to say.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -53,9 +53,9 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
         deliver: Likewise.
         namespaces: Likewise; empty for none.
         labels: What the owner or an operator wants to find it by.
-        state: "active", or "paused": kept, and nothing is delivered. "pending" until its host has
-            it.
+        state: "active", or "paused": kept, and nothing is delivered.
         host: Id of the host broker; empty for none.
+        pending: Whether the host has not said yet that it knows.
         address: Where deliveries go in the network; empty for none.
         version: Position of the change that made it; 0 before it is written.
     """
@@ -66,8 +66,9 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
     deliver: DeliverMode = "fragment"
     namespaces: dict[str, str] = {}
     labels: dict[str, str] = {}
-    state: Literal["active", "paused", "pending"] = "active"
+    state: Literal["active", "paused"] = "active"
     host: str = ""
+    pending: bool = False
     address: str = ""
     version: int = 0
 
@@ -89,7 +90,7 @@ class Source(msgspec.Struct, frozen=True, tag="source"):
         messages_a_second: Expected.
         message_bytes: Expected.
         root: Id of its root broker.
-        state: "pending" until the root broker knows it, then "active".
+        pending: Whether the root broker has not said yet that it knows.
         version: As for `Profile`.
     """
 
@@ -100,7 +101,7 @@ class Source(msgspec.Struct, frozen=True, tag="source"):
     messages_a_second: float
     message_bytes: float
     root: str
-    state: Literal["active", "pending"] = "pending"
+    pending: bool = False
     version: int = 0
 
 
@@ -189,8 +190,8 @@ class Change(msgspec.Struct, frozen=True):
 
 _MAXIMUM: Final = {"query": QUERY_BYTES_MAX, "schema": SCHEMA_BYTES_MAX}
 _CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str, ...]]]] = {
-    Profile: {"state": ("active", "paused", "pending"), "deliver": DELIVER_MODES},
-    Source: {"state": ("active", "pending")},
+    Profile: {"state": ("active", "paused"), "deliver": DELIVER_MODES},
+    Source: {},
     Catalog: {},
     Broker: {"state": ("active", "gone")},
 }
@@ -227,6 +228,9 @@ def check_record(record: object) -> None:
         if name in choices:
             if value not in choices[name]:
                 raise _wrong(name, f"one of {', '.join(choices[name])}", value)
+        elif declared == "bool":
+            if not isinstance(value, bool):
+                raise _wrong(name, "true or false", value)
         elif declared == "str":
             check_short(value, name, _MAXIMUM.get(name, ID_BYTES_MAX))
         elif declared == "dict[str, str]":
@@ -240,6 +244,30 @@ def check_record(record: object) -> None:
             _check_number(value, name, int if declared == "int" else float)
     if not record.id:
         raise _wrong("id", "not empty", "")
+
+
+def checked_changes(
+    changes: Iterable[Record | Removal], request: str | None
+) -> list[Record | Removal]:
+    """What one write is to change.
+
+    Raises:
+        UnusableRowError: A record cannot be kept, two are of one id, or the name of the request
+            cannot be kept, or nothing is there that it could have made.
+    """
+    wanted = list(changes)
+    seen: set[tuple[str, str]] = set()
+    for change in wanted:
+        check_record(change)
+        key = (kind_of(change), change.id)
+        if key in seen:
+            raise _wrong("id", "in a write once", change.id)
+        seen.add(key)
+    if request is not None:
+        check_short(request, "request")
+        if not wanted:
+            raise _wrong("changes", "not empty where there is a request", wanted)
+    return wanted
 
 
 def check_short(value: object, field: str, maximum: int = ID_BYTES_MAX) -> None:

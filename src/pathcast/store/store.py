@@ -10,14 +10,14 @@ there would never see the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
-from sqlalchemy import Connection, Row, Table, delete, exists, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, Table, delete, exists, func, or_, select, update
 
-from pathcast.errors import StoreError, UnusableRowError
+from pathcast.errors import StoreError
 from pathcast.store.database import WAIT_SECONDS, Database
 from pathcast.store.leases import Lease, Leases, check_lease
 from pathcast.store.migrating import bring_up_to_date
@@ -30,8 +30,8 @@ from pathcast.store.records import (
     Record,
     Removal,
     Source,
-    check_record,
     check_short,
+    checked_changes,
     kind_of,
 )
 from pathcast.store.tables import RECORDS, head, log, requests
@@ -122,12 +122,7 @@ class Store:
 
         Cost: a commit, and about 20 µs a change in SQLite.
         """
-        wanted = list(changes)
-        for change in wanted:
-            check_record(change)
-        if request is not None:
-            check_short(request, "request")
-        _check_ids(wanted)
+        wanted = checked_changes(changes, request)
         with self._database.writing() as connection:
             position = _locked_head(connection)
             if lease is not None:
@@ -140,13 +135,20 @@ class Store:
 
     def done(self, request: str) -> tuple[str, str] | None:
         """Kind and id of what a request made, even if that was removed since; None if not done."""
+        check_short(request, "request")
         wanted = select(requests.c.kind, requests.c.id).where(requests.c.request == request)
         with self._database.reading() as connection:
             row = connection.execute(wanted).first()
         return None if row is None else (row.kind, row.id)
 
     def get(self, kind: type[_Record], id: str) -> _Record | None:
-        """One record; None if there is none of this id."""
+        """One record; None if there is none of this id.
+
+        Raises:
+            UnusableRowError: It cannot be an id.
+            StoreError: What the database says.
+        """
+        check_short(id, "id")
         table = _table(kind)
         with self._database.reading() as connection:
             row = connection.execute(select(table).where(table.c.id == id)).first()
@@ -165,10 +167,10 @@ class Store:
         Cost: an index for `owner` and `host` of profiles and `source` of catalogs, else a scan.
         """
         table = _table(kind)
-        wanted = select(table).order_by(table.c.id)
-        for name, value in fields.items():
-            wanted = wanted.where(table.c[name] == value)
+        wanted = _selected(table, fields)
         for name, value in (labels or {}).items():
+            check_short(name, "labels")
+            check_short(value, "labels")
             wanted = wanted.where(table.c.labels[name].as_string() == value)
         with self._database.reading() as connection:
             return [_record(kind, row) for row in connection.execute(wanted)]
@@ -180,10 +182,7 @@ class Store:
             kind: Their class.
             **fields: As for `find`.
         """
-        table = _table(kind)
-        wanted = select(table).order_by(table.c.id)
-        for name, value in fields.items():
-            wanted = wanted.where(table.c[name] == value)
+        wanted = _selected(_table(kind), fields)
         with self._database.reading() as connection:
             position = connection.execute(select(head.c.position)).scalar_one()
             return position, [_record(kind, row) for row in connection.execute(wanted)]
@@ -313,17 +312,6 @@ def _locked_head(connection: Connection) -> int:
     return position
 
 
-def _check_ids(changes: Sequence[Record | Removal]) -> None:
-    seen: set[tuple[str, str]] = set()
-    for change in changes:
-        key = (kind_of(change), change.id)
-        if key in seen:
-            raise UnusableRowError(
-                "row.field", field="id", expected="in a write once", found=repr(change.id)
-            )
-        seen.add(key)
-
-
 def _check_versions(connection: Connection, changes: Sequence[Record | Removal]) -> None:
     records = [change for change in changes if not isinstance(change, Removal)]
     found: dict[tuple[str, str], int] = {}
@@ -369,6 +357,16 @@ def _by_kind(keys: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def _parts(ids: Sequence[str]) -> Iterable[Sequence[str]]:
     return (ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE))
+
+
+def _selected(table: Table, fields: Mapping[str, object]) -> Select[Any]:
+    """The records that have these values in their fields, by id."""
+    wanted = select(table).order_by(table.c.id)
+    for name, value in fields.items():
+        if isinstance(value, str):
+            check_short(value, name)
+        wanted = wanted.where(table.c[name] == value)
+    return wanted
 
 
 def _table(kind: type[msgspec.Struct]) -> Table:

@@ -18,6 +18,7 @@ from typing import Final
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     Float,
     Integer,
@@ -77,6 +78,7 @@ profiles: Final = Table(
     Column("labels", JSON, nullable=False),
     Column("state", String, nullable=False),
     Column("host", String, nullable=False, index=True),
+    Column("pending", Boolean, nullable=False),
     Column("address", String, nullable=False),
     Column("version", BigInteger, nullable=False),
 )
@@ -91,7 +93,7 @@ sources: Final = Table(
     Column("messages_a_second", Float, nullable=False),
     Column("message_bytes", Float, nullable=False),
     Column("root", String, nullable=False),
-    Column("state", String, nullable=False),
+    Column("pending", Boolean, nullable=False),
     Column("version", BigInteger, nullable=False),
 )
 

@@ -49,6 +49,7 @@ def upgrade() -> None:
         sa.Column("labels", sa.JSON, nullable=False),
         sa.Column("state", sa.String, nullable=False),
         sa.Column("host", sa.String, nullable=False),
+        sa.Column("pending", sa.Boolean, nullable=False),
         sa.Column("address", sa.String, nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
     )
@@ -63,7 +64,7 @@ def upgrade() -> None:
         sa.Column("messages_a_second", sa.Float, nullable=False),
         sa.Column("message_bytes", sa.Float, nullable=False),
         sa.Column("root", sa.String, nullable=False),
-        sa.Column("state", sa.String, nullable=False),
+        sa.Column("pending", sa.Boolean, nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
     )
     op.create_table(
