@@ -13,6 +13,7 @@ __all__ = [
     "PushParser",
     "RecordCutter",
     "RecordSurvey",
+    "RoutingTable",
     "Snapshot",
     "SnapshotError",
     "__version__",
@@ -93,6 +94,19 @@ class Index:
     def remove(self, ids: list[str]) -> None: ...
     def query(self, id: str) -> tuple[str, dict[str, str]] | None: ...
     def freeze(self) -> Snapshot: ...
+    def matcher(self, limits: object, threads: int, cache_bytes_max: int) -> Matcher: ...
+    def memory(self) -> int: ...
+
+@final
+class RoutingTable:
+    def __new__(
+        cls,
+        targets: int,
+        paths: list[str],
+        entries: list[list[int]],
+        masks: bytes,
+        prunes: bool,
+    ) -> RoutingTable: ...
     def matcher(self, limits: object, threads: int, cache_bytes_max: int) -> Matcher: ...
     def memory(self) -> int: ...
 

@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Field};
 use pathcast_core::batch::{Answer, Interrupted, Messages, Pool, UsedUp};
 use pathcast_core::index::{IdTable, Index};
 use pathcast_core::matcher::{Options, Stats, Target, View};
+use pathcast_core::routing::RoutingTable;
 use pathcast_core::snapshot::Snapshot;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -25,6 +26,8 @@ pub enum Source {
     Snapshot(Arc<Snapshot>),
     /// A changing index.
     Index(Arc<Index>),
+    /// A routing table.
+    Routes(Arc<RoutingTable>),
 }
 
 impl Target for Source {
@@ -32,6 +35,7 @@ impl Target for Source {
         match self {
             Source::Snapshot(snapshot) => f(View::of_snapshot(snapshot)),
             Source::Index(index) => f(View::of_index(&index.state())),
+            Source::Routes(table) => f(View::of_routes(table)),
         }
     }
 }
@@ -87,6 +91,10 @@ impl Matcher {
                     let answer = self.pool.run(&self.source, &batch, give_up);
                     let ids = index.state().ids();
                     (answer, ids)
+                }
+                // Targets have no ids.
+                Source::Routes(_) => {
+                    (self.pool.run(&self.source, &batch, give_up), IdTable::default())
                 }
             }
         });

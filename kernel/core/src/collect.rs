@@ -68,6 +68,17 @@ impl Collector {
         }
     }
 
+    /// The bits by word.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.bits
+    }
+
+    /// Moves everything here that is in another collector of the same room.
+    pub fn take_all(&mut self, other: &mut Collector) {
+        other.drain_words(|at, bits| self.add_word(at as u32, bits));
+    }
+
     /// Adds a word.
     #[inline]
     pub fn add_word(&mut self, at: u32, bits: u64) {

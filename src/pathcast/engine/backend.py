@@ -1,6 +1,7 @@
 """What an engine has to offer, as protocols.
 
-Three kinds of thing: an index that changes, a snapshot that does not, and a matcher made by either.
+Four kinds of thing: an index that changes, a snapshot that does not, a routing table, and a matcher
+made by any of them.
 `pathcast.reference` and `pathcast.kernel` each are a module of the shape `EngineModule`; the
 facades of this room speak to nothing else, so that an engine can be exchanged without their notice.
 
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport
+from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport, RoutingEntry
 from pathcast.query import Population
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "IndexBackend",
     "MatcherBackend",
     "MatcherOptions",
+    "RoutingBackend",
     "SnapshotBackend",
 ]
 
@@ -128,11 +130,30 @@ class IndexBackend(Protocol):
         """Whether a query has this id."""
 
 
+class RoutingBackend(Protocol):
+    """An immutable routing table."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, about."""
+
+    def matcher(self, options: MatcherOptions) -> MatcherBackend:
+        """A matcher whose numbers are targets. It has no verdicts: what has not been decided of a
+        message may hold, and its targets are among those of the message."""
+
+
 class EngineModule(Protocol):
     """The module of an engine."""
 
     def new_index(self, namespaces: Mapping[str, str], limits: Limits) -> IndexBackend:
         """An empty index with default bindings of prefixes; its snapshots keep the limits."""
+
+    def new_routing_table(self, entries: Sequence[RoutingEntry], targets: int) -> RoutingBackend:
+        """A table of entries that were looked at (`pathcast.engine.routing`).
+
+        Raises:
+            ConfigError: A path is not in canonical text.
+        """
 
     def open_snapshot(self, path: Path) -> SnapshotBackend:
         """Opens a snapshot file.

@@ -33,7 +33,7 @@ from pathcast.customize import Broker
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.model import EngineName, Query, Subscription
-from pathcast.partition.routing import SNAPSHOT, TARGETS, RoutingIndex
+from pathcast.partition.routing import FILE, RoutingIndex
 from pathcast.spark.assigning import Queries, assigned
 from pathcast.spark.generations import (
     NOTICES,
@@ -120,9 +120,9 @@ class PartitionedGeneration:
             return ranks
 
     def routing(self, storage: Storage, engine: EngineName) -> RoutingIndex:
-        """The routing index, its paths mapped."""
+        """The routing index."""
         routing = replace(self.generation, part=self.name)
-        with routing.local(storage, [SNAPSHOT, TARGETS]) as [path, _]:
+        with routing.local(storage, [FILE]) as [path]:
             return RoutingIndex.open(path.parent, engine=engine)
 
     def to_json(self) -> bytes:
@@ -218,7 +218,7 @@ class PartitionWriter:
             sample=sample,
         )
         made = PartitionedGeneration(generation, self.name, (), len(index), 0)
-        routing_bytes = self._save(made.folder, index.save, (SNAPSHOT, TARGETS))
+        routing_bytes = self._save(made.folder, index.save, (FILE,))
         ranks = _ranks_by_partition(queries.takers, partition_of, count)
         whole = self._notice_ids(generation)
         notices = _by_partition(queries.notices, partition_of, count)
