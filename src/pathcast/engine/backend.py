@@ -139,7 +139,8 @@ class RoutingBackend(Protocol):
 
     def matcher(self, options: MatcherOptions) -> MatcherBackend:
         """A matcher whose numbers are targets. It has no verdicts: what has not been decided of a
-        message may hold, and its targets are among those of the message."""
+        message may hold, and its targets are among those of the message.
+        """
 
 
 class EngineModule(Protocol):

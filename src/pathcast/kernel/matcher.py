@@ -1,7 +1,7 @@
 """Batches of messages handed to the kernel, and what comes back.
 
-Nothing is copied but what Python reads: numbers stay in the Arrow array that the kernel has made, and
-an id is decoded when somebody asks for it.
+Nothing is copied but what Python reads: numbers stay in the Arrow array that the kernel has made,
+and an id is decoded when somebody asks for it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ reading order: `fragment`, `nfa`, `state_execution`, `execution` (the automaton)
 `nested_path_filter` (nested paths); `yfilter` (all of it on one message); `linear_path`, `xfilter`,
 `hybrid` (the paper's baselines); `algorithm` (what it compares, by name); `xpath` (expressions),
 `query_table` (queries of several paths and with expressions); `index`, `snapshot`, `snapshot_file`,
-`matcher` (the engine around it); `routing` (tables of entries that lead to targets). `oracle` evaluates one query on one message without filtering.
+`matcher` (the engine around it); `routing` (tables of entries that lead to targets). `oracle`
+evaluates one query on one message without filtering.
 Customised delivery: `xquery` (FLWR subscriptions, exactly), `standing_subscription`,
 `subscription_plan`, `dissemination` (the engine around it); `pathsharing` (the second paper's
 plans).

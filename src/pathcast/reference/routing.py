@@ -1,7 +1,7 @@
 """The routing table of the reference engine: which paths hold, then where that leads.
 
-Everything is looked at to the end, and targets are united afterwards: the oracle of tables that stop
-when they know enough.
+Everything is looked at to the end, and targets are united afterwards: the oracle of tables that
+stop when they know enough.
 
 Example:
     >>> from pathcast.message import parse_message

@@ -23,7 +23,7 @@ use crate::content::nested_paths::NestedPaths;
 use crate::matcher::{Target, View};
 use crate::nfa::growing::{GrowingNfa, Terminal};
 use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId};
-use crate::query::compile_canonical;
+use crate::query::{canonical_text, compile_canonical};
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
 use reach::{Conjuncts, Masks, Reach, add};
@@ -74,9 +74,14 @@ impl RoutingTable {
         entries: impl Iterator<Item = Entry<'e>>,
     ) -> Result<Self, NotCanonical> {
         let mut nfa = GrowingNfa::default();
-        let mut ends = Vec::with_capacity(paths.len());
+        let (mut ends, mut text) = (Vec::with_capacity(paths.len()), String::new());
         for (number, path) in paths.iter().enumerate() {
             let steps = compile_canonical(path.as_ref()).map_err(|_| NotCanonical(number))?;
+            text.clear();
+            canonical_text(&steps, &mut text);
+            if text != path.as_ref() {
+                return Err(NotCanonical(number));
+            }
             ends.push(nfa.end_of(&steps, None));
         }
         let mut gathered = Gathered { words: words_for(targets), ..Gathered::default() };
