@@ -40,7 +40,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]
-    use super::routing::RoutingTable;
+    use super::routing::{RoutingStream, RoutingTable};
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {

@@ -129,12 +129,17 @@ impl Matcher {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
-        let steps_max = limit(limits, "evaluation_steps_max")?.into();
-        let message_steps_max = limit(limits, "message_steps_max")?.into();
-        let limits = limits_of(limits)?;
-        let options = Options { limits, cache_bytes_max, steps_max, message_steps_max };
+        let options = options_of(limits, cache_bytes_max)?;
         Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
     }
+}
+
+/// Options; `limits` has the attributes of `pathcast.limits.Limits`.
+pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult<Options> {
+    let steps_max = limit(limits, "evaluation_steps_max")?.into();
+    let message_steps_max = limit(limits, "message_steps_max")?.into();
+    let limits = limits_of(limits)?;
+    Ok(Options { limits, cache_bytes_max, steps_max, message_steps_max })
 }
 
 /// The messages of an Arrow array, where they lie.

@@ -1,7 +1,9 @@
 //! Routing tables.
 
-use crate::matcher::{Matcher, Source};
-use pathcast_core::routing::{self as core, Entry, NotCanonical, words_for};
+use crate::matcher::{Matcher, Source, options_of};
+use crate::push::{Answer, answer};
+use pathcast_core::door::push::Bounds;
+use pathcast_core::routing::{self as core, Entry, NotCanonical, stream, words_for};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -54,8 +56,60 @@ impl RoutingTable {
         Matcher::new(Source::Routes(Arc::clone(&self.0)), limits, threads, cache_bytes_max)
     }
 
+    /// What routes one message after another as it arrives.
+    fn stream(
+        &self,
+        limits: &Bound<'_, PyAny>,
+        cache_bytes_max: usize,
+        message_bytes_max: u64,
+        elements_max: u64,
+        held_bytes_max: u32,
+    ) -> PyResult<RoutingStream> {
+        let options = options_of(limits, cache_bytes_max)?;
+        let bounds = Bounds { message_bytes_max, elements_max, held_bytes_max };
+        Ok(RoutingStream(stream::RoutingStream::new(Arc::clone(&self.0), options, bounds)))
+    }
+
     /// Bytes held.
     fn memory(&self) -> usize {
         self.0.memory()
+    }
+}
+
+/// Routes messages that arrive in blocks. Its answers are nothing, or the code and the parameters of a
+/// refusal.
+#[pyclass]
+pub struct RoutingStream(stream::RoutingStream);
+
+#[pymethods]
+impl RoutingStream {
+    #[pyo3(signature = (encoding=None))]
+    fn begin(&mut self, encoding: Option<&str>) {
+        self.0.begin(encoding);
+    }
+
+    fn feed<'py>(&mut self, py: Python<'py>, block: &[u8]) -> PyResult<Answer<'py>> {
+        let outcome = py.detach(|| self.0.feed(block));
+        answer(py, outcome)
+    }
+
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Answer<'py>> {
+        let outcome = py.detach(|| self.0.finish());
+        answer(py, outcome)
+    }
+
+    /// The targets reached so far.
+    fn targets(&self) -> Vec<u32> {
+        self.0.targets()
+    }
+
+    /// Bytes that had arrived when the decision was final.
+    fn decided_at(&self) -> Option<u64> {
+        self.0.decided_at()
+    }
+
+    /// Bytes of memory held for the message, about.
+    fn memory(&self) -> usize {
+        self.0.held_bytes()
     }
 }

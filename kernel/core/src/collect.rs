@@ -74,6 +74,11 @@ impl Collector {
         &self.bits
     }
 
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.drain_words(|_, _| {});
+    }
+
     /// Moves everything here that is in another collector of the same room.
     pub fn take_all(&mut self, other: &mut Collector) {
         other.drain_words(|at, bits| self.add_word(at as u32, bits));

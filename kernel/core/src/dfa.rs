@@ -65,6 +65,8 @@ struct Leads {
     here: Box<[u64]>,
     /// The states that they lead to.
     under: Box<[u64]>,
+    /// Plans that look into the elements that its states are reached by.
+    inside: Box<[u64]>,
 }
 
 impl Leads {
@@ -74,16 +76,24 @@ impl Leads {
         for &state in states {
             add(&mut leads.here, reach.of_state(state));
             add(&mut leads.under, reach.under(state));
+            add(&mut leads.inside, reach.inside(state));
         }
         Some(Box::new(leads))
     }
 
     fn none(words: usize) -> Leads {
-        Leads { here: vec![0; words].into(), under: vec![0; words].into() }
+        let none = || vec![0; words].into();
+        Leads { here: none(), under: none(), inside: none() }
+    }
+
+    fn add(&mut self, other: &Leads) {
+        add(&mut self.here, &other.here);
+        add(&mut self.under, &other.under);
+        add(&mut self.inside, &other.inside);
     }
 
     fn memory(&self) -> usize {
-        size_of::<Leads>() + 16 * self.here.len()
+        size_of::<Leads>() + 24 * self.here.len()
     }
 }
 
@@ -98,8 +108,9 @@ struct Active {
     accepting: Box<[BlockId]>,
     /// Those of both that have plans.
     planned: Box<[BlockId]>,
-    /// Where the automaton has targets: what can be reached below.
+    /// Where the automaton has targets: what can be reached below, and by what is inside the element.
     below: Option<Box<[u64]>>,
+    inside: Option<Box<[u64]>>,
 }
 
 /// A cache of what the NFA does; see the module's text.
@@ -236,6 +247,13 @@ impl LazyDfa {
         below.as_ref().is_some_and(|below| is_reached(below, found))
     }
 
+    /// The same for all that may be reached by what is inside an element of a state.
+    #[inline]
+    pub fn has_reached_inside(&self, state: DfaState, found: &Collector) -> bool {
+        let inside = &self.states[state as usize].inside;
+        inside.as_ref().is_some_and(|inside| is_reached(inside, found))
+    }
+
     /// Number of transitions.
     pub fn transition_count(&self) -> usize {
         self.transitions.len()
@@ -347,8 +365,7 @@ impl LazyDfa {
             inner.extend_from_slice(&block.inner);
             plans.extend_from_slice(&block.plans);
             if let (Some(leads), Some(more)) = (&mut leads, &block.leads) {
-                add(&mut leads.here, &more.here);
-                add(&mut leads.under, &more.under);
+                leads.add(more);
             }
         }
         self.intern_block(inner, plans, leads)
@@ -418,6 +435,14 @@ impl LazyDfa {
         Some(below.into())
     }
 
+    fn leads_inside<'b>(&self, blocks: impl Iterator<Item = &'b BlockId>) -> Option<Box<[u64]>> {
+        let mut inside = vec![0; self.blocks[EMPTY as usize].leads.as_ref()?.here.len()];
+        for &block in blocks {
+            add(&mut inside, &self.blocks[block as usize].leads.as_ref()?.inside);
+        }
+        Some(inside.into())
+    }
+
     fn intern_state(&mut self, reached: Vec<BlockId>, looping: Vec<BlockId>) -> DfaState {
         let key = hash_ids(&[&reached, &looping]);
         let known = self.state_index.find(key, |&s| {
@@ -441,11 +466,12 @@ impl LazyDfa {
             accepting: with(|b| !b.words.is_empty()),
             planned: with(|b| !b.plans.is_empty()),
             below: self.leads_below(&reached, &looping),
+            inside: self.leads_inside(reached.iter().chain(&looping)),
             reached: reached.into(),
             looping: looping.into(),
         };
         self.memory += 4 * 2 * (active.reached.len() + active.looping.len()) + STATE_BYTES;
-        self.memory += active.below.as_ref().map_or(0, |below| 8 * below.len());
+        self.memory += active.below.as_ref().map_or(0, |below| 16 * below.len());
         let id = self.states.len() as DfaState;
         self.states.push(active);
         let states = &self.states;

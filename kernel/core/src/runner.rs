@@ -74,7 +74,7 @@ pub(crate) struct Runner {
 
 /// Decides plans once it is known where their main paths end; lists that keep their memory.
 #[derive(Debug, Default)]
-struct Conditions {
+pub(crate) struct Conditions {
     ranges: Vec<Range<QueryNumber>>,
     undecided: Vec<BlockId>,
     /// Plans that hold.
@@ -105,7 +105,7 @@ impl Blocks for StateBlocks {
 
 impl Conditions {
     /// Decides the plans of blocks together, by their conditions; the few that are no conjunctions one by one.
-    fn decide<N: Nfa>(
+    pub fn decide<N: Nfa>(
         &mut self,
         nfa: &N,
         blocks: &impl Blocks,
@@ -212,7 +212,7 @@ impl Conditions {
 
 /// Marks of one message, undone by counting on.
 #[derive(Debug, Default)]
-struct Marks {
+pub(crate) struct Marks {
     now: u32,
     dfa_states: Vec<u32>,
     blocks: Vec<u32>,
@@ -422,7 +422,7 @@ impl Runner {
 
 impl Marks {
     /// Makes all marks those of an earlier message.
-    fn begin(&mut self, plans: usize, expressions: usize) {
+    pub fn begin(&mut self, plans: usize, expressions: usize) {
         if self.now == u32::MAX / 2 {
             *self = Marks::default();
         }

@@ -42,7 +42,7 @@ from pathcast.engine.results import (
     QueryIds,
     QueryNumbers,
 )
-from pathcast.engine.routing import Routed, Router, RoutingTable
+from pathcast.engine.routing import Routed, Router, RoutingStream, RoutingTable
 from pathcast.engine.selection import ENGINE_VARIABLE, engine_name, select_engine
 from pathcast.engine.snapshot import Snapshot
 from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
@@ -72,6 +72,7 @@ __all__ = [
     "Routed",
     "Router",
     "RoutingBackend",
+    "RoutingStream",
     "RoutingTable",
     "Snapshot",
     "SnapshotBackend",

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pathcast.limits import Limits
+from pathcast.limits import Limits, StreamBounds
 from pathcast.message import MessageTree
 from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport, RoutingEntry
 from pathcast.query import Population
@@ -36,6 +36,7 @@ __all__ = [
     "MatcherBackend",
     "MatcherOptions",
     "RoutingBackend",
+    "RoutingStreamBackend",
     "SnapshotBackend",
 ]
 
@@ -130,6 +131,39 @@ class IndexBackend(Protocol):
         """Whether a query has this id."""
 
 
+class RoutingStreamBackend(Protocol):
+    """Routes messages that arrive in blocks; see `pathcast.engine.routing.RoutingStream`."""
+
+    def begin(self, encoding: str | None) -> None:
+        """A message begins, whatever has become of the one before."""
+
+    def feed(self, block: bytes) -> None:
+        """Takes in the next bytes of the message.
+
+        Raises:
+            MessageError: The message is refused.
+        """
+
+    def finish(self) -> None:
+        """The message ends here.
+
+        Raises:
+            MessageError: It is refused.
+        """
+
+    @property
+    def targets(self) -> list[int]:
+        """The targets reached so far, ascending."""
+
+    @property
+    def decided_at(self) -> int | None:
+        """Bytes that had arrived when the decision was final; None while it is not."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory held for the message, about."""
+
+
 class RoutingBackend(Protocol):
     """An immutable routing table."""
 
@@ -141,6 +175,9 @@ class RoutingBackend(Protocol):
         """A matcher whose numbers are targets. It has no verdicts: what has not been decided of a
         message may hold, and its targets are among those of the message.
         """
+
+    def stream(self, options: MatcherOptions, bounds: StreamBounds) -> RoutingStreamBackend:
+        """What routes one message after another as it arrives."""
 
 
 class EngineModule(Protocol):

@@ -28,10 +28,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pathcast.engine.backend import RoutingStreamBackend
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.selection import select_engine
 from pathcast.errors import ConfigError
-from pathcast.limits import Limits
+from pathcast.limits import Limits, StreamBounds
 from pathcast.model import CACHE_BYTES_MAX, BatchStats, EngineName, RoutingEntry
 
 TARGETS_MAX = 1 << 20
@@ -111,6 +112,22 @@ class RoutingTable:
         options = matcher_options(self._engine, self.limits, threads, cache_bytes_max)
         return Router(Matcher(self._backend.matcher(options), options))
 
+    def stream(
+        self, bounds: StreamBounds | None = None, *, cache_bytes_max: int = CACHE_BYTES_MAX
+    ) -> RoutingStream:
+        """What routes one message after another while it arrives.
+
+        Args:
+            bounds: How long a message may be. What of it has to be held is bounded by
+                `Limits.message_bytes_max` and `Limits.elements_max`, as a whole message is.
+            cache_bytes_max: Bytes that compiled label paths may take.
+
+        Raises:
+            ConfigError: A value cannot be used.
+        """
+        options = matcher_options(self._engine, self.limits, 1, cache_bytes_max)
+        return RoutingStream(self._backend.stream(options, bounds or StreamBounds()))
+
     def __len__(self) -> int:
         """Number of entries."""
         return len(self.entries)
@@ -133,6 +150,93 @@ class Router:
         """
         found = self._matcher.match_arrow(messages)
         return Routed(found.matches, found.errors, found.stats)
+
+
+class RoutingStream:
+    """Routes messages as they arrive, one after another.
+
+    A decision is final when all targets are reached, or nothing that can still come or is held
+    leads to another: the message can go on its way then, while the rest of it is checked. Targets
+    never go away; at the end they are those of `Router.route`.
+
+    Memory: that of the push parser, the start tags of the open elements, and the outermost element
+    whose content some path looks into that has a target left to reach. The reference engine holds
+    the message and decides at its end.
+
+    Example:
+        >>> from pathcast.engine import RoutingTable
+        >>> from pathcast.model import RoutingEntry
+        >>> table = RoutingTable([RoutingEntry(("/a/b",), 0b1)], 1, engine="reference")
+        >>> stream = table.stream()
+        >>> stream.begin()
+        >>> for block in (b"<a><b", b"/></a>"):
+        ...     stream.feed(block)
+        >>> stream.finish()
+        [0]
+        >>> stream.decided_at
+        11
+
+    Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1, for what is not looked at; deciding
+    before the end of the message is ours.
+    """
+
+    def __init__(self, backend: RoutingStreamBackend) -> None:
+        self._backend = backend
+        self._is_open = False
+
+    def begin(self, encoding: str | None = None) -> None:
+        """A message begins, whatever has become of the one before.
+
+        Args:
+            encoding: What the caller knows of its encoding; goes before mark and declaration.
+        """
+        self._backend.begin(encoding)
+        self._is_open = True
+
+    def feed(self, block: bytes) -> None:
+        """Takes in the next bytes of the message.
+
+        Raises:
+            MessageError: The message is refused, or more of it would have to be held than may be.
+                So is all that is fed after it.
+            ValueError: No message has begun, or it has been finished.
+        """
+        if not self._is_open:
+            raise ValueError("no message has begun: begin comes first")
+        self._backend.feed(block)
+
+    def finish(self) -> list[int]:
+        """The message ends here; its targets, ascending.
+
+        Raises:
+            MessageError: The message is refused.
+            ValueError: No message has begun, or it has been finished.
+        """
+        if not self._is_open:
+            raise ValueError("no message has begun: begin comes first")
+        self._backend.finish()
+        self._is_open = False
+        return self._backend.targets
+
+    @property
+    def targets(self) -> list[int]:
+        """The targets reached so far, ascending."""
+        return self._backend.targets
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no other target can be reached."""
+        return self._backend.decided_at is not None
+
+    @property
+    def decided_at(self) -> int | None:
+        """Bytes that had arrived when the decision was final; None while it is not."""
+        return self._backend.decided_at
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory held for the message, about."""
+        return self._backend.memory
 
 
 def _usable(entries: tuple[RoutingEntry, ...], targets: int) -> int:

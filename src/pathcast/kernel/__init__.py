@@ -33,6 +33,7 @@ from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.dissemination import new_dissemination as new_dissemination
 from pathcast.kernel.matcher import KernelIds, KernelMatcher, native_options
 from pathcast.kernel.population import population_of_columns
+from pathcast.kernel.routing import KernelRoutingStream as KernelRoutingStream
 from pathcast.kernel.routing import KernelRoutingTable
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from pathcast.errors import ConfigError, QuerySyntaxError
-from pathcast.limits import Limits
+from pathcast.limits import Limits, StreamBounds
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, RoutingEntry
 from pathcast.query import CompiledQuery, compile_query
@@ -58,6 +60,10 @@ class ReferenceRoutingTable:
         """A matcher whose numbers are targets."""
         return ReferenceMatcher(self, options.limits)
 
+    def stream(self, options: MatcherOptions, bounds: StreamBounds) -> ReferenceRoutingStream:
+        """What routes one message after another, each when it is there."""
+        return ReferenceRoutingStream(self, options, bounds)
+
     def match(
         self, trees: Sequence[MessageTree], limits: Limits
     ) -> tuple[list[Satisfied], Sequence[str]]:
@@ -73,6 +79,60 @@ class ReferenceRoutingTable:
                 reached |= targets
         numbers = [at for at in range(reached.bit_length()) if reached >> at & 1]
         return found._replace(numbers=numbers, over_budget=[], undecided=[])
+
+
+class ReferenceRoutingStream:
+    """Gathers a message and routes it when it has ended: nothing is decided earlier.
+
+    Beyond `Limits.message_bytes_max` a message is refused, whatever `bounds` would allow.
+    """
+
+    def __init__(
+        self, table: ReferenceRoutingTable, options: MatcherOptions, bounds: StreamBounds
+    ) -> None:
+        self._matcher = table.matcher(options)
+        self._bytes_max = bounds.message_bytes_max or options.limits.message_bytes_max
+        self.begin(None)
+
+    def begin(self, encoding: str | None) -> None:
+        """A message begins, whatever has become of the one before."""
+        self._encoding = encoding
+        self._message = bytearray()
+        self._targets: list[int] = []
+        self._decided_at: int | None = None
+
+    def feed(self, block: bytes) -> None:
+        """Takes in the next bytes of the message."""
+        # One byte too much is enough for the door to refuse it.
+        self._message += block[: self._bytes_max + 1 - len(self._message)]
+
+    def finish(self) -> None:
+        """The message ends here.
+
+        Raises:
+            MessageError: It is refused.
+        """
+        message = pa.array([bytes(self._message)], pa.binary())
+        answer = self._matcher.match(message, encoding=self._encoding)
+        for _, error in answer.refusals:
+            raise error
+        self._targets = answer.matches[0].as_py()
+        self._decided_at = len(self._message)
+
+    @property
+    def targets(self) -> list[int]:
+        """The targets of the message, once it has ended."""
+        return self._targets
+
+    @property
+    def decided_at(self) -> int | None:
+        """Its length, once it has ended."""
+        return self._decided_at
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the message."""
+        return len(self._message)
 
 
 def _compiled(path: str) -> CompiledQuery:

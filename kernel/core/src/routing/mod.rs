@@ -15,7 +15,10 @@
 
 #![forbid(unsafe_code)]
 
+mod depths;
+mod open_elements;
 pub mod reach;
+pub mod stream;
 
 use crate::collect::Collector;
 use crate::conditions::Plan;
@@ -26,6 +29,7 @@ use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId};
 use crate::query::{canonical_text, compile_canonical};
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
+use depths::Depths;
 use reach::{Conjuncts, Masks, Reach, add};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -55,6 +59,7 @@ pub struct RoutingTable {
     plans: Vec<Slice>,
     ranges: Vec<Range<QueryNumber>>,
     reach: Reach,
+    depths: Depths,
     prunes: bool,
 }
 
@@ -185,8 +190,9 @@ impl Gathered {
                 Terminal::Plan(plan) => plans[plan as usize] = slice,
             }
         }
-        let reach = reach_of(targets, &paths, &leads_to, self.part_of.len(), self.conjunctions);
-        RoutingTable { paths, accepted, plans, ranges, reach, prunes: true }
+        let depths = Depths::of(&paths);
+        let reach = reach_of(targets, &paths, &depths, &leads_to, self.part_of.len(), self.conjunctions);
+        RoutingTable { paths, accepted, plans, ranges, reach, depths, prunes: true }
     }
 }
 
@@ -194,6 +200,7 @@ impl Gathered {
 fn reach_of(
     targets: u32,
     paths: &GrowingNfa,
+    depths: &Depths,
     leads_to: &FxHashMap<Terminal, Box<[u64]>>,
     part_count: usize,
     conjunctions: Vec<Conjuncts>,
@@ -220,9 +227,15 @@ fn reach_of(
         add(&mut above[parent.clone()], &below[..words]);
         add(&mut above[parent], &here[at(state)]);
     }
+    let mut inside = vec![0; here.len()];
+    for (plan, mask) in plans.iter().enumerate() {
+        if let Some(looked_into) = depths.looked_into(paths, plan as PlanId) {
+            add(&mut inside[at(looked_into)], masks.get(*mask));
+        }
+    }
     let mut interned = |masks_of: &[u64]| masks_of.chunks(words).map(|it| masks.intern(it)).collect();
-    let (states, under) = (interned(&here), interned(&under));
-    Reach::new(targets, masks, plans, states, under, part_count, conjunctions)
+    let (states, under, inside) = (interned(&here), interned(&under), interned(&inside));
+    Reach::new(targets, masks, plans, states, [under, inside], part_count, conjunctions)
 }
 
 /// The targets of a mask as ranges.

@@ -36,7 +36,7 @@ impl Masks {
         id
     }
 
-    fn get(&self, id: MaskId) -> &[u64] {
+    pub(super) fn get(&self, id: MaskId) -> &[u64] {
         &self.bits[id as usize * self.words..][..self.words]
     }
 
@@ -63,6 +63,8 @@ pub struct Reach {
     states: Vec<MaskId>,
     /// Per state: what the states lead to that it leads to.
     under: Vec<MaskId>,
+    /// Per state: what the plans lead to that look into the elements it is reached by.
+    inside: Vec<MaskId>,
     /// Per part: what the conjunctions lead to that it is a part of.
     parts: Vec<MaskId>,
     conjunctions: Vec<Conjunction>,
@@ -82,13 +84,13 @@ pub(super) struct Conjuncts {
 }
 
 impl Reach {
-    /// The reach of a table; `plans`, `states` and `under` are numbers of `masks`.
+    /// The reach of a table; `plans`, `states`, `under` and `inside` are numbers of `masks`.
     pub(super) fn new(
         targets: u32,
         mut masks: Masks,
         plans: Vec<MaskId>,
         states: Vec<MaskId>,
-        under: Vec<MaskId>,
+        [under, inside]: [Vec<MaskId>; 2],
         part_count: usize,
         mut conjunctions: Vec<Conjuncts>,
     ) -> Self {
@@ -106,7 +108,7 @@ impl Reach {
             each.parts.sort_unstable_by_key(|&part| (uses[part as usize], part));
         }
         conjunctions.sort_by_key(|each| each.parts[0]);
-        let mut made = Reach { targets, plans, states, under, parts, ..Reach::default() };
+        let mut made = Reach { targets, plans, states, under, inside, parts, ..Reach::default() };
         for each in &conjunctions {
             made.looked_at.resize(each.parts[0] as usize + 1, made.conjunctions.len() as u32);
             made.conjunctions.push(Conjunction {
@@ -157,6 +159,11 @@ impl Reach {
         self.masks.get(self.under[state as usize])
     }
 
+    /// What the plans lead to that look into the elements that a state is reached by.
+    pub fn inside(&self, state: StateId) -> &[u64] {
+        self.masks.get(self.inside[state as usize])
+    }
+
     /// Whether a number need not be looked for any more: it is a part of conjunctions whose targets are
     /// all reached.
     #[inline]
@@ -199,7 +206,7 @@ impl Reach {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let ids = self.plans.len() + self.states.len() + self.under.len() + self.parts.len();
+        let ids = self.plans.len() + 3 * self.states.len() + self.parts.len();
         self.masks.memory()
             + (ids + self.conjuncts.len() + self.looked_at.len()) * 4
             + self.conjunctions.len() * size_of::<Conjunction>()
