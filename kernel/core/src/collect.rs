@@ -97,6 +97,11 @@ impl Collector {
         self.bits[at as usize] & bits == bits
     }
 
+    /// Whether all of a set is there.
+    pub fn has_words(&self, words: &Words) -> bool {
+        words.at.iter().zip(&words.bits).all(|(&at, &bits)| self.has_word(at, bits))
+    }
+
     /// Whether a number is there.
     #[inline]
     pub fn contains(&self, number: QueryNumber) -> bool {

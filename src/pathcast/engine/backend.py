@@ -172,8 +172,10 @@ class RoutingBackend(Protocol):
         """Bytes that it occupies, about."""
 
     def matcher(self, options: MatcherOptions) -> MatcherBackend:
-        """A matcher whose numbers are targets. It has no verdicts: what has not been decided of a
-        message may hold, and its targets are among those of the message.
+        """A matcher whose numbers are targets.
+
+        It has no verdicts: what has not been decided of a message may hold, and its targets are
+        among those of the message.
         """
 
     def stream(self, options: MatcherOptions, bounds: StreamBounds) -> RoutingStreamBackend:

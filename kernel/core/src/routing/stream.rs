@@ -417,8 +417,13 @@ impl Handler for Router {
             self.siblings[depth + 1].begin();
         }
         self.pending.resize_with(self.pending.len().max(depth + 1), Vec::new);
+        let mut is_new = false;
         for (_, block) in self.dfa.accepting(state) {
+            is_new |= !self.found.has_words(&block.words);
             self.found.add_words(&block.words);
+        }
+        if is_new {
+            self.table.conclude(&mut self.found);
         }
         if self.held_from.is_some() {
             self.held.start(tag);
