@@ -9,7 +9,6 @@ use crate::content::nested_paths::NestedPaths;
 use crate::content::program::{Conjunct, Need, Outcome, Place, conjuncts_of};
 use crate::nfa::growing::GrowingNfa;
 use crate::nfa::{Nfa, PlanId, StateId, plan_of};
-use crate::symbols::EPSILON;
 
 /// The highest element that each plan looks into; none for a plan that needs start tags alone.
 #[derive(Debug)]
@@ -57,9 +56,8 @@ impl Depths {
             states.push(paths.origin(state).0);
         }
         states.pop();
-        let end = states[0];
-        // A `//`-child state is reached by no element of its own; the end is, whatever it is.
-        states.retain(|&state| state == end || paths.origin(state).1 != EPSILON);
+        // The steps at the beginning of a path and those at its end are `/` steps, a state each, but for
+        // `//.` before the latter: the elements of that are those of the `//`-child state.
         let at = match place {
             Place::Up(parents) => parents as usize,
             Place::Depth(depth) => states.len().saturating_sub(depth as usize + 1),
