@@ -369,9 +369,8 @@ impl Runner {
     /// decided together, by their conditions; the few that are no conjunctions one by one.
     fn postprocess<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
         self.runs.clear();
-        let is_wanted = |block: &BlockId| {
-            nfa.reach().is_none() || !self.dfa.has_reached(*block, run.collector)
-        };
+        let is_wanted =
+            |block: &BlockId| nfa.reach().is_none() || !self.dfa.has_reached(*block, run.collector);
         if !self.distinct.iter().any(|&state| self.dfa.planned(state).iter().any(is_wanted)) {
             return;
         }

@@ -22,21 +22,22 @@ impl Depths {
     pub(super) fn of(paths: &GrowingNfa) -> Self {
         let (mut atoms, mut conjuncts) = (Atoms::default(), Vec::new());
         let mut has_positions = false;
-        let plans = (0..paths.plan_count() as PlanId).map(|plan| {
-            conjuncts.clear();
-            let nested = paths.nested_paths();
-            let outcome = of_plan(paths, plan, nested, &mut atoms, &mut conjuncts);
-            let kind = |each: &Conjunct| kind_of_need(each.need, &atoms);
-            has_positions |= conjuncts.iter().any(|each| kind(each) == Some(Kind::Ordinal));
-            match outcome {
-                // What is no conjunction may look anywhere.
-                Outcome::Complex => Some(Place::Depth(0)),
-                Outcome::Never => None,
-                Outcome::Conjunction => highest(conjuncts.iter().filter(|each| {
-                    !matches!(kind(each), Some(Kind::Attribute | Kind::Ordinal))
-                })),
-            }
-        });
+        let plans =
+            (0..paths.plan_count() as PlanId).map(|plan| {
+                conjuncts.clear();
+                let nested = paths.nested_paths();
+                let outcome = of_plan(paths, plan, nested, &mut atoms, &mut conjuncts);
+                let kind = |each: &Conjunct| kind_of_need(each.need, &atoms);
+                has_positions |= conjuncts.iter().any(|each| kind(each) == Some(Kind::Ordinal));
+                match outcome {
+                    // What is no conjunction may look anywhere.
+                    Outcome::Complex => Some(Place::Depth(0)),
+                    Outcome::Never => None,
+                    Outcome::Conjunction => highest(conjuncts.iter().filter(|each| {
+                        !matches!(kind(each), Some(Kind::Attribute | Kind::Ordinal))
+                    })),
+                }
+            });
         let plans = plans.collect();
         Depths { plans, has_positions }
     }

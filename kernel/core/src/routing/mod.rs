@@ -146,7 +146,9 @@ impl Gathered {
         assert_eq!(targets.len(), self.words, "a set of targets has a bit for each");
         match ends {
             [] => panic!("an entry has a path"),
-            [end] => add(self.alone.entry(*end).or_insert_with(|| vec![0; self.words].into()), targets),
+            [end] => {
+                add(self.alone.entry(*end).or_insert_with(|| vec![0; self.words].into()), targets)
+            }
             _ => {
                 let known = &mut self.part_of;
                 let part = |end: &Terminal| {
@@ -191,7 +193,8 @@ impl Gathered {
             }
         }
         let depths = Depths::of(&paths);
-        let reach = reach_of(targets, &paths, &depths, &leads_to, self.part_of.len(), self.conjunctions);
+        let reach =
+            reach_of(targets, &paths, &depths, &leads_to, self.part_of.len(), self.conjunctions);
         RoutingTable { paths, accepted, plans, ranges, reach, depths, prunes: true }
     }
 }
@@ -233,7 +236,8 @@ fn reach_of(
             add(&mut inside[at(looked_into)], masks.get(*mask));
         }
     }
-    let mut interned = |masks_of: &[u64]| masks_of.chunks(words).map(|it| masks.intern(it)).collect();
+    let mut interned =
+        |masks_of: &[u64]| masks_of.chunks(words).map(|it| masks.intern(it)).collect();
     let (states, under, inside) = (interned(&here), interned(&under), interned(&inside));
     Reach::new(targets, masks, plans, states, [under, inside], part_count, conjunctions)
 }
