@@ -253,6 +253,11 @@ impl PushParser {
         Ok(())
     }
 
+    /// Refuses the message where it is: something that is made of it has come to a limit.
+    pub(crate) fn refuse_limit(&mut self, code: Code, limit: &str, maximum: u64) -> Refusal {
+        self.refuse(*Fault::limit(code, self.progress.token, limit, maximum + 1, maximum))
+    }
+
     /// What name ids stand for. Ids stay good for the message, and after it while
     /// [`NameTable::generation`] does.
     pub fn names(&self) -> &NameTable {
