@@ -55,6 +55,7 @@ class Network:
             is told of neighbours.
         through: Passes each message through bytes or whatever else, e.g. encode and decode.
         on_deliver: Called at each `Deliver` with the node's name; else they pile up in `delivered`.
+        on_end: Called when a node has ended, with its name and whether its disk survives.
 
     Attributes:
         now: Seconds of the simulated world.
@@ -73,6 +74,7 @@ class Network:
         links: Iterable[tuple[str, str]] | None = None,
         through: Callable[[object], object] | None = None,
         on_deliver: Callable[[str, Deliver], None] | None = None,
+        on_end: Callable[[str, bool], None] | None = None,
     ) -> None:
         self.now = 0.0
         self.nodes: dict[str, Node] = {}
@@ -84,6 +86,7 @@ class Network:
         self._faults = faults
         self._through = through
         self._on_deliver = on_deliver or (lambda name, given: self.delivered.append((name, given)))
+        self._on_end = on_end or (lambda name, disk: None)
         self._places: dict[str, _Place] = {}
         self._links = None if links is None else {_pair(a, b) for a, b in links}
         self._cut: set[tuple[str, str]] = set()
@@ -140,7 +143,8 @@ class Network:
             self._end(name)
 
     def restart(self, name: str) -> None:
-        """Begin a node again that has ended."""
+        """Begin a node again that has ended; one that runs will not crash as it was to."""
+        self._places[name].effects_left = None
         if self._places[name].node is None:
             self._begin(name)
 
@@ -231,6 +235,7 @@ class Network:
         if not place.disk_survives:
             self.disks[name] = {}
         self._note(name, "ends", "with its disk" if place.disk_survives else "without its disk")
+        self._on_end(name, place.disk_survives)
         for a, b in self._pairs():
             if name in (a, b):
                 self._lost(a, b)
