@@ -19,10 +19,11 @@ others had not had.
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from pathcast.errors import PublicationError, UnknownQueryError
 from pathcast.overlay.broker import BrokerSettings
@@ -31,6 +32,7 @@ from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
 from pathcast.overlay.messages import Source
 from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.subscriptions import Subscription
 from pathcast.overlay.trees import broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast.sim.faults import NO_FAULTS, Faults
@@ -196,7 +198,10 @@ class BrokerWorld:
         version = 1 if before is None else before.version + 1
         made = self.subscriptions[name] = _Registered(host, profile, version)
         done = self._call(host, lambda node, now: node.subscribe(name, name, profile, now))
-        made.ended = made.ended or not done
+        if not done and self._saved_version(host, name) != version:
+            made.ended = True
+            if before is not None and self._saved_version(host, name) == before.version:
+                self.subscriptions[name] = before
 
     def do_unsubscribe(self, name: str) -> None:
         known = self.subscriptions.get(name)
@@ -204,7 +209,7 @@ class BrokerWorld:
             return
         try:
             self._call(known.host, lambda node, now: node.unsubscribe(name, now))
-            known.ended = True
+            known.ended = self._saved_version(known.host, name) == 0
         except UnknownQueryError as error:
             raise Violation(f"{known.host} does not know {name} any more") from error
 
@@ -275,6 +280,11 @@ class BrokerWorld:
             return request(node, now)
 
         return self.network.call(name, asked)
+
+    def _saved_version(self, host: str, name: str) -> int:
+        """What a broker that crashed in the middle of a request will know."""
+        saved = self.network.disks[host].get(f"subscription/{name}")
+        return 0 if saved is None else msgspec.msgpack.decode(saved, type=Subscription).version
 
     # What is seen.
 
