@@ -147,7 +147,8 @@ def test_a_catalog_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(announcements, "MEMBERS_MAX", 3)
     known = Announcements("a", 7, [])
     for key in ("s", ""):
-        said = [Announcement(f"b{n}", key, 1, 1, Source() if key else Presence()) for n in range(4)]
+        said = [Announcement(f"b{n}", key and f"s{n}", 1, 1, Source() if key else Presence())
+            for n in range(4)]
         with pytest.raises(PeerError) as refusal:
             known.hear("c", said)
         assert refusal.value.code == "overlay.catalog"
