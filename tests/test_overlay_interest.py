@@ -126,7 +126,7 @@ TestUpdates.settings = settings(max_examples=30, stateful_step_count=10, deadlin
 
 @pytest.mark.nightly
 def test_many_more_updates() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Updates, settings=settings(max_examples=1500, stateful_step_count=40, deadline=None)
     )
 
