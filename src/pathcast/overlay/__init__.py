@@ -1,7 +1,8 @@
 """A network of brokers: who wants what, told along the links, and where a message goes.
 
-`disjuncts` makes entries of routing tables from profiles, `interest` keeps what each neighbour is
-told.
+In reading order: `reference` (the paper's operator network, the oracle), `disjuncts` (a profile as
+entries of routing tables), `origins` and `interest` (what each neighbour is told), `covered` (which
+entry covers which), `generalisation` (entries made fewer and wider), `table` (who wants a message).
 
 Nothing here reads a clock, a socket or a file.
 
