@@ -139,11 +139,13 @@ def test_a_session_ends_with_silence_and_with_too_much_that_waits() -> None:
     end = pair.ends[0]
     assert end.is_up
     assert not end.tick(3.9)
-    assert end.tick(4.1) and not end.is_up
+    assert end.tick(4.1)
+    assert not end.is_up
     other = pair.ends[1]
     for _ in range(pair.settings.waiting_max + 1):
         other.send(Settled("", 1))
-    assert other.tick(0.1) and not other.is_up
+    assert other.tick(0.1)
+    assert not other.is_up
 
 
 @pytest.mark.parametrize(

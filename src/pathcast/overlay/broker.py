@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pathcast.errors import PeerError, PublicationError
+from pathcast.errors import PublicationError
 from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
@@ -182,18 +182,10 @@ class Broker:
         match payload:
             case Announce():
                 self._hear_announcements(peer, payload.announcements)
-            case Interest():
-                if (plane := self.planes.get(payload.tree)) is not None:
-                    if plane.hear_interest(peer, payload):
-                        self._activate(payload.tree, peer)
-            case Settled():
-                if (plane := self.planes.get(payload.tree)) is not None:
-                    plane.hear_settled(peer, payload)
-            case Detach():
-                if (plane := self.planes.get(payload.tree)) is not None:
-                    plane.hear_detach(peer)
-                    for stream in self._streams_of(payload.tree):
-                        stream.forget(peer)
+            case Interest() | Settled() | Detach():
+                plane = self.planes.get(payload.tree)
+                if plane is not None:
+                    self._hear_query(peer, plane, payload)
             case Follow() | Forward() | Passed():
                 stream = self.streams.get(payload.root)
                 if stream is not None and stream.number == payload.stream:
@@ -459,6 +451,17 @@ class Broker:
     def _activate(self, tree: str, peer: str) -> None:
         for stream in self._streams_of(tree):
             stream.activate(peer)
+
+    def _hear_query(self, peer: str, plane: QueryPlane, said: Interest | Settled | Detach) -> None:
+        match said:
+            case Interest() if plane.hear_interest(peer, said):
+                self._activate(said.tree, peer)
+            case Settled():
+                plane.hear_settled(peer, said)
+            case Detach():
+                plane.hear_detach(peer)
+                for stream in self._streams_of(said.tree):
+                    stream.forget(peer)
 
     def _hear_stream(self, peer: str, stream: Stream, said: Follow | Forward | Passed) -> None:
         match said:

@@ -128,6 +128,7 @@ class Link:
 
     @property
     def is_up(self) -> bool:
+        """Whether there is a session."""
         return self._session is not None
 
     @property

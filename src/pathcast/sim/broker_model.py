@@ -96,9 +96,7 @@ class BrokerModel:
                 BrokerSettings(self.trees),
                 self.safeguards,
             )
-        self.on_the_way = {
-            pair: deque() for a, b in self.links for pair in ((a, b), (b, a))
-        }
+        self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}
         for broker in self.brokers.values():
             broker.start()
         for a, b in self.links:
@@ -109,6 +107,7 @@ class BrokerModel:
         self._calm()
 
     def moves(self) -> Sequence[Move]:
+        """What can happen next."""
         return [
             *(_Arrive(a, b) for (a, b), payloads in sorted(self.on_the_way.items()) if payloads),
             *self.todo,
@@ -116,6 +115,7 @@ class BrokerModel:
         ]
 
     def do(self, move: object) -> None:
+        """It happens."""
         match move:
             case _Arrive(sender, to):
                 payload = self.on_the_way[sender, to].popleft()
@@ -139,6 +139,7 @@ class BrokerModel:
         self._after()
 
     def check_end(self) -> None:
+        """Nothing lost, nothing stale, nobody stands still."""
         self._calm()
         for message, names in self.due.items():
             for name in names:
