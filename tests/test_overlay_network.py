@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 pytest.importorskip("msgspec")
 
 from pathcast.model import Query
+from pathcast.overlay.broker import Trees
 from pathcast.overlay.content import Content
 from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Frame, Hello, decoded, encoded
@@ -55,7 +57,8 @@ def test_a_network_is_one_process(seeds: range) -> None:
         world = BrokerWorld(random_scenario(seed), seed, through=through).run()
         delivered += sum(map(len, world.deliveries.values()))
         crashed += len(world.crashed)
-    assert delivered > 50 and crashed > 5, "the seeds do not reach what they are there for"
+    assert delivered > 50, "the seeds do not reach what they are there for"
+    assert crashed > 5
 
 
 def xml_profile(draw: random.Random) -> str:
@@ -136,12 +139,13 @@ def joined_during_a_partition() -> Scenario:
 def test_a_host_is_known_to_all_members_before_it_acknowledges() -> None:
     world = BrokerWorld(joined_during_a_partition(), 1).run()
     in_force = world.subscriptions["s"].in_force_at
-    assert in_force is not None and in_force > 17, "the root could not have known"
+    assert in_force is not None
+    assert in_force > 17, "the root could not have known"
     assert world.deliveries["s"][-1] == "m1"
 
 
 def test_that_safeguard_is_missed() -> None:
-    with pytest.raises(Violation, match="m0 .* was not delivered for s"):
+    with pytest.raises(Violation, match=r"m0 .* was not delivered for s "):
         BrokerWorld(joined_during_a_partition(), 1, safeguards=replace(ALL, known=False)).run()
 
 
@@ -155,18 +159,16 @@ TWO_AND_TWO: list[Subscribe | Publish] = [
 
 
 @pytest.mark.parametrize("trees", ["spanning", "broadcast"])
-def test_every_order_of_two_subscriptions_and_a_message(trees: str) -> None:
-    shape = "broadcast" if trees == "broadcast" else "spanning"
-    explored = explore(BrokerModel(LINE, TWO_AND_TWO[:3], trees=shape))
+def test_every_order_of_two_subscriptions_and_a_message(trees: Trees) -> None:
+    explored = explore(BrokerModel(LINE, TWO_AND_TWO[:3], trees=trees))
     assert explored.states > 100
     assert explored.ends > 1
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("trees", ["spanning", "broadcast"])
-def test_every_order_of_two_subscriptions_and_two_messages(trees: str) -> None:
-    shape = "broadcast" if trees == "broadcast" else "spanning"
-    explored = explore(BrokerModel(LINE, list(TWO_AND_TWO), trees=shape))
+def test_every_order_of_two_subscriptions_and_two_messages(trees: Trees) -> None:
+    explored = explore(BrokerModel(LINE, list(TWO_AND_TWO), trees=trees))
     assert explored.states > 3000
     assert explored.ends > 1
 
@@ -174,14 +176,16 @@ def test_every_order_of_two_subscriptions_and_two_messages(trees: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("reset", LINE)
 @pytest.mark.parametrize("trees", ["spanning", "broadcast"])
-def test_every_order_with_a_session_that_ends_anywhere(trees: str, reset: tuple[str, str]) -> None:
-    shape = "broadcast" if trees == "broadcast" else "spanning"
-    explored = explore(BrokerModel(LINE, list(TWO_AND_TWO), [reset], trees=shape))
+def test_every_order_with_a_session_that_ends_anywhere(
+    trees: Trees, reset: tuple[str, str]
+) -> None:
+    explored = explore(BrokerModel(LINE, list(TWO_AND_TWO), [reset], trees=trees))
     assert explored.states > 5000
 
 
 def test_an_acknowledgement_that_does_not_wait_is_found_by_some_order() -> None:
-    model = BrokerModel(LINE, list(TWO_AND_TWO), safeguards=replace(ALL, settle=False))
+    todo = [TWO_AND_TWO[1], TWO_AND_TWO[3]]
+    model = BrokerModel(LINE, todo, safeguards=replace(ALL, settle=False))
     with pytest.raises(WrongOrder, match="is lost to"):
         explore(model)
 
@@ -215,7 +219,7 @@ def test_a_run_that_fails_is_told_with_its_steps_and_shrinks() -> None:
     assert seed is not None
     scenario = random_scenario(seed)
 
-    def fails(steps: list[Step] | tuple[Step, ...]) -> bool:
+    def fails(steps: Sequence[Step]) -> bool:
         try:
             BrokerWorld(scenario.with_steps(steps), seed, safeguards=broken).run()
         except Violation:

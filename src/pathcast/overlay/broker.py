@@ -45,9 +45,11 @@ from pathcast.overlay.subscriptions import Subscription, Subscriptions
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Deliver, Effect, Forget, Save
 
-__all__ = ["Broker", "BrokerSettings"]
+__all__ = ["Broker", "BrokerSettings", "Trees"]
 
 _T = TypeVar("_T")
+
+Trees = Literal["spanning", "broadcast"]
 
 SHARED = ""
 """The one spanning tree."""
@@ -65,7 +67,7 @@ class BrokerSettings:
         held_messages_max: Messages a broker holds for a neighbour that is slow.
     """
 
-    trees: Literal["spanning", "broadcast"] = "spanning"
+    trees: Trees = "spanning"
     log_messages_max: int = 100_000
     held_messages_max: int = 4096
 
@@ -368,7 +370,7 @@ class Broker:
         roots = {
             name: one.stream
             for name, one in self.announcements.presences().items()
-            if one.stream and not self.announcements.has_left(name)
+            if one.stream and not one.left  # one that is expelled may come back with its stream
         }
         for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
             del self.streams[root]

@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
-from pathcast.overlay.broker import Broker, BrokerSettings
+from pathcast.overlay.broker import Broker, BrokerSettings, Trees
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Payload, Source
@@ -72,7 +71,7 @@ class BrokerModel:
     todo: list[Subscribe | Publish]
     resets: list[tuple[str, str]] = field(default_factory=list)
     safeguards: Safeguards = ALL
-    trees: Literal["spanning", "broadcast"] = "spanning"
+    trees: Trees = "spanning"
     content: Content = TOY
     brokers: dict[str, Broker] = field(default_factory=dict)
     on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)

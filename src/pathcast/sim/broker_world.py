@@ -355,7 +355,7 @@ class BrokerWorld:
             raise Violation(f"refused among honest brokers: {self.refused[0]}")
 
     def check_deliveries(self) -> None:
-        """Nothing lost. (Foreign and twice are seen when they happen.)"""
+        """Nothing lost; what is foreign or comes twice is seen when it happens."""
         for name, known in sorted(self.subscriptions.items()):
             if known.ended or known.in_force_at is None:
                 continue
