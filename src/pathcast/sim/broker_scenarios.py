@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from pathcast.overlay.broker import Trees
 from pathcast.overlay.trees import spanning_tree
 from pathcast.sim.broker_world import Scenario
 from pathcast.sim.faults import NO_FAULTS, Faults
@@ -104,7 +105,7 @@ class _Maker:
     ) -> None:
         self.profile, self.body = profile, body
         self.draw, self.names, self.links, self.roots = draw, names, links, roots
-        self.trees = draw.choice(["spanning", "spanning", "broadcast"])
+        self.trees: Trees = draw.choice(["spanning", "spanning", "broadcast"])
         self.subscriptions: list[str] = []
         self.host: dict[str, str] = {}
         self.joined = 0

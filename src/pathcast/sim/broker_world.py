@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from pathcast.errors import PublicationError, UnknownQueryError
-from pathcast.overlay.broker import BrokerSettings
+from pathcast.overlay.broker import Trees
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
@@ -68,7 +68,7 @@ class Scenario:
     links: tuple[Edge, ...]
     steps: tuple[Step, ...]
     quiet_seconds: float = 30.0
-    trees: str = "spanning"
+    trees: Trees = "spanning"
 
     def with_steps(self, steps: Sequence[Step]) -> Scenario:
         """The same with other steps."""
@@ -279,8 +279,7 @@ class BrokerWorld:
         self.network.add(name, factory, links=near)
 
     def _node_settings(self) -> NodeSettings:
-        trees = "broadcast" if self.scenario.trees == "broadcast" else "spanning"
-        broker: BrokerSettings = replace(self.settings.broker, trees=trees)
+        broker = replace(self.settings.broker, trees=self.scenario.trees)
         return replace(self.settings, broker=broker)
 
     def _links_of(self, name: str) -> list[str]:
