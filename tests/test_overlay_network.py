@@ -177,9 +177,7 @@ def test_every_order_of_two_subscriptions_and_two_messages(trees: Trees) -> None
 @pytest.mark.nightly
 @pytest.mark.parametrize("reset", LINE)
 @pytest.mark.parametrize("trees", ["spanning", "broadcast"])
-def test_every_order_with_a_session_that_ends(
-    trees: Trees, reset: tuple[str, str]
-) -> None:
+def test_every_order_with_a_session_that_ends(trees: Trees, reset: tuple[str, str]) -> None:
     explored = explore(BrokerModel(LINE, list(TWO_AND_TWO), [reset], trees=trees))
     assert explored.states > 5000
 

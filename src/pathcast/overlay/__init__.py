@@ -7,9 +7,10 @@ wants a message), `xml_content` (all of it, as the protocol wants it).
 
 Protocol: `messages`, `link` (in order and once), `announcements` and `trees` (control plane),
 `query_plane`, `streams` (data plane), `broker` (the planes together) and `broker_node`, which is a
-`pathcast.protocol.Node` that `pathcast.transport` and `pathcast.sim` carry. It needs the extra
-`net` (msgspec); content does not.
+`pathcast.protocol.Node` that `pathcast.transport` and `pathcast.sim` carry. Beside it,
+`registration`: the service that sources and users turn to first. Both need the extra `net`;
+content does not.
 
-Source: Diao, Rizvi and Franklin, VLDB 2004. What differs stands in docs/fidelity.md; when a
-subscription is in force in docs/overlay.md.
+Source: Diao, Rizvi and Franklin, VLDB 2004. What differs stands in docs/fidelity.md; how it works,
+and when a subscription is in force, in docs/overlay.md.
 """

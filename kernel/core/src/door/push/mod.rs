@@ -46,7 +46,7 @@ mod stages;
 mod watch;
 
 pub use counts::Counts;
-pub use events::{Attribute, EndTag, Handler, Ignore, Markup, MarkupKind, StartTag, Text};
+pub use events::{Attribute, EndTag, Handler, Held, Ignore, Markup, MarkupKind, StartTag, Text};
 
 use super::dtd::Dtd;
 use super::encoding::{Charset, Detected, detect};
@@ -324,6 +324,7 @@ impl PushParser {
             return Ok(());
         }
         let outcome = self.read(handler);
+        handler.paused(&Held { text: &self.input.text, base: self.progress.base });
         self.settle_charges();
         match (self.input.stop, outcome) {
             (None, outcome) => outcome?,
