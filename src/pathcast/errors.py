@@ -245,6 +245,8 @@ class PublicationError(PathcastError, RuntimeError):
     """A root broker does not take a message now. `params["retry"]` says whether to try again."""
 
     family = "PublicationError"
+
+
 class StoreError(PathcastError, RuntimeError):
     """The profile database did not do what was asked. `retry` says whether trying again helps.
 
