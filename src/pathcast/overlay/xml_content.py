@@ -1,0 +1,127 @@
+"""Content in XML: profiles in XPath and XQuery, entries that are disjuncts of linear paths.
+
+Example:
+    >>> content = xml_content(engine="reference")
+    >>> tables, profiles = content.interests(), content.profiles()
+    >>> _ = tables.set_neighbours(["east"])
+    >>> _ = tables.update("east", profiles.entries("//item[@sku='A7']"), [])
+    >>> [sorted(names) for names in tables.route([b"<item sku='A7'/>", b"<item sku='B1'/>"])]
+    [['east'], []]
+    >>> profiles.add("s", "//item[price < 3]")
+    >>> profiles.matching([b"<item><price>2</price></item>", b"<item/>"])
+    [['s'], []]
+
+Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (local plan, broker queries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from pathcast.customize import Broker as LocalBroker
+from pathcast.model import Subscription
+from pathcast.overlay.content import LOCAL, Content
+from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
+from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
+from pathcast.overlay.table import Table
+
+__all__ = ["XmlInterests", "XmlProfiles", "xml_content"]
+
+
+def xml_content(policy: Policy = EXACT, engine: str | None = None) -> Content:
+    """Content in XML, for brokers.
+
+    Args:
+        policy: How what a neighbour is told is made less.
+        engine: As for `QueryIndex`.
+    """
+    return Content(partial(XmlInterests, policy, engine), partial(XmlProfiles, engine))
+
+
+class XmlInterests:
+    """`pathcast.overlay.content.Interests`: what neighbours are told, and what they tell.
+
+    Args:
+        policy: How what a neighbour is told is made less.
+        engine: As for `QueryIndex`.
+    """
+
+    def __init__(self, policy: Policy = EXACT, engine: str | None = None) -> None:
+        self._interests = Interests(policy)
+        self._table = Table(engine=engine)
+        self._neighbours: tuple[str, ...] = ()
+
+    def check(self, entries: Iterable[str]) -> None:
+        """As `Interests.check`."""
+        for entry in entries:
+            Disjunct.of(entry)
+
+    def update(
+        self, origin: str, added: Iterable[str], removed: Iterable[str]
+    ) -> Mapping[str, Delta]:
+        """As `Interests.update`."""
+        added, removed = list(added), list(removed)
+        if origin != LOCAL:  # what its own subscribers want, a broker decides exactly
+            self._table.set(origin, added, removed)
+        return self._interests.update(origin, added, removed)
+
+    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Delta]:
+        """As `Interests.set_neighbours`."""
+        names = tuple(names)
+        for name in self._neighbours:
+            if name not in names:
+                self._table.set(name, [], sorted(self._table.entries(name)))
+        self._neighbours = names
+        return self._interests.set_neighbours(names)
+
+    def told(self, neighbour: str) -> frozenset[str]:
+        """As `Interests.told`."""
+        return self._interests.told(neighbour)
+
+    def entries(self, origin: str) -> frozenset[str]:
+        """As of the protocol."""
+        return self._interests.entries(origin)
+
+    def from_scratch(self) -> Mapping[str, frozenset[str]]:
+        """As `Interests.from_scratch`."""
+        return self._interests.from_scratch()
+
+    def route(self, bodies: Sequence[bytes]) -> list[frozenset[str]]:
+        """As `Interests.route`."""
+        return self._table.route(list(bodies))
+
+
+class XmlProfiles:
+    """`pathcast.overlay.content.Profiles`: the local plan, exact.
+
+    Args:
+        engine: As for `QueryIndex`.
+    """
+
+    def __init__(self, engine: str | None = None) -> None:
+        self._broker = LocalBroker(engine=engine)
+
+    def entries(self, profile: str) -> tuple[str, ...]:
+        """As of the protocol."""
+        return disjuncts_of(profile)
+
+    def add(self, subscription: str, profile: str) -> None:
+        """As `Profiles.add`."""
+        report = self._broker.subscribe(Subscription(subscription, subscription, profile))
+        for error in report.errors.values():
+            raise error
+
+    def remove(self, subscription: str) -> None:
+        """As `Profiles.remove`."""
+        self._broker.unsubscribe(subscription)
+
+    def matching(self, bodies: Sequence[bytes]) -> list[list[str]]:
+        """As `Profiles.matching`."""
+        batch = self._broker.process_batch(list(bodies))
+        found: list[set[str]] = [set() for _ in bodies]
+        names, numbers = batch.subscription_ids, batch.numbers
+        rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
+        for row, place in zip(rows, places, strict=True):
+            found[row].add(names[place])
+        return [sorted(one) for one in found]
