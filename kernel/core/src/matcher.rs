@@ -249,7 +249,7 @@ impl Engine {
     pub fn run(
         &mut self,
         view: View<'_>,
-        Parsed { message, names }: Parsed<'_>,
+        Parsed { message, names, .. }: Parsed<'_>,
         numbers: &mut Vec<QueryNumber>,
         undecided: &mut Undecided,
         stats: &mut Stats,
