@@ -1,6 +1,7 @@
 //! Batches of messages over Arrow arrays.
 
 use crate::door::{limit, limits_of, refusal_params};
+use crate::wire::{Dictionaries, streams_of};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, LargeBinaryArray, ListArray,
     UInt32Array, make_array,
@@ -120,11 +121,13 @@ impl Matcher {
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
+        streams: Option<&Dictionaries>,
     ) -> PyResult<Self> {
         let steps_max = limit(limits, "evaluation_steps_max")?.into();
         let message_steps_max = limit(limits, "message_steps_max")?.into();
         let limits = limits_of(limits)?;
-        let options = Options { limits, cache_bytes_max, steps_max, message_steps_max };
+        let streams = streams_of(streams);
+        let options = Options { limits, cache_bytes_max, steps_max, message_steps_max, streams };
         Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
     }
 }

@@ -36,6 +36,9 @@ from pathcast.kernel.population import population_of_columns
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
+from pathcast.kernel.wire import NativeDictionaries
+from pathcast.kernel.wire import decode_streams as decode_streams
+from pathcast.kernel.wire import encode_streams as encode_streams
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import (
@@ -199,8 +202,7 @@ class KernelIndex:
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher that sees every change from its next message on."""
-        with native_errors():
-            return KernelMatcher(self._index.matcher(*_native_options(options)))
+        return KernelMatcher(self._index, options)
 
     @property
     def nbytes(self) -> int:
@@ -268,8 +270,7 @@ class KernelSnapshot:
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher over this snapshot."""
-        with native_errors():
-            return KernelMatcher(self._snapshot.matcher(*_native_options(options)))
+        return KernelMatcher(self._snapshot, options)
 
     def __len__(self) -> int:
         return len(self._snapshot)
@@ -278,12 +279,20 @@ class KernelSnapshot:
 class KernelMatcher:
     """Matches batches and keeps its caches between them; may be called from several threads."""
 
-    def __init__(self, matcher: native.Matcher) -> None:
-        self._matcher = matcher
+    def __init__(self, source: native.Index | native.Snapshot, options: MatcherOptions) -> None:
+        cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
+        self._streams = None if options.streams is None else NativeDictionaries(options.streams)
+        streams = None if self._streams is None else self._streams.native
+        with native_errors():
+            self._matcher = source.matcher(
+                options.limits, options.threads, cache_bytes_max, streams
+            )
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
         """Matches every message of a `binary` or `large_binary` array, where it lies."""
         with native_errors():
+            if self._streams is not None:
+                self._streams.follow()
             answer = self._matcher.match_arrow(messages, encoding)
         matches, refusals, undecided, stats, ids = answer
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
@@ -323,8 +332,3 @@ class KernelIds(Sequence[str]):
     def to_arrow(self) -> pa.Array:
         """All ids as a `large_string` array, by number."""
         return self._ids.to_arrow()
-
-
-def _native_options(options: MatcherOptions) -> tuple[Limits, int, int]:
-    cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
-    return options.limits, options.threads, cache_bytes_max

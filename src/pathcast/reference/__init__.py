@@ -35,12 +35,15 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.reference.index import ReferenceIndex
 from pathcast.reference.snapshot import ReferenceSnapshot
+from pathcast.reference.wire import decode_streams, encode_streams
 from pathcast.reference.yfilter import Selection
 
 __all__ = [
     "ReferenceIndex",
     "ReferenceSnapshot",
     "Selection",
+    "decode_streams",
+    "encode_streams",
     "new_index",
     "open_snapshot",
     "parse",

@@ -6,14 +6,16 @@ use super::ordered::{Ordered, Service};
 use super::plans::SubscriptionNumber;
 use super::run::{Overflow, SharedRun};
 use super::steps::MessageSteps;
+use crate::door::wire::Dictionaries;
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::matcher::{Engine, Stats, Undecided, View};
 use crate::nfa::QueryNumber;
 use crate::xquery::{self, Bounds, Results, RunError, Session};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How a worker runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// What a message may cost.
     pub limits: Limits,
@@ -33,6 +35,8 @@ pub struct Options {
     pub message_result_bytes_max: usize,
     /// Node numbers that the columns of the shared plans may hold together for one message.
     pub entries_max: usize,
+    /// The dictionaries of element streams; none if they are not taken ([`Door::take_streams`]).
+    pub streams: Option<Arc<Dictionaries>>,
 }
 
 /// What the delivery of a result takes besides its bytes: a row of the answer, on its way and in the end.
@@ -139,6 +143,7 @@ impl Worker {
         let gate = Engine::new(half, options.steps_max, options.message_steps_max);
         let mut door = Door::new(options.limits.clone());
         door.keep_source_spans(true);
+        door.take_streams(options.streams.clone());
         Worker {
             door,
             serving: Serving {

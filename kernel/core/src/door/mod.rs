@@ -68,6 +68,7 @@ pub struct Door {
     keeps_source_spans: bool,
     /// Messages may be element streams, with these dictionaries.
     streams: Option<Arc<wire::Dictionaries>>,
+    rebuilt: wire::Rebuilt,
 }
 
 /// What the door gives for a message it lets in.
@@ -98,6 +99,7 @@ impl Door {
             keeps_full_tree: false,
             keeps_source_spans: false,
             streams: None,
+            rebuilt: wire::Rebuilt::default(),
         }
     }
 
@@ -231,11 +233,11 @@ impl Door {
         known: &wire::Dictionaries,
         decoded: &mut String,
     ) -> Result<usize, Box<Refusal>> {
-        let mut rebuilt = wire::Rebuilt::default();
+        let mut rebuilt = std::mem::take(&mut self.rebuilt);
         rebuilt.text = std::mem::take(decoded).into_bytes();
-        let read = self.check_size(bytes.len()).and_then(|()| {
-            wire::rebuild(bytes, known, self.limits.text_bytes_max(), &mut rebuilt)
-        });
+        let read = self
+            .check_size(bytes.len())
+            .and_then(|()| wire::rebuild(bytes, known, self.limits.text_bytes_max(), &mut rebuilt));
         if let Err(fault) = read {
             return Err(Box::new(wire::refusal(*fault)));
         }
@@ -247,6 +249,7 @@ impl Door {
             let stream = prolog::Stream { bytes, rebuilt: &rebuilt };
             self.read(decoded, survey, detected, decoded.len(), Some(stream))
         });
+        self.rebuilt = rebuilt;
         match read {
             Ok(()) => Ok(0),
             Err(mut fault) => {

@@ -64,6 +64,11 @@ fn message_blocks() {
 }
 
 #[test]
+fn element_stream() {
+    run(entries::element_stream, Seeds::stream);
+}
+
+#[test]
 fn evaluation() {
     run(entries::evaluation, Seeds::expression_and_message);
 }

@@ -45,11 +45,12 @@ fn what_is_not_utf_8_or_has_odd_end_tags_travels_as_text() {
     let mut both = Both::new(Limits::default());
     let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?><aaaaaaaaaa>\xe9</aaaaaaaaaa>";
     let accident = b"<?xml version='1.0' encoding='ISO-8859-1'?><aaaaaaaaaa>\xc3\xa9</aaaaaaaaaa>";
+    let ascii = b"<?xml version='1.0' encoding='US-ASCII'?><aaaaaaaaaa>\xc3\xa9</aaaaaaaaaa>";
     let utf16: Vec<u8> = "\u{feff}<aaaaaaaa/>".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let marked = b"\xef\xbb\xbf<aaaaaaaaaaaaaaa><bbbbbbb/></aaaaaaaaaaaaaaa>";
     let blank = b"<aaaaaaaaaaaaaaa><bbbbbbb/></aaaaaaaaaaaaaaa >";
     let short = b"<a/>";
-    for text in [&latin[..], accident, &utf16, marked, blank, short, b"", b"no XML at all"] {
+    for text in [&latin[..], accident, ascii, &utf16, marked, blank, short, b"", b"no XML at all"] {
         assert_eq!(both.streams(text), Vec::<Vec<u8>>::new(), "{}", text.escape_ascii());
     }
 }

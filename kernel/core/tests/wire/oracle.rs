@@ -12,7 +12,8 @@ pub struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 ^ (self.0 >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 32
     }
 
@@ -36,7 +37,8 @@ pub struct Both {
 impl Both {
     /// The dictionary knows these names, one of which is none and one of which is there twice.
     pub fn new(limits: Limits) -> Self {
-        let names = ["a", "b", "p:c", "no name", "x", "xml:lang", "xmlns", "xmlns:p", "a", "nitf", "id"];
+        let names =
+            ["a", "b", "p:c", "no name", "x", "xml:lang", "xmlns", "xmlns:p", "a", "nitf", "id"];
         let dictionary = || Dictionary::new(VERSION, names.map(str::to_owned).to_vec());
         let dictionaries = Arc::new(Dictionaries::default());
         dictionaries.add(dictionary());

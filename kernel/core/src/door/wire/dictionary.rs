@@ -33,6 +33,7 @@ impl Dictionary {
     }
 
     /// Number of names.
+    #[inline]
     pub fn len(&self) -> usize {
         self.names.len()
     }

@@ -51,10 +51,11 @@ impl Encoder {
         let start = out.len();
         self.numbers.clear();
         self.open.clear();
-        let is_utf8 = matches!(
-            detect(message, None),
-            Ok(Detected { charset: Charset::Utf8 | Charset::Ascii, mark: 0, .. })
-        );
+        let is_utf8 = match detect(message, None) {
+            Ok(Detected { charset: Charset::Utf8, mark: 0, .. }) => true,
+            Ok(Detected { charset: Charset::Ascii, .. }) => message.is_ascii(),
+            _ => false,
+        };
         let Ok(text) = std::str::from_utf8(message) else { return false };
         let Ok(len) = u32::try_from(text.len()) else { return false };
         if !is_utf8 || len > N_MAX {
@@ -132,15 +133,14 @@ impl Stream<'_> {
         let (mut at, mut is_plain) = (start, true);
         let tag = loop {
             let next = at + memchr::memchr(b'<', &text[at..])?;
-            let close: &[u8] = match &text[next..] {
-                [_, b'!', b'-', b'-', ..] => b"-->",
-                [_, b'!', ..] => b"]]>",
-                [_, b'?', ..] => b"?>",
+            let (open, close): (_, &[u8]) = match &text[next..] {
+                [_, b'!', b'-', b'-', ..] => (4, b"-->"),
+                [_, b'!', ..] => (2, b"]]>"),
+                [_, b'?', ..] => (2, b"?>"),
                 _ => break next,
             };
             is_plain = false;
-            // Not to be taken for its own end.
-            let inside = text.len().min(next + 4);
+            let inside = next + open;
             at = inside + memchr::memmem::find(&text[inside..], close)? + close.len();
         };
         let run = &text[start..tag];

@@ -63,7 +63,7 @@ impl Rebuilt {
                 let known = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.len());
                 let in_dictionary = self.dictionary.as_ref().and_then(|it| it.name(number));
                 if let Some(name) = in_dictionary {
-                    self.text.extend_from_slice(name.as_bytes());
+                    put(&mut self.text, name.as_bytes());
                 } else if let Some(&(start, end)) = self.names.get(number - known) {
                     self.text.extend_from_within(start as usize..end as usize);
                 } else {
@@ -79,7 +79,7 @@ impl Rebuilt {
     #[inline(always)]
     fn item(&mut self, item: Item<'_>, items: &mut Items<'_>, at: usize, len: usize) -> Step<()> {
         match item {
-            Item::Text(run) | Item::Raw(run) => self.text.extend_from_slice(run),
+            Item::Text(run) | Item::Raw(run) => put(&mut self.text, run),
             Item::Start { name, attributes, is_empty } => {
                 self.text.push(b'<');
                 let name = self.name(name, at)?;
@@ -89,7 +89,7 @@ impl Rebuilt {
                     self.text.push(b' ');
                     self.name(attribute.name, at)?;
                     self.text.extend_from_slice(&[b'=', attribute.quote]);
-                    self.text.extend_from_slice(attribute.value);
+                    put(&mut self.text, attribute.value);
                     self.text.push(attribute.quote);
                     self.check(at, len)?;
                 }
@@ -135,6 +135,26 @@ impl Rebuilt {
     }
 }
 
+/// Appends a few bytes, without a call for the fewest.
+#[inline(always)]
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    match *bytes {
+        [] => {}
+        [a] => out.push(a),
+        [a, b] => out.extend_from_slice(&[a, b]),
+        _ => match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            (Some(first), Some(last)) if bytes.len() <= 16 => {
+                let start = out.len();
+                out.extend_from_slice(first);
+                out.extend_from_slice(first);
+                out.truncate(start + bytes.len());
+                out[start + bytes.len() - 8..].copy_from_slice(last);
+            }
+            _ => out.extend_from_slice(bytes),
+        },
+    }
+}
+
 /// Puts the text of a stream together. Places of faults are bytes of the stream.
 pub(in super::super) fn rebuild(
     bytes: &[u8],
@@ -174,6 +194,9 @@ fn begin<'w>(
     rebuilt: &mut Rebuilt,
 ) -> Step<(Items<'w>, u32)> {
     let mut items = Items::new(bytes, 1);
+    rebuilt.dictionary = None;
+    rebuilt.names.clear();
+    rebuilt.open.clear();
     match bytes.first() {
         Some(&IN_BAND) => {}
         Some(&WITH_DICTIONARY) => {
