@@ -1,7 +1,7 @@
 """`pathcast bench wire-figures`: what it compares, keeps and writes.
 
-If these fail, a figure may show sizes and times of formats that do not give the messages back, or say
-that a statement of the paper holds when it does not.
+If these fail, a figure may show sizes and times of formats that do not give the messages back, or
+say that a statement of the paper holds when it does not.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def test_every_format_has_a_size_and_a_delay_of_its_steps(definition: WireFigure
     found = {(value.series, value.measure): value.spread.median for value in delay}
     for name in ("text", "stream+zlib", "dictionary+zstd"):
         steps = [
-            time
-            for (series, step), time in found.items()
-            if series == name and step != "delay"
+            time for (series, step), time in found.items() if series == name and step != "delay"
         ]
         assert found[name, "delay"] == pytest.approx(sum(steps))
     assert ("text", "serialise") not in found

@@ -1,7 +1,7 @@
 """Wire formats: a message that has travelled is the message that was published.
 
-If these fail, subscribers get other results over a link than at the source, or somebody on the other
-end can bring a broker down, or make it believe what is not so.
+If these fail, subscribers get other results over a link than at the source, or somebody on the
+other end can bring a broker down, or make it believe what is not so.
 """
 
 from __future__ import annotations
@@ -316,7 +316,14 @@ def test_a_dictionary_is_its_names() -> None:
     assert (again, again.version) == (one, one.version)
     assert Dictionary(one.names[::-1]).version != one.version
     assert Dictionary(("ab", "c")).version != Dictionary(("a", "bc")).version
-    for names in [("a", "a"), ("",), ("x" * 1025,), ("\ud800",), (3,), tuple(map(str, range(65537)))]:
+    for names in [
+        ("a", "a"),
+        ("",),
+        ("x" * 1025,),
+        ("\ud800",),
+        (3,),
+        tuple(map(str, range(65537))),
+    ]:
         with pytest.raises(ConfigError, match="dictionary"):
             Dictionary(names)  # type: ignore[arg-type]
     for content in (b"a", b"\xff\n", b"a\na\n"):
@@ -333,7 +340,8 @@ def test_a_dictionary_is_its_names() -> None:
 def test_a_dictionary_of_a_schema_has_its_names_the_commonest_first() -> None:
     graph = parse_dtd(
         "<!ELEMENT r (a+, b?)><!ELEMENT a (b*)><!ELEMENT b EMPTY>"
-        "<!ATTLIST r id ID #IMPLIED><!ATTLIST a id ID #IMPLIED x CDATA 'd'><!ATTLIST b id ID #IMPLIED>"
+        "<!ATTLIST r id ID #IMPLIED><!ATTLIST a id ID #IMPLIED x CDATA 'd'>"
+        "<!ATTLIST b id ID #IMPLIED>"
     )
     names = dictionary_of_schema(graph).names
     assert names[:3] == ("b", "id", "a")
@@ -380,9 +388,7 @@ def test_real_messages() -> None:
     index = QueryIndex(engine="kernel")
     index.register(queries)
     takes, plain = index.matcher(streams=Dictionaries([names])), index.matcher()
-    for stream, text in zip(
-        takes.match_batch(packed), plain.match_batch(messages), strict=True
-    ):
+    for stream, text in zip(takes.match_batch(packed), plain.match_batch(messages), strict=True):
         assert list(stream.query_ids) == list(text.query_ids)
         assert (stream.error is None) == (text.error is None)
 

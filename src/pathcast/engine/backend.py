@@ -151,9 +151,7 @@ class EngineModule(Protocol):
             MessageError: The door refused the message.
         """
 
-    def encode_streams(
-        self, messages: pa.Array, dictionary: Dictionary | None = None
-    ) -> pa.Array:
+    def encode_streams(self, messages: pa.Array, dictionary: Dictionary | None = None) -> pa.Array:
         """The element streams of messages, as a `large_binary` array.
 
         One that cannot be a stream, or would not be shorter, stays as it is; a null stays null.

@@ -197,9 +197,7 @@ class QueryIndex:
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(
-            self._engine, self._limits, threads, cache_bytes_max, streams
-        )
+        options = matcher_options(self._engine, self._limits, threads, cache_bytes_max, streams)
         return Matcher(self._backend.matcher(options), options, is_live=True)
 
     def __len__(self) -> int:

@@ -7,8 +7,8 @@ Example:
     >>> decode(packed, WireFormat.STREAM_ZLIB, engine="reference").messages.to_pylist() == messages
     True
 
-A matcher or broker that is given `streams` takes what `unpack` gives, so that nothing is parsed that
-was parsed before; `decode` is for those who want the text.
+A matcher or broker that is given `streams` takes what `unpack` gives, so that nothing is parsed
+that was parsed before; `decode` is for those who want the text.
 
 Source: 001, 4.3.2 and Figure 10 (message pre-processor: decompress, deserialise).
 """
@@ -68,7 +68,7 @@ def encode(
             travels, and is refused where it arrives.
         format: The format. A message that cannot be a stream, or would not be shorter, travels as
             text, compressed like the others.
-        dictionary: Names that whoever reads them knows by number, for the formats with a dictionary.
+        dictionary: Names that their reader knows by number, for the formats with a dictionary.
         engine: As for `QueryIndex`.
 
     Returns:

@@ -86,9 +86,7 @@ class KernelDissemination:
         native_streams = None if self._streams is None else self._streams.native
         self._options = (limits, threads, cache_bytes_max, streams)
         with native_errors():
-            self._native = native.Dissemination(
-                limits, threads, cache_bytes_max, native_streams
-            )
+            self._native = native.Dissemination(limits, threads, cache_bytes_max, native_streams)
         self._subscriptions: dict[str, Subscription] = {}
         # What the kernel does not read by itself, so that nothing is compiled twice.
         self._gates: dict[str, Gate] = {}

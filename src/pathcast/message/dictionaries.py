@@ -1,8 +1,9 @@
 """Schema dictionaries: names that both ends of a link know by number.
 
-A dictionary is a list of names as they are written, prefixes and all, most frequent first (the first
-fourteen take a byte less). Its version is a digest of the list, so that nobody can say one thing and
-mean another. What is not in it is said in the message: an old dictionary is larger, never wrong.
+A dictionary is a list of names as they are written, prefixes and all, most frequent first (the
+first fifteen take a byte less). Its version is a digest of the list, so that nobody can say one
+thing and mean another. What is not in it is said in the message: an old
+dictionary makes messages larger, never wrong.
 
 Example:
     >>> dictionary = Dictionary.of_messages([b"<order no='7'><item/><item/></order>"])

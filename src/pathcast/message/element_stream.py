@@ -8,8 +8,8 @@ Example:
     >>> stream is not None and decode_stream(stream) == message
     True
 
-It differs from the kernel where streams are ill-formed: it puts the text together and leaves it to the
-door to say what is wrong with it, so that it takes streams whose items are cut at odd places.
+It differs from the kernel where streams are ill-formed: it puts the text together and leaves it to
+the door to say what is wrong with it, so that it takes streams whose items are cut at odd places.
 
 Source: 001, 4.3.2.
 """

@@ -245,9 +245,7 @@ class _Batch:
         except MessageError as error:
             self._refusals.append((place, error))
             parsing = time.perf_counter_ns() - started
-            self._stats += BatchStats(
-                messages=1, bytes=len(arrived), refused=1, parsing_ns=parsing
-            )
+            self._stats += BatchStats(messages=1, bytes=len(arrived), refused=1, parsing_ns=parsing)
             return
         parsed = time.perf_counter_ns()
         view = MessageView(message, tree, self._limits)

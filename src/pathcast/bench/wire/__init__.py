@@ -1,10 +1,11 @@
-"""Figures 7 and 8 of the paper on networks of brokers, measured again: size and delay of wire formats.
+"""Figures 7 and 8 of the paper on networks of brokers: size and delay of wire formats.
 
-Beside the paper: zstd; which format is there first on a link of some bandwidth; and what a connection
-that is set up for each message costs. No time is reported before every format has given back the
-messages, and their element streams the same answers.
+Beside the paper: zstd; which format is there first on a link of some bandwidth; and what a
+connection that is set up for each message costs. No time is reported before every format has given
+back the messages, and their element streams the same answers.
 
-Read in this order: `definition` (the data), `experiments`, `run`, then `page`, `plot` and `statements`.
+Read in this order: `definition` (the data), `experiments`, `run`, then `page`, `plot` and
+`statements`.
 
 Example:
     >>> from pathcast.bench.wire.definition import WireFigure

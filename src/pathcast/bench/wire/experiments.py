@@ -133,8 +133,8 @@ class WireExperiment:
         parse = yardstick(messages)
         steps[LXML, "read"] = lambda: elapsed_ns(parse)
         self.checks.append(
-            f"{case}: {count} messages came back byte for byte from {len(sizes)} formats, and their "
-            "streams had the answers of the texts"
+            f"{case}: {count} messages came back byte for byte from {len(sizes)} formats, and "
+            "their streams had the answers of the texts"
         )
         taken: dict[tuple[str, str], list[float]] = {key: [] for key in steps}
         with undisturbed():
@@ -151,9 +151,7 @@ class WireExperiment:
         messages = list(generate_documents(self.graph, parameters))
         values = []
         for series, is_kept in (("kept", True), ("for each message", False)):
-            times = [
-                _sent_ns(messages, is_kept) / 1e3 / len(messages) for _ in range(sizes.rounds)
-            ]
+            times = [_sent_ns(messages, is_kept) / 1e3 / len(messages) for _ in range(sizes.rounds)]
             place = Place(figure.name, label(depth, repeats), series, 0, 0)
             values.append(place.value("time", "us", Spread.of(times)))
         self.checks.append(f"{len(messages)} messages arrived whole, {sizes.rounds} times each way")

@@ -115,5 +115,3 @@ def _connections(values: Sequence[Value]) -> list[list[str]]:
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-

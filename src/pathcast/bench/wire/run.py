@@ -51,6 +51,7 @@ def run_wire_figures(
             continue
         outcome = Outcome(figure, workload)
         outcomes.append(outcome)
+        before = len(experiment.checks)
         try:
             for values in experiment.run(figure, figure.sets[set_name]):
                 outcome.values += values
@@ -59,4 +60,4 @@ def run_wire_figures(
         except WrongCountError as error:
             outcome.failure = str(error)
             outcome.values = []
-        outcome.checks += experiment.checks
+        outcome.checks += experiment.checks[before:]

@@ -131,7 +131,7 @@ STATEMENTS: Final[Mapping[str, tuple[Statement, ...]]] = MappingProxyType(
                 _stream_is_hardly_smaller,
             ),
             Statement(
-                "dictionary encoding gives promising results (here: two thirds of the text at most)",
+                "dictionary encoding gives promising results (here: at most two thirds of it)",
                 "4.3.2",
                 _dictionary_promises,
             ),
@@ -155,15 +155,15 @@ STATEMENTS: Final[Mapping[str, tuple[Statement, ...]]] = MappingProxyType(
             Statement("zlib has significant costs", "4.3.2", _compression_is_slow),
             Statement("not the paper's: text is quickest of all", "", _text_is_quickest),
             Statement(
-                "not the paper's: a stream with a dictionary, written and read, takes less than lxml "
-                "takes to parse the text",
+                "not the paper's: a stream with a dictionary, written and read, takes less than "
+                "lxml takes to parse the text",
                 "",
                 _compared("delay", "dictionary", LXML, 1.0),
             ),
         ),
         "links": (
             Statement(
-                "the choice must weigh both: another format is best on slow links than on fast ones",
+                "the choice must weigh both: what is best depends on the link",
                 "4.3.2",
                 _best_changes,
             ),

@@ -4,9 +4,9 @@
 //! so that a stream gives the tree of its text, or is refused.
 
 use super::super::observer::TreeOnly;
-use super::super::refusal::{Code, Fault, Step};
+use super::super::refusal::{Fault, Step};
 use super::super::scan::Scanner;
-use super::item::{Attribute, Item, Items, Name};
+use super::item::{Attribute, Item, Items, Name, wrong};
 use super::rebuild::Rebuilt;
 
 impl<'a> Scanner<'a, TreeOnly> {
@@ -20,7 +20,7 @@ impl<'a> Scanner<'a, TreeOnly> {
     ) -> Step<usize> {
         let document = self.document;
         let mut items = Items::new(stream, rebuilt.body);
-        let (mut at, mut names) = (0, 0);
+        let mut at = 0;
         if root > 0 {
             at = match items.next()? {
                 Some(Item::Raw(prolog)) if prolog.len() == root => root,
@@ -31,9 +31,9 @@ impl<'a> Scanner<'a, TreeOnly> {
             let has_open = !self.memory.open.is_empty();
             at = match item {
                 Item::Start { name, attributes, is_empty } => {
-                    let len = rebuilt.name_len(name, &mut names);
+                    let len = rebuilt.name_len(name);
                     let attributes = (0..attributes).map(|_| items.attribute());
-                    let name_len = |name: Name<'_>| rebuilt.name_len(name, &mut names);
+                    let name_len = |name: Name<'_>| rebuilt.name_len(name);
                     self.known_tag((at, at + 1 + len), attributes, name_len, is_empty)?
                 }
                 Item::End => {
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a, TreeOnly> {
         &mut self,
         (start, name_end): (usize, usize),
         attributes: impl Iterator<Item = Step<Attribute<'w>>>,
-        mut name_len: impl FnMut(Name<'w>) -> usize,
+        name_len: impl Fn(Name<'w>) -> usize,
         is_empty: bool,
     ) -> Step<usize> {
         let text = self.document;
@@ -106,9 +106,4 @@ impl<'a> Scanner<'a, TreeOnly> {
         self.finish_tag(text, (start, name_end, next), count, is_empty)?;
         Ok(next)
     }
-}
-
-#[cold]
-fn wrong(at: usize, found: &str) -> Box<Fault> {
-    Fault::new(Code::WireItem, at).text("found", found)
 }

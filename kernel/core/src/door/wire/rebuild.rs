@@ -31,23 +31,25 @@ impl Rebuilt {
             .map_err(|error| invalid(Charset::Utf8, error.utf8_error().valid_up_to()))
     }
 
-    /// Bytes of a name; a new one gets the next number. `names` counts those met so far.
+    /// Bytes of a name.
     #[inline(always)]
-    pub(super) fn name_len(&self, name: Name<'_>, names: &mut usize) -> usize {
-        let known = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.len());
-        match name {
-            Name::New(bytes) => {
-                *names += 1;
-                bytes.len()
-            }
-            Name::Known(number) if number < known => {
-                let dictionary = self.dictionary.as_ref();
-                dictionary.and_then(|it| it.name(number)).map_or(0, str::len)
-            }
-            Name::Known(number) => {
-                self.names.get(number - known).map_or(0, |&(start, end)| (end - start) as usize)
+    pub(super) fn name_len(&self, name: Name<'_>) -> usize {
+        let number = match name {
+            Name::New(bytes) => return bytes.len(),
+            Name::Known(number) => number,
+        };
+        match self.dictionary.as_ref().and_then(|dictionary| dictionary.name(number)) {
+            Some(name) => name.len(),
+            None => {
+                let place = self.names.get(number - self.dictionary_len());
+                place.map_or(0, |&(start, end)| (end - start) as usize)
             }
         }
+    }
+
+    #[inline(always)]
+    fn dictionary_len(&self) -> usize {
+        self.dictionary.as_ref().map_or(0, |dictionary| dictionary.len())
     }
 
     /// Writes a name; gives its place.
@@ -60,10 +62,10 @@ impl Rebuilt {
                 self.names.push((start as u32, self.text.len() as u32));
             }
             Name::Known(number) => {
-                let known = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.len());
+                let known = self.dictionary_len();
                 let in_dictionary = self.dictionary.as_ref().and_then(|it| it.name(number));
                 if let Some(name) = in_dictionary {
-                    put(&mut self.text, name.as_bytes());
+                    self.text.extend_from_slice(name.as_bytes());
                 } else if let Some(&(start, end)) = self.names.get(number - known) {
                     self.text.extend_from_within(start as usize..end as usize);
                 } else {
@@ -79,7 +81,7 @@ impl Rebuilt {
     #[inline(always)]
     fn item(&mut self, item: Item<'_>, items: &mut Items<'_>, at: usize, len: usize) -> Step<()> {
         match item {
-            Item::Text(run) | Item::Raw(run) => put(&mut self.text, run),
+            Item::Text(run) | Item::Raw(run) => self.text.extend_from_slice(run),
             Item::Start { name, attributes, is_empty } => {
                 self.text.push(b'<');
                 let name = self.name(name, at)?;
@@ -89,7 +91,7 @@ impl Rebuilt {
                     self.text.push(b' ');
                     self.name(attribute.name, at)?;
                     self.text.extend_from_slice(&[b'=', attribute.quote]);
-                    put(&mut self.text, attribute.value);
+                    self.text.extend_from_slice(attribute.value);
                     self.text.push(attribute.quote);
                     self.check(at, len)?;
                 }
@@ -132,26 +134,6 @@ impl Rebuilt {
     fn wrong_length(&self, at: usize, len: usize) -> Box<Fault> {
         let fault = Fault::new(Code::WireLength, at).int("given", self.text.len() as u64);
         fault.int("expected", len as u64)
-    }
-}
-
-/// Appends a few bytes, without a call for the fewest.
-#[inline(always)]
-fn put(out: &mut Vec<u8>, bytes: &[u8]) {
-    match *bytes {
-        [] => {}
-        [a] => out.push(a),
-        [a, b] => out.extend_from_slice(&[a, b]),
-        _ => match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            (Some(first), Some(last)) if bytes.len() <= 16 => {
-                let start = out.len();
-                out.extend_from_slice(first);
-                out.extend_from_slice(first);
-                out.truncate(start + bytes.len());
-                out[start + bytes.len() - 8..].copy_from_slice(last);
-            }
-            _ => out.extend_from_slice(bytes),
-        },
     }
 }
 
