@@ -334,7 +334,7 @@ def test_a_dictionary_is_its_names() -> None:
     with pytest.raises(ConfigError, match="has dictionary"):
         encode([MESSAGE], WireFormat.DICTIONARY, engine="reference")
     with pytest.raises(ConfigError, match=r"messages\[1\]"):
-        encode([MESSAGE, 3], WireFormat.STREAM, engine="reference")  # type: ignore[list-item]
+        encode([MESSAGE, 3], WireFormat.STREAM, engine="reference")
 
 
 def test_a_dictionary_of_a_schema_has_its_names_the_commonest_first() -> None:

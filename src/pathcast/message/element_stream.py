@@ -161,7 +161,7 @@ def _root_start(text: bytes) -> int:
     """Where the root element begins."""
     found: list[int] = []
     parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda *_: found or found.append(parser.CurrentByteIndex)
+    parser.StartElementHandler = lambda *_: found.append(parser.CurrentByteIndex)
     try:
         parser.Parse(text, True)
     except expat.ExpatError:

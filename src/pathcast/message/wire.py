@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from pathcast.errors import LimitExceededError, MissingDependencyError, WireFormatError
 
@@ -52,14 +52,12 @@ class WireFormat(Enum):
     @property
     def encoding(self) -> Encoding:
         """How the message is written."""
-        encoding: Any = self.value.partition("+")[0]
-        return encoding
+        return cast(Encoding, self.value.partition("+")[0])
 
     @property
     def compression(self) -> Compression:
         """How that is compressed."""
-        compression: Any = self.value.partition("+")[2] or "none"
-        return compression
+        return cast(Compression, self.value.partition("+")[2] or "none")
 
 
 def compress(message: bytes, format: WireFormat) -> bytes:
@@ -72,7 +70,8 @@ def compress(message: bytes, format: WireFormat) -> bytes:
         case "zlib":
             return zlib.compress(message, ZLIB_LEVEL)
         case "zstd":
-            return _zstandard().ZstdCompressor(level=ZSTD_LEVEL).compress(message)
+            packed: bytes = _zstandard().ZstdCompressor(level=ZSTD_LEVEL).compress(message)
+            return packed
     return message
 
 
