@@ -29,6 +29,7 @@ from pathcast.bench.wire.experiments import WireExperiment
 from pathcast.bench.wire.page import measured_costs
 from pathcast.bench.wire.statements import COMPLEXITIES, STATEMENTS, judge
 from pathcast.cli.app import build_app
+from pathcast.engine.wire import encode
 from pathcast.errors import WrongCountError
 from pathcast.message.wire import WireFormat, best_format
 from pathcast.workload import domain_graph
@@ -72,7 +73,7 @@ def test_every_format_has_a_size_and_a_delay_of_its_steps(definition: WireFigure
 def test_a_format_that_changes_messages_voids_its_times(
     definition: WireFigures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = experiments.encode
+    right = encode
 
     def wrong(messages, format, *rest, **named):  # type: ignore[no-untyped-def]
         packed = right(messages, format, *rest, **named)
