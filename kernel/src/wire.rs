@@ -12,6 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
+/// Row, code and parameters of a refusal.
+type PyRefusal<'py> = (usize, &'static str, Bound<'py, PyDict>);
+
 /// Schema dictionaries by version; a matcher that has them takes element streams.
 #[pyclass(frozen)]
 pub struct Dictionaries(Arc<wire::Dictionaries>);
@@ -70,7 +73,7 @@ impl Dictionaries {
         py: Python<'py>,
         streams: &Bound<'py, PyAny>,
         limits: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyAny>, Vec<(usize, &'static str, Bound<'py, PyDict>)>)> {
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<PyRefusal<'py>>)> {
         let array = make_array(ArrayData::from_pyarrow_bound(streams)?);
         let batch = Column::new(&array, None)?;
         let limits = limits_of(limits)?;

@@ -183,7 +183,7 @@ fn begin<'w>(
         Some(&IN_BAND) => {}
         Some(&WITH_DICTIONARY) => {
             let version = items.run(VERSION_BYTES as u32)?;
-            let number = version.first_chunk().map(|&version| version);
+            let number = version.first_chunk().copied();
             rebuilt.dictionary = number.and_then(|version| known.get(version));
             if rebuilt.dictionary.is_none() {
                 let version: String = version.iter().map(|byte| format!("{byte:02x}")).collect();
