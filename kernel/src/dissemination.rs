@@ -2,6 +2,7 @@
 
 use crate::door::{limit, limits_of, refusal_params};
 use crate::matcher::{Column, counters_of, to_pyarrow};
+use crate::wire::{Dictionaries, streams_of};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -55,9 +56,16 @@ type PyAnswer<'py> = (
 
 #[pymethods]
 impl Dissemination {
-    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`.
+    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. It takes element
+    /// streams if it has dictionaries.
     #[new]
-    fn new(limits: &Bound<'_, PyAny>, threads: usize, cache_bytes_max: usize) -> PyResult<Self> {
+    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
+    fn new(
+        limits: &Bound<'_, PyAny>,
+        threads: usize,
+        cache_bytes_max: usize,
+        streams: Option<&Dictionaries>,
+    ) -> PyResult<Self> {
         let result_bytes_max = limit(limits, "result_bytes_max")? as usize;
         let result_ratio_max = limit(limits, "result_ratio_max")?;
         let message_result_bytes_max = limit(limits, "message_result_bytes_max")? as usize;
@@ -70,6 +78,7 @@ impl Dissemination {
             result_ratio_max: result_ratio_max as usize,
             message_result_bytes_max,
             entries_max: ENTRIES_MAX,
+            streams: streams_of(streams),
         };
         let pool = Pool::new(options, threads);
         let subscriptions = core::Dissemination::default();

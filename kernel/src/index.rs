@@ -1,6 +1,7 @@
 //! Indexes, snapshots and the ids behind query numbers.
 
 use crate::matcher::{Matcher, Source};
+use crate::wire::Dictionaries;
 use pathcast_core::index::{self as core, NotRegistered, Unknown};
 use pathcast_core::query::{Compiler, Namespaces, Step, compile_canonical};
 use pathcast_core::snapshot::format::{FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag};
@@ -161,14 +162,17 @@ impl Index {
         Snapshot(py.detach(|| self.0.freeze()))
     }
 
-    /// A matcher that sees every change.
+    /// A matcher that sees every change, and takes element streams if it has dictionaries.
+    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
     fn matcher(
         &self,
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
+        streams: Option<&Dictionaries>,
     ) -> PyResult<Matcher> {
-        Matcher::new(Source::Index(Arc::clone(&self.0)), limits, threads, cache_bytes_max)
+        let source = Source::Index(Arc::clone(&self.0));
+        Matcher::new(source, limits, threads, cache_bytes_max, streams)
     }
 
     /// Bytes that the queries registered since the last freeze occupy.
@@ -304,14 +308,17 @@ impl Snapshot {
         crate::population::columns_of(py, &self.0)
     }
 
-    /// A matcher over this snapshot.
+    /// A matcher over this snapshot, which takes element streams if it has dictionaries.
+    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
     fn matcher(
         &self,
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
+        streams: Option<&Dictionaries>,
     ) -> PyResult<Matcher> {
-        Matcher::new(Source::Snapshot(Arc::clone(&self.0)), limits, threads, cache_bytes_max)
+        let source = Source::Snapshot(Arc::clone(&self.0));
+        Matcher::new(source, limits, threads, cache_bytes_max, streams)
     }
 }
 

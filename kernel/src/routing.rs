@@ -2,6 +2,7 @@
 
 use crate::matcher::{Matcher, Source, options_of};
 use crate::push::{Answer, answer};
+use crate::wire::Dictionaries;
 use pathcast_core::door::push::Bounds;
 use pathcast_core::routing::{self as core, Entry, NotCanonical, stream, words_for};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -46,14 +47,17 @@ impl RoutingTable {
         Ok(RoutingTable(Arc::new(if prunes { table } else { table.without_pruning() })))
     }
 
-    /// A matcher whose numbers are targets.
+    /// A matcher whose numbers are targets, and which takes element streams if it has dictionaries.
+    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
     fn matcher(
         &self,
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
+        streams: Option<&Dictionaries>,
     ) -> PyResult<Matcher> {
-        Matcher::new(Source::Routes(Arc::clone(&self.0)), limits, threads, cache_bytes_max)
+        let source = Source::Routes(Arc::clone(&self.0));
+        Matcher::new(source, limits, threads, cache_bytes_max, streams)
     }
 
     /// What routes one message after another as it arrives.

@@ -17,6 +17,8 @@ from pathcast.limits import MIB, Limits
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pathcast.message.dictionaries import Dictionaries
+
 EngineName: TypeAlias = Literal["kernel", "nfa", "reference"]
 """Which engine answers: the kernel with its lazy DFA, the kernel's plain NFA, or plain Python."""
 
@@ -244,12 +246,15 @@ class MatcherOptions:
         cache_bytes_max: Bytes that compiled label paths may take, over all threads. The reference
             engine compiles nothing and has no use for it.
         engine: Which engine answers.
+        streams: Dictionaries of element streams, which are taken as well as text; None where they
+            are not.
     """
 
     limits: Limits
     threads: int
     cache_bytes_max: int
     engine: EngineName
+    streams: Dictionaries | None = None
 
 
 class OverBudget(NamedTuple):

@@ -5,6 +5,7 @@
 
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
+use crate::door::wire::Dictionaries;
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::index::IndexState;
 use crate::nfa::{Nfa, QueryNumber};
@@ -13,10 +14,11 @@ use crate::runner::{Run, Runner};
 use crate::snapshot::Snapshot;
 use crate::xpath;
 use crate::xpath::budget::Budget;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How a worker runs the automaton.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// What a message may cost.
     pub limits: Limits,
@@ -26,6 +28,8 @@ pub struct Options {
     pub steps_max: u64,
     /// Steps that one message may take over all queries.
     pub message_steps_max: u64,
+    /// The dictionaries of element streams; none if they are not taken ([`Door::take_streams`]).
+    pub streams: Option<Arc<Dictionaries>>,
 }
 
 /// Counters of a batch; see `pathcast.model.BatchStats`.
@@ -191,8 +195,10 @@ pub(crate) struct Engine {
 impl Worker {
     /// A worker with empty caches.
     pub fn new(options: Options) -> Self {
+        let mut door = Door::new(options.limits);
+        door.take_streams(options.streams);
         Worker {
-            door: Door::new(options.limits),
+            door,
             engine: Engine::new(
                 options.cache_bytes_max,
                 options.steps_max,
@@ -262,7 +268,7 @@ impl Engine {
     pub fn run(
         &mut self,
         view: View<'_>,
-        Parsed { message, names }: Parsed<'_>,
+        Parsed { message, names, .. }: Parsed<'_>,
         numbers: &mut Vec<QueryNumber>,
         undecided: &mut Undecided,
         stats: &mut Stats,

@@ -236,10 +236,30 @@ def _chunking() -> PaperFigures:
     )
 
 
+def _wire() -> PaperFigures:
+    from pathcast.bench.wire import page, plot, run, statements
+    from pathcast.bench.wire.definition import WireFigures
+
+    def run_all(ask: Request) -> None:
+        run.run_wire_figures(
+            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
+        )
+
+    return PaperFigures(
+        definition=WireFigures,
+        run=run_all,
+        draw=plot.draw_wire,
+        table=page.wire_table,
+        judge=lambda figure, values: statements.judge(figure.name, values),
+        write_page=page.write_wire_page,
+    )
+
+
 PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
     "figures": _filtering,
     "broker-figures": _brokers,
     "placement-figures": _placement,
     "chunking-figures": _chunking,
+    "wire-figures": _wire,
 }
 """Benchmark -> what it runs; each imports its own code only."""

@@ -17,6 +17,8 @@ from pathcast.model import DeliveryAnswer, Gate, RegisterReport, Subscription
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pathcast.message.dictionaries import Dictionaries
+
 
 class DisseminationBackend(Protocol):
     """Subscriptions that come and go while messages flow through them.
@@ -112,7 +114,12 @@ class DisseminationFactory(Protocol):
     """The function `new_dissemination` of an engine's module."""
 
     def __call__(
-        self, *, limits: Limits, threads: int, cache_bytes_max: int
+        self,
+        *,
+        limits: Limits,
+        threads: int,
+        cache_bytes_max: int,
+        streams: Dictionaries | None = None,
     ) -> DisseminationBackend:
         """A dissemination engine without subscriptions.
 
@@ -121,4 +128,5 @@ class DisseminationFactory(Protocol):
             threads: Threads of one `process` call. The reference uses the caller's only.
             cache_bytes_max: Bytes that compiled label paths may take. The reference has no use
                 for it.
+            streams: Takes element streams, with these dictionaries; None refuses them.
         """

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from pathcast.customize.backend import DisseminationBackend
 from pathcast.customize.deliveries import Deliveries, DeliveryBatch, Recipient
-from pathcast.customize.engines import id_maker, new_backend
+from pathcast.customize.engines import id_maker, new_backend, original_maker
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
 from pathcast.customize.plan import SubscriptionPlan
@@ -49,6 +49,7 @@ from pathcast.engine.rows import (
 from pathcast.engine.selection import engine_name
 from pathcast.errors import UnknownQueryError
 from pathcast.limits import Limits
+from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import (
     CACHE_BYTES_MAX,
     EngineName,
@@ -73,6 +74,8 @@ class Broker:
             element namespace. A subscription's own bindings come first.
         threads: Threads of one batch; None for all processors.
         cache_bytes_max: Bytes that compiled label paths may take.
+        streams: Takes element streams as well as text, with these dictionaries; None refuses
+            them.
 
     Raises:
         ConfigError: There is no engine of this name, or a value cannot be used, such as
@@ -88,13 +91,15 @@ class Broker:
         threads: int | None = None,
         *,
         cache_bytes_max: int = CACHE_BYTES_MAX,
+        streams: Dictionaries | None = None,
     ) -> None:
         self._namespaces = usable_namespaces(namespaces)
         self._options = matcher_options(
-            engine_name(engine), limits or Limits(), threads, cache_bytes_max
+            engine_name(engine), limits or Limits(), threads, cache_bytes_max, streams
         )
         self._backend: DisseminationBackend = new_backend(self._options)
         self._make_ids = id_maker(self._options.engine)
+        self._original = original_maker(self._options)
         self._recipients: dict[str, Recipient] = {}
         self._version = SetVersion(self._options.limits)
         self._turns = Turns()
@@ -213,7 +218,7 @@ class Broker:
         """
         column = message_column(messages)
         array = joined(column.chunks)
-        ids = MessageIds(array, message_ids)
+        ids = MessageIds(array, message_ids, self._original)
         refusals = {**ids.errors, **column.refusals}
         array = without_messages(array, ids.errors)
         with self._turns.shared():
@@ -289,6 +294,7 @@ class Broker:
         threads: int | None = None,
         *,
         cache_bytes_max: int = CACHE_BYTES_MAX,
+        streams: Dictionaries | None = None,
     ) -> Broker:
         """A broker with the subscriptions of a snapshot, which goes on from there.
 
@@ -299,6 +305,7 @@ class Broker:
             namespaces: For subscriptions that come later.
             threads: As for `Broker`.
             cache_bytes_max: As for `Broker`.
+            streams: Likewise.
 
         Raises:
             SnapshotFormatError: It holds a subscription that this Pathcast refuses.
@@ -309,6 +316,7 @@ class Broker:
             namespaces,
             threads,
             cache_bytes_max=cache_bytes_max,
+            streams=streams,
         )
         subscriptions, gates = [], []
         for subscription, gate in snapshot.items():

@@ -10,7 +10,10 @@ Example:
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Final, cast
+
+import pyarrow as pa
 
 from pathcast.customize.backend import (
     DeliveryIdMaker,
@@ -18,6 +21,7 @@ from pathcast.customize.backend import (
     DisseminationFactory,
 )
 from pathcast.customize.identity import delivery_id_array
+from pathcast.engine.selection import select_engine
 from pathcast.errors import KernelMissingError
 from pathcast.model import EngineName, MatcherOptions
 
@@ -42,7 +46,12 @@ def new_backend(options: MatcherOptions) -> DisseminationBackend:
         raise KernelMissingError("kernel.missing", reason=str(error)) from error
     factory = cast(DisseminationFactory, module.new_dissemination)
     cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
-    return factory(limits=options.limits, threads=options.threads, cache_bytes_max=cache_bytes_max)
+    return factory(
+        limits=options.limits,
+        threads=options.threads,
+        cache_bytes_max=cache_bytes_max,
+        streams=options.streams,
+    )
 
 
 def id_maker(engine: EngineName) -> DeliveryIdMaker:
@@ -51,3 +60,21 @@ def id_maker(engine: EngineName) -> DeliveryIdMaker:
         return delivery_id_array
     module = importlib.import_module("pathcast.kernel.delivery_ids")
     return cast(DeliveryIdMaker, module.delivery_ids)
+
+
+def original_maker(options: MatcherOptions) -> Callable[[bytes], bytes] | None:
+    """What makes of an element stream the message that it stands for; None where none is taken.
+
+    A stream that is refused stays as it is: nothing of it is delivered.
+    """
+    known = options.streams
+    if known is None:
+        return None
+    _, module = select_engine(options.engine)
+
+    def original(message: bytes) -> bytes:
+        array = pa.array([message], pa.binary())
+        [found] = module.decode_streams(array, known, options.limits)[0].to_pylist()
+        return message if found is None else found
+
+    return original

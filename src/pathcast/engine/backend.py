@@ -29,6 +29,9 @@ from pathcast.query import Population
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pathcast.errors import PathcastError
+    from pathcast.message.dictionaries import Dictionaries, Dictionary
+
 __all__ = [
     "BatchAnswer",
     "EngineModule",
@@ -207,6 +210,30 @@ class EngineModule(Protocol):
 
         Raises:
             MessageError: The door refused the message.
+        """
+
+    def encode_streams(self, messages: pa.Array, dictionary: Dictionary | None = None) -> pa.Array:
+        """The element streams of messages, as a `large_binary` array.
+
+        One that cannot be a stream, or would not be shorter, stays as it is; a null stays null.
+
+        Args:
+            messages: `binary` or `large_binary` array.
+            dictionary: Names that the streams may name by number.
+        """
+
+    def decode_streams(
+        self, streams: pa.Array, known: Dictionaries, limits: Limits
+    ) -> tuple[pa.Array, list[tuple[int, PathcastError]]]:
+        """The messages that streams stand for, byte for byte, as a `large_binary` array.
+
+        What is no stream stays as it is. A stream that is refused is null, and has its place and
+        error in the list. The messages are not parsed.
+
+        Args:
+            streams: `binary` or `large_binary` array.
+            known: Dictionaries that the streams may name.
+            limits: How long a message may be.
         """
 
     def version(self) -> str:

@@ -33,6 +33,7 @@ from pathcast.engine.rows import (
 from pathcast.engine.selection import select_engine
 from pathcast.engine.snapshot import Snapshot, plan_of
 from pathcast.limits import Limits
+from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query, RegisterReport
 from pathcast.query import CompiledQuery, Population
 from pathcast.query.names import is_text
@@ -179,18 +180,24 @@ class QueryIndex:
         return self.freeze().population()
 
     def matcher(
-        self, *, threads: int | None = None, cache_bytes_max: int = CACHE_BYTES_MAX
+        self,
+        *,
+        threads: int | None = None,
+        cache_bytes_max: int = CACHE_BYTES_MAX,
+        streams: Dictionaries | None = None,
     ) -> Matcher:
         """A matcher that sees every change of the index from its next batch on.
 
         Args:
             threads: Threads of one batch call; None for all processors.
             cache_bytes_max: Bytes that compiled label paths may take.
+            streams: Takes element streams as well as text, with these dictionaries; None refuses
+                them.
 
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(self._engine, self._limits, threads, cache_bytes_max)
+        options = matcher_options(self._engine, self._limits, threads, cache_bytes_max, streams)
         return Matcher(self._backend.matcher(options), options, is_live=True)
 
     def __len__(self) -> int:

@@ -35,6 +35,7 @@ from pathcast.engine.selection import available_threads
 from pathcast.engine.verdicts import verdict_table
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
+from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import BatchAnswer, EngineName
 
 
@@ -122,7 +123,11 @@ class Matcher:
 
 
 def matcher_options(
-    engine: EngineName, limits: Limits, threads: int | None, cache_bytes_max: int
+    engine: EngineName,
+    limits: Limits,
+    threads: int | None,
+    cache_bytes_max: int,
+    streams: Dictionaries | None = None,
 ) -> MatcherOptions:
     """Options with their values checked.
 
@@ -131,6 +136,7 @@ def matcher_options(
         limits: What one message may cost.
         threads: From 1 on; None for all processors that the process may use.
         cache_bytes_max: From 1 on.
+        streams: Dictionaries of element streams; None where these are not taken.
 
     Raises:
         ConfigError: A value cannot be used.
@@ -141,6 +147,13 @@ def matcher_options(
             raise ConfigError(
                 "config.invalid", key=key, reason=f"{value!r} is not a whole number from 1 on"
             )
+    if not isinstance(streams, Dictionaries | None):
+        reason = f"{type(streams).__name__} is not Dictionaries"
+        raise ConfigError("config.invalid", key="streams", reason=reason)
     return MatcherOptions(
-        limits=limits, threads=chosen, cache_bytes_max=cache_bytes_max, engine=engine
+        limits=limits,
+        threads=chosen,
+        cache_bytes_max=cache_bytes_max,
+        engine=engine,
+        streams=streams,
     )

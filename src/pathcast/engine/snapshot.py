@@ -26,6 +26,7 @@ from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.rows import usable_ids, usable_row
 from pathcast.engine.selection import select_engine
 from pathcast.limits import Limits
+from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query
 from pathcast.query import CompiledQuery, Population, compile_query
 
@@ -130,6 +131,7 @@ class Snapshot:
         threads: int | None = None,
         limits: Limits | None = None,
         cache_bytes_max: int = CACHE_BYTES_MAX,
+        streams: Dictionaries | None = None,
     ) -> Matcher:
         """A matcher over these queries.
 
@@ -138,11 +140,15 @@ class Snapshot:
             limits: What one message may cost; None for those of the index it was frozen from,
                 which the file keeps.
             cache_bytes_max: Bytes that compiled label paths may take.
+            streams: Takes element streams as well as text, with these dictionaries; None refuses
+                them.
 
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(self._engine, limits or self.limits, threads, cache_bytes_max)
+        options = matcher_options(
+            self._engine, limits or self.limits, threads, cache_bytes_max, streams
+        )
         return Matcher(self._backend.matcher(options), options)
 
     def explain(

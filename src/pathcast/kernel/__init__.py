@@ -31,13 +31,15 @@ from pathcast.errors import (
 )
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.dissemination import new_dissemination as new_dissemination
-from pathcast.kernel.matcher import KernelIds, KernelMatcher, native_options
+from pathcast.kernel.matcher import KernelIds, KernelMatcher
 from pathcast.kernel.population import population_of_columns
 from pathcast.kernel.routing import KernelRoutingStream as KernelRoutingStream
 from pathcast.kernel.routing import KernelRoutingTable
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
+from pathcast.kernel.wire import decode_streams as decode_streams
+from pathcast.kernel.wire import encode_streams as encode_streams
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import MatcherOptions, Query, RegisterReport, RoutingEntry
@@ -200,8 +202,7 @@ class KernelIndex:
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher that sees every change from its next message on."""
-        with native_errors():
-            return KernelMatcher(self._index.matcher(*native_options(options)))
+        return KernelMatcher(self._index, options)
 
     @property
     def nbytes(self) -> int:
@@ -269,8 +270,7 @@ class KernelSnapshot:
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher over this snapshot."""
-        with native_errors():
-            return KernelMatcher(self._snapshot.matcher(*native_options(options)))
+        return KernelMatcher(self._snapshot, options)
 
     def __len__(self) -> int:
         return len(self._snapshot)

@@ -33,6 +33,7 @@ from pathcast.errors import (
 )
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.plan import plan_lines
+from pathcast.kernel.wire import NativeDictionaries
 from pathcast.limits import Limits
 from pathcast.model import (
     BatchStats,
@@ -46,6 +47,7 @@ from pathcast.query.expression import expression_text
 from pathcast.query.xquery import selection_of
 
 if TYPE_CHECKING:
+    from pathcast.message.dictionaries import Dictionaries
     from pathcast.query import CompiledSubscription
 
 _ROWS: Final = pa.schema(
@@ -58,19 +60,33 @@ _ROWS: Final = pa.schema(
 )
 
 
-def new_dissemination(*, limits: Limits, threads: int, cache_bytes_max: int) -> KernelDissemination:
+def new_dissemination(
+    *,
+    limits: Limits,
+    threads: int,
+    cache_bytes_max: int,
+    streams: Dictionaries | None = None,
+) -> KernelDissemination:
     """A dissemination engine without subscriptions; see `pathcast.customize.backend`."""
-    return KernelDissemination(limits, threads, cache_bytes_max)
+    return KernelDissemination(limits, threads, cache_bytes_max, streams)
 
 
 class KernelDissemination:
     """Subscriptions that come and go while messages flow; see `pathcast.customize.backend`."""
 
-    def __init__(self, limits: Limits, threads: int, cache_bytes_max: int) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        threads: int,
+        cache_bytes_max: int,
+        streams: Dictionaries | None = None,
+    ) -> None:
         self._limits = limits
-        self._options = (limits, threads, cache_bytes_max)
+        self._streams = None if streams is None else NativeDictionaries(streams)
+        native_streams = None if self._streams is None else self._streams.native
+        self._options = (limits, threads, cache_bytes_max, streams)
         with native_errors():
-            self._native = native.Dissemination(*self._options)
+            self._native = native.Dissemination(limits, threads, cache_bytes_max, native_streams)
         self._subscriptions: dict[str, Subscription] = {}
         # What the kernel does not read by itself, so that nothing is compiled twice.
         self._gates: dict[str, Gate] = {}
@@ -196,6 +212,8 @@ class KernelDissemination:
     def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
         """The results of every message of a batch, read where it lies."""
         with native_errors():
+            if self._streams is not None:
+                self._streams.follow()
             answer = self._native.process(messages, encoding)
         columns, fragments, refusals, verdicts, stats, ids = answer
         return DeliveryAnswer(

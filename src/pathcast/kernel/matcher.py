@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, overload
 
 from pathcast.errors import error_for
 from pathcast.kernel.boundary import native, native_errors
-from pathcast.limits import Limits
+from pathcast.kernel.wire import NativeDictionaries
 from pathcast.model import BatchAnswer, BatchStats, MatcherOptions, OverBudget
 
 if TYPE_CHECKING:
@@ -21,12 +21,22 @@ if TYPE_CHECKING:
 class KernelMatcher:
     """Matches batches and keeps its caches between them; may be called from several threads."""
 
-    def __init__(self, matcher: native.Matcher) -> None:
-        self._matcher = matcher
+    def __init__(
+        self, source: native.Index | native.Snapshot | native.RoutingTable, options: MatcherOptions
+    ) -> None:
+        cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
+        self._streams = None if options.streams is None else NativeDictionaries(options.streams)
+        streams = None if self._streams is None else self._streams.native
+        with native_errors():
+            self._matcher = source.matcher(
+                options.limits, options.threads, cache_bytes_max, streams
+            )
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
         """Matches every message of a `binary` or `large_binary` array, where it lies."""
         with native_errors():
+            if self._streams is not None:
+                self._streams.follow()
             answer = self._matcher.match_arrow(messages, encoding)
         matches, refusals, undecided, stats, ids = answer
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
@@ -66,9 +76,3 @@ class KernelIds(Sequence[str]):
     def to_arrow(self) -> pa.Array:
         """All ids as a `large_string` array, by number."""
         return self._ids.to_arrow()
-
-
-def native_options(options: MatcherOptions) -> tuple[Limits, int, int]:
-    """What the kernel's matchers are made with."""
-    cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
-    return options.limits, options.threads, cache_bytes_max

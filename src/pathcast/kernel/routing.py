@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from pathcast.errors import ConfigError
 from pathcast.kernel.boundary import native, native_errors
-from pathcast.kernel.matcher import KernelMatcher, native_options
+from pathcast.kernel.matcher import KernelMatcher
 from pathcast.kernel.streams import UNBOUNDED, check_refusal
 from pathcast.limits import StreamBounds
 
@@ -67,8 +67,7 @@ class KernelRoutingTable:
 
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher whose numbers are targets."""
-        with native_errors():
-            return KernelMatcher(self._table.matcher(*native_options(options)))
+        return KernelMatcher(self._table, options)
 
     def stream(self, options: MatcherOptions, bounds: StreamBounds) -> KernelRoutingStream:
         """What routes one message after another as it arrives; the lazy DFA runs it."""

@@ -38,12 +38,15 @@ from pathcast.model import RoutingEntry
 from pathcast.reference.index import ReferenceIndex
 from pathcast.reference.routing import ReferenceRoutingTable
 from pathcast.reference.snapshot import ReferenceSnapshot
+from pathcast.reference.wire import decode_streams, encode_streams
 from pathcast.reference.yfilter import Selection
 
 __all__ = [
     "ReferenceIndex",
     "ReferenceSnapshot",
     "Selection",
+    "decode_streams",
+    "encode_streams",
     "new_index",
     "new_routing_table",
     "open_snapshot",

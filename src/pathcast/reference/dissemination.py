@@ -39,6 +39,8 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.message import parse_message
+from pathcast.message.dictionaries import Dictionaries
+from pathcast.message.element_stream import original_message
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
@@ -73,10 +75,12 @@ class ReferenceDissemination:
 
     Args:
         limits: What one message may cost, and what its results may.
+        streams: Dictionaries of element streams; None where these are not taken.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, streams: Dictionaries | None = None) -> None:
         self._limits = limits
+        self._streams = streams
         self._lock = threading.Lock()
         self._by_id: dict[str, StandingSubscription] = {}
         self._standing: _Standing | None = None
@@ -138,7 +142,7 @@ class ReferenceDissemination:
             if standing is None:
                 ids = tuple(self._by_id)
                 standing = self._standing = _Standing(tuple(self._by_id.values()), ids)
-        batch = _Batch(standing.subscriptions, self._limits, encoding)
+        batch = _Batch(standing.subscriptions, self._limits, encoding, self._streams)
         for place, value in enumerate(messages):
             message: bytes | None = value.as_py()
             if message is not None:
@@ -215,10 +219,12 @@ class _Batch:
         subscriptions: Sequence[StandingSubscription],
         limits: Limits,
         encoding: str | None,
+        streams: Dictionaries | None,
     ) -> None:
         self._subscriptions = subscriptions
         self._limits = limits
         self._encoding = encoding
+        self._streams = streams
         self._rows: tuple[list[int], list[int], list[int], list[int | None]] = ([], [], [], [])
         self._fragments: list[bytes] = []
         self._refusals: list[tuple[int, PathcastError]] = []
@@ -228,15 +234,18 @@ class _Batch:
             range(len(subscriptions)), key=lambda number: subscriptions[number].subscription.id
         )
 
-    def add(self, place: int, message: bytes) -> None:
+    def add(self, place: int, arrived: bytes) -> None:
         """Evaluates every subscription on a message."""
         started = time.perf_counter_ns()
         try:
-            tree = parse_message(message, self._limits, self._encoding)
+            message, encoding = original_message(
+                arrived, self._encoding, self._streams, self._limits
+            )
+            tree = parse_message(message, self._limits, encoding)
         except MessageError as error:
             self._refusals.append((place, error))
             parsing = time.perf_counter_ns() - started
-            self._stats += BatchStats(messages=1, bytes=len(message), refused=1, parsing_ns=parsing)
+            self._stats += BatchStats(messages=1, bytes=len(arrived), refused=1, parsing_ns=parsing)
             return
         parsed = time.perf_counter_ns()
         view = MessageView(message, tree, self._limits)
@@ -253,7 +262,7 @@ class _Batch:
                 size += 0 if fragment is None else len(fragment)
         self._stats += BatchStats(
             messages=1,
-            bytes=len(message),
+            bytes=len(arrived),
             matches=matches,
             nodes=len(tree) + len(tree.attribute_name),
             evaluations=len(self._subscriptions),
@@ -303,7 +312,11 @@ class _Batch:
 
 
 def new_dissemination(
-    *, limits: Limits, threads: int, cache_bytes_max: int
+    *,
+    limits: Limits,
+    threads: int,
+    cache_bytes_max: int,
+    streams: Dictionaries | None = None,
 ) -> ReferenceDissemination:
     """A dissemination engine without subscriptions.
 
@@ -311,5 +324,6 @@ def new_dissemination(
         limits: What one message may cost, and what its results may.
         threads: Without effect: the caller's thread does all.
         cache_bytes_max: Without effect: there is no cache.
+        streams: Dictionaries of element streams; None where these are not taken.
     """
-    return ReferenceDissemination(limits)
+    return ReferenceDissemination(limits, streams)

@@ -14,6 +14,8 @@ import pyarrow as pa
 from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
+from pathcast.message.dictionaries import Dictionaries
+from pathcast.message.element_stream import original_message
 from pathcast.model import BatchAnswer, BatchStats, OverBudget
 from pathcast.reference.query_table import Satisfied
 
@@ -33,11 +35,15 @@ class ReferenceMatcher:
     Args:
         filter_: The queries.
         limits: What one message may cost.
+        streams: Dictionaries of element streams; None where these are not taken.
     """
 
-    def __init__(self, filter_: TreeFilter, limits: Limits) -> None:
+    def __init__(
+        self, filter_: TreeFilter, limits: Limits, streams: Dictionaries | None = None
+    ) -> None:
         self._filter = filter_
         self._limits = limits
+        self._streams = streams
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
         """Matches every message; see `pathcast.engine.backend.MatcherBackend`."""
@@ -54,7 +60,8 @@ class ReferenceMatcher:
             size += len(message)
             rows[position] = []
             try:
-                trees.append(parse_message(message, self._limits, encoding))
+                original = original_message(message, encoding, self._streams, self._limits)
+                trees.append(parse_message(original[0], self._limits, original[1]))
                 positions.append(position)
             except MessageError as error:
                 refusals.append((position, error))

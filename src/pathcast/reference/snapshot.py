@@ -112,7 +112,7 @@ class ReferenceSnapshot:
 
     def matcher(self, options: MatcherOptions) -> ReferenceMatcher:
         """A matcher over this snapshot."""
-        return ReferenceMatcher(self, options.limits)
+        return ReferenceMatcher(self, options.limits, options.streams)
 
     def match(
         self, trees: Sequence[MessageTree], limits: Limits

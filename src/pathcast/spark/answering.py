@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +105,9 @@ class Answerer:
         threads: int = 1,
         cache_bytes_max: int | None = None,
     ) -> None:
-        options = {} if cache_bytes_max is None else {"cache_bytes_max": cache_bytes_max}
+        options: dict[str, Any] = {}
+        if cache_bytes_max is not None:
+            options["cache_bytes_max"] = cache_bytes_max
         self.table = files.table()
         self._matcher: Matcher | None = None
         self._broker: DeliveryMatcher | None = None

@@ -6,14 +6,16 @@ use super::ordered::{Ordered, Service};
 use super::plans::SubscriptionNumber;
 use super::run::{Overflow, SharedRun};
 use super::steps::MessageSteps;
+use crate::door::wire::Dictionaries;
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::matcher::{Engine, Stats, Undecided, View};
 use crate::nfa::QueryNumber;
 use crate::xquery::{self, Bounds, Results, RunError, Session};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How a worker runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// What a message may cost.
     pub limits: Limits,
@@ -33,6 +35,8 @@ pub struct Options {
     pub message_result_bytes_max: usize,
     /// Node numbers that the columns of the shared plans may hold together for one message.
     pub entries_max: usize,
+    /// The dictionaries of element streams; none if they are not taken ([`Door::take_streams`]).
+    pub streams: Option<Arc<Dictionaries>>,
 }
 
 /// What the delivery of a result takes besides its bytes: a row of the answer, on its way and in the end.
@@ -139,6 +143,7 @@ impl Worker {
         let gate = Engine::new(half, options.steps_max, options.message_steps_max);
         let mut door = Door::new(options.limits.clone());
         door.keep_source_spans(true);
+        door.take_streams(options.streams.clone());
         Worker {
             door,
             serving: Serving {
@@ -167,7 +172,7 @@ impl Worker {
         out: &mut Output,
     ) -> Result<(), Refusal> {
         self.with_message(target, bytes, encoding, |serving, state, parsed, allowance, stats| {
-            let mut whole = Whole { bytes, fragment: None };
+            let mut whole = Whole { bytes: parsed.original, fragment: None };
             serving.serve(state, parsed, allowance, &mut whole, out, stats);
         })
     }
@@ -203,17 +208,6 @@ impl Worker {
     ) -> Result<(), Refusal> {
         self.stats.messages += 1;
         self.stats.bytes += bytes.len() as u64;
-        let allowance = Allowance {
-            steps_max: self.options.steps_max,
-            bytes_max: bytes
-                .len()
-                .saturating_mul(self.options.result_ratio_max)
-                .max(RESULT_BYTES_FREE)
-                .min(self.options.result_bytes_max),
-            message_bytes_max: self.options.message_result_bytes_max,
-            message_steps_max: self.options.message_steps_max,
-            cache_bytes_max: self.options.cache_bytes_max / 2,
-        };
         loop {
             let started = Instant::now();
             let parsed = self.door.parse(bytes, encoding);
@@ -227,6 +221,18 @@ impl Worker {
             drop(gates);
             let is_ready = is_full || !needs_full_tree;
             if is_ready {
+                let allowance = Allowance {
+                    steps_max: self.options.steps_max,
+                    bytes_max: parsed
+                        .original
+                        .len()
+                        .saturating_mul(self.options.result_ratio_max)
+                        .max(RESULT_BYTES_FREE)
+                        .min(self.options.result_bytes_max),
+                    message_bytes_max: self.options.message_result_bytes_max,
+                    message_steps_max: self.options.message_steps_max,
+                    cache_bytes_max: self.options.cache_bytes_max / 2,
+                };
                 let tree = parsed.message.tree;
                 self.stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
                 f(&mut self.serving, &state, parsed, &allowance, &mut self.stats);
@@ -265,7 +271,7 @@ impl Allowance {
     }
 }
 
-/// The message as it came, which is a fragment from when somebody wants it.
+/// The message as it was published, which is a fragment from when somebody wants it.
 pub(super) struct Whole<'m> {
     pub bytes: &'m [u8],
     pub fragment: Option<u32>,
@@ -385,7 +391,7 @@ impl Serving {
             return Ok(());
         }
         self.factory.begin(found);
-        let Parsed { message, names } = parsed;
+        let Parsed { message, names, .. } = parsed;
         let source = Source { message, names, shared: &self.shared };
         let bytes_max = allowance.bytes_max;
         let templates = &state.plans.templates;
@@ -468,7 +474,7 @@ impl Serving {
         if self.candidates.is_empty() {
             return Ok(0);
         }
-        let Parsed { message, names } = parsed;
+        let Parsed { message, names, .. } = parsed;
         let mut session = Session::new(message, names, &mut self.programs);
         let mut steps = MessageSteps::new(allowance.message_steps_max / UNORDERED_PART);
         for &subscription in &self.candidates {
@@ -490,7 +496,7 @@ impl Serving {
         out: &mut Output,
         has_shared: bool,
     ) -> u64 {
-        let Parsed { message, names } = parsed;
+        let Parsed { message, names, .. } = parsed;
         let source = Source { message, names, shared: &self.shared };
         let mut steps = MessageSteps::new(allowance.message_steps_max);
         let session = Session::new(message, names, &mut self.programs);

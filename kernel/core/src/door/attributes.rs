@@ -21,17 +21,38 @@ impl<O: Observer> Scanner<'_, O> {
         if end == start {
             return Err(self.no_name(bytes, start));
         }
+        self.begin_tag(text, start, end)?;
+        let (next, count, is_empty) = self.attributes(text, end)?;
+        self.finish_tag(text, (at, end, next), count, is_empty)?;
+        Ok(next)
+    }
+
+    /// Begins an element whose name is at these bytes.
+    #[inline(always)]
+    pub fn begin_tag(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
         self.begin_element(start, end)?;
         if self.dtd.definitions() > 0 {
             self.list = self.dtd.attribute_list(&text[start..end]);
         }
-        let (next, count, is_empty) = self.attributes(text, end)?;
+        Ok(())
+    }
+
+    /// Ends a tag all of whose attributes have been read: its `<`, the end of its name, the byte after
+    /// it.
+    #[inline(always)]
+    pub fn finish_tag(
+        &mut self,
+        text: &str,
+        (at, name_end, next): (usize, usize, usize),
+        count: u32,
+        is_empty: bool,
+    ) -> Step<()> {
         if let Some(list) = self.list {
             self.add_defaults(list, count, at)?;
         }
-        self.resolve_names(text, start, end)?;
+        self.resolve_names(text, at + 1, name_end)?;
         if !O::BUILDS_TREE {
-            self.show_tag(text, (at, end, next), is_empty)?;
+            self.show_tag(text, (at, name_end, next), is_empty)?;
         }
         if !self.memory.prefixed.is_empty() {
             self.memory.prefixed.clear();
@@ -39,7 +60,7 @@ impl<O: Observer> Scanner<'_, O> {
         if is_empty {
             self.close_element(text, next, next);
         }
-        Ok(next)
+        Ok(())
     }
 
     /// Tells the observer of the tag at hand: its `<`, the end of its name, and the byte after it.
@@ -162,9 +183,7 @@ impl<O: Observer> Scanner<'_, O> {
                 None => return Err(self.end("a tag")),
             }
             count += 1;
-            if count > self.limits.attributes_max {
-                return Err(self.too_many_attributes(count, at));
-            }
+            self.check_attribute_count(count, at)?;
             at = self.attribute(text, at)?;
         }
     }
@@ -172,6 +191,14 @@ impl<O: Observer> Scanner<'_, O> {
     #[cold]
     fn wrong_tag(&self, at: usize, expected: &str) -> Box<Fault> {
         self.fault(Code::Tag, at).text("expected", expected)
+    }
+
+    #[inline(always)]
+    pub fn check_attribute_count(&self, count: u32, at: usize) -> Step<()> {
+        if count > self.limits.attributes_max {
+            return Err(self.too_many_attributes(count, at));
+        }
+        Ok(())
     }
 
     #[cold]
@@ -201,17 +228,29 @@ impl<O: Observer> Scanner<'_, O> {
             Some(&quote @ (b'"' | b'\'')) => quote,
             _ => return Err(self.wrong_attribute(text, start, at, "a quoted value")),
         };
-        let (mut value, next) = self.attribute_value(text, at + 1, quote)?;
+        let (value, next) = self.attribute_value(text, at + 1, quote)?;
+        self.named_value(text, (start, end, at), value)?;
+        Ok(next)
+    }
+
+    /// Adds an attribute whose name is at the first two of these bytes, and the quote of its value at the
+    /// third.
+    #[inline(always)]
+    pub fn named_value(
+        &mut self,
+        text: &str,
+        (start, end, quote): (usize, usize, usize),
+        mut value: Span,
+    ) -> Step<()> {
         if let Some(list) = self.list {
             value = self.declared_value(list, &text[start..end], value);
         }
         if value.len() > self.limits.attribute_value_bytes_max as usize {
-            check_value_size(value.len(), self.limits, self.place(at))?;
+            check_value_size(value.len(), self.limits, self.place(quote))?;
         }
         let id = self.attribute_name(&text[start..end], start)?;
         let name = Written::Here { start: start as u32, end: end as u32 };
-        self.add_attribute(&text[start..end], start, id, value, name)?;
-        Ok(next)
+        self.add_attribute(&text[start..end], start, id, value, name)
     }
 
     #[cold]
@@ -364,7 +403,7 @@ impl<O: Observer> Scanner<'_, O> {
     /// A quoted value from its first character on; gives its normalised form and the byte after
     /// the closing quote.
     #[inline(always)]
-    fn attribute_value(&mut self, text: &str, start: usize, quote: u8) -> Step<(Span, usize)> {
+    pub fn attribute_value(&mut self, text: &str, start: usize, quote: u8) -> Step<(Span, usize)> {
         let bytes = text.as_bytes();
         let mut at = start;
         while let Some(&byte) = bytes.get(at) {
@@ -437,9 +476,7 @@ impl<O: Observer> Scanner<'_, O> {
                 continue;
             }
             count += 1;
-            if count > self.limits.attributes_max {
-                return Err(self.too_many_attributes(count, at));
-            }
+            self.check_attribute_count(count, at)?;
             self.tree.is_verbatim = false;
             let place = self.place(at);
             self.expansion.charge((name.len() + value.len()) as u64, self.limits, place)?;

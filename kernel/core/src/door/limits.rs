@@ -55,3 +55,10 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// Bytes that the text of a message may have: places in it are 31 bits.
+    pub(super) fn text_bytes_max(&self) -> u64 {
+        u64::from(self.message_bytes_max.min(i32::MAX as u32))
+    }
+}

@@ -14,21 +14,35 @@ use super::references::Expansion;
 use super::refusal::{Code, Fault, Step};
 use super::scan::Scanner;
 use super::text::Pending;
+use super::wire::Rebuilt;
+
+/// An element stream, and what was found out when its text was put together.
+#[derive(Clone, Copy)]
+pub(super) struct Stream<'s> {
+    pub bytes: &'s [u8],
+    pub rebuilt: &'s Rebuilt,
+}
 
 impl Door {
-    /// Reads a decoded message into the tree.
+    /// Reads a decoded message into the tree; if it came as an element stream, the text is the one that
+    /// this stands for.
     pub(super) fn read(
         &mut self,
         text: &str,
         survey: Survey,
         detected: Detected,
         message_bytes: usize,
+        stream: Option<Stream<'_>>,
     ) -> Step<()> {
         // Reading stops short of the first character that XML does not have. An end met there is
         // that character's fault.
         let illegal = first_illegal(text, survey);
         let legal = &text[..illegal.unwrap_or(text.len())];
-        let outcome = self.read_legal(legal, survey, detected, message_bytes);
+        let outcome = match stream {
+            // Its items are those of the whole text.
+            Some(_) if illegal.is_some() => Ok(()),
+            stream => self.read_legal(legal, survey, detected, message_bytes, stream),
+        };
         let Some(at) = illegal else {
             return outcome;
         };
@@ -47,6 +61,7 @@ impl Door {
         survey: Survey,
         detected: Detected,
         message_bytes: usize,
+        stream: Option<Stream<'_>>,
     ) -> Step<()> {
         let declaration = Declaration::read(text.as_bytes())?;
         let mut at = 0;
@@ -100,7 +115,10 @@ impl Door {
             elements_max: self.limits.elements_max.into(),
             observer: TreeOnly,
         };
-        at = scanner.root(at)?;
+        at = match stream {
+            None => scanner.root(at)?,
+            Some(Stream { bytes, rebuilt }) => scanner.items(bytes, rebuilt, at)?,
+        };
         self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);
         at = read_misc(text, at, &mut self.tree, survey.has_return, &mut TreeOnly)?;
         if at == text.len() {

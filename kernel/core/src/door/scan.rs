@@ -169,19 +169,29 @@ impl<'a, O: Observer> Scanner<'a, O> {
     /// Reads the root element, from its `<` on, or on from where an observer has had it end; gives
     /// the byte after it.
     pub fn root(&mut self, start: usize) -> Step<usize> {
-        let dtd = self.dtd;
-        let mut text = self.document;
+        let document = self.document;
         let mut at = start;
         if self.observer.resumes_cdata() {
-            at = self.cdata(text, at)?;
+            at = self.cdata(document, at)?;
         }
+        match self.content(document, at, 0)? {
+            Some(next) => Ok(next),
+            None => Err(Fault::end("the root element", document.len())),
+        }
+    }
+
+    /// Reads a part of the document to its end, or to that of the root element, after which it gives
+    /// the next byte; `floor` elements must stay open.
+    pub fn content(&mut self, part: &'a str, start: usize, floor: usize) -> Step<Option<usize>> {
+        let dtd = self.dtd;
+        let (mut text, mut at) = (part, start);
         let mut frames: Vec<Frame<'a>> = Vec::new();
         loop {
-            let floor = frames.last().map_or(0, |frame| frame.open);
+            let floor = frames.last().map_or(floor, |frame| frame.open);
             match self.run(text, at, floor)? {
-                Stop::Closed(next) => return Ok(next),
+                Stop::Closed(next) => return Ok(Some(next)),
                 Stop::End => match frames.pop() {
-                    None => return Err(Fault::end("the root element", text.len())),
+                    None => return Ok(None),
                     Some(frame) => {
                         if self.memory.open.len() != frame.open {
                             return Err(self.unbalanced(dtd.name(frame.entity)));

@@ -1,0 +1,63 @@
+"""A run of the figures on wire formats: which ones, and what becomes of one that fails.
+
+It prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.output import Outcome
+from pathcast.bench.figures.point import Value
+from pathcast.bench.inputs import open_source, shared_data
+from pathcast.bench.wire.definition import WireFigure, WireFigures
+from pathcast.bench.wire.experiments import WireExperiment
+from pathcast.errors import WrongCountError
+
+
+def run_wire_figures(
+    definition: WireFigures,
+    names: Sequence[str],
+    set_name: SetName,
+    outcomes: list[Outcome[WireFigure]],
+    keep: Callable[[Sequence[Value]], None],
+    say: Callable[[str], None],
+) -> None:
+    """Runs figures.
+
+    Args:
+        definition: The definitions.
+        names: Names of the figures.
+        set_name: Which set of each.
+        outcomes: Takes an outcome when its figure begins, so that nothing is lost with the run.
+        keep: Takes the values of each point as soon as they are there.
+        say: Takes one line on what is being done.
+
+    Raises:
+        MissingDependencyError: lxml or zstandard is not installed.
+        KernelMissingError: The kernel is not installed.
+    """
+    shared = shared_data()
+    place = None if shared is None else shared / definition.dtd
+    if place is not None and place.is_file():
+        source, workload = open_source(dtd=place, work=None), "nitf"
+    else:
+        say(f"the DTD is not at hand, the {definition.stand_in} domain stands in")
+        source, workload = open_source(definition.stand_in, work=None), definition.stand_in
+    experiment = WireExperiment(definition, source.graph, say, [])
+    for figure in definition.figures:
+        if figure.name not in names or set_name not in figure.sets:
+            continue
+        outcome = Outcome(figure, workload)
+        outcomes.append(outcome)
+        before = len(experiment.checks)
+        try:
+            for values in experiment.run(figure, figure.sets[set_name]):
+                outcome.values += values
+                keep(values)
+            outcome.is_complete = True
+        except WrongCountError as error:
+            outcome.failure = str(error)
+            outcome.values = []
+        outcome.checks += experiment.checks[before:]

@@ -1,0 +1,151 @@
+"""Batches of messages into a wire format and back.
+
+Example:
+    >>> from pathcast.engine.wire import decode, encode
+    >>> messages = [b'<order no="7"><item>tea</item><item>jam</item></order>', None]
+    >>> packed = encode(messages, WireFormat.STREAM_ZLIB, engine="reference")
+    >>> decode(packed, WireFormat.STREAM_ZLIB, engine="reference").messages.to_pylist() == messages
+    True
+
+A matcher or broker that is given `streams` takes what `unpack` gives, so that nothing is parsed
+that was parsed before; `decode` is for those who want the text.
+
+Source: 001, 4.3.2 and Figure 10 (message pre-processor: decompress, deserialise).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pathcast.engine.messages import Messages, joined, message_column
+from pathcast.engine.selection import select_engine
+from pathcast.errors import ConfigError, MessageError, PathcastError
+from pathcast.limits import Limits
+from pathcast.message.dictionaries import Dictionaries, Dictionary
+from pathcast.message.wire import WireFormat, compress, decompress
+from pathcast.schema import ElementGraph
+
+
+class Unpacked(NamedTuple):
+    """What came of a batch.
+
+    Attributes:
+        messages: `large_binary` array; null where there was none, and where one was refused.
+        refusals: Place and error of those, ascending.
+    """
+
+    messages: pa.Array
+    refusals: list[tuple[int, PathcastError]]
+
+
+def dictionary_of_schema(graph: ElementGraph) -> Dictionary:
+    """The names of elements and attributes that a schema declares.
+
+    Those come first that can stand in most places, since the first numbers are the shortest.
+    """
+    places: Counter[str] = Counter()
+    for element in graph:
+        places[element.name] += 1
+        places.update(child.name for child in element.children)
+        places.update(attribute.name for attribute in element.attributes)
+    return Dictionary(tuple(sorted(places, key=lambda name: (-places[name], name))))
+
+
+def encode(
+    messages: Messages,
+    format: WireFormat,
+    dictionary: Dictionary | None = None,
+    *,
+    engine: str | None = None,
+) -> pa.Array:
+    """Messages as they travel.
+
+    Args:
+        messages: As for `Matcher.match_batch`. They are not checked: one that is not well-formed
+            travels, and is refused where it arrives.
+        format: The format. A message that cannot be a stream, or would not be shorter, travels as
+            text, compressed like the others.
+        dictionary: Names that their reader knows by number, for the formats with a dictionary.
+        engine: As for `QueryIndex`.
+
+    Returns:
+        `large_binary` array of the same length.
+
+    Raises:
+        ConfigError: The format has a dictionary and none is given, or the other way round; or an
+            object is no message.
+        TypeError: `messages` is nothing of this kind.
+    """
+    if (format.encoding == "dictionary") != (dictionary is not None):
+        reason = f"the format {format.value} {'has' if dictionary is None else 'has no'} dictionary"
+        raise ConfigError("config.invalid", key="dictionary", reason=reason)
+    column = message_column(messages)
+    for place, error in column.refusals.items():
+        raise ConfigError("config.invalid", key=f"messages[{place}]", reason=str(error))
+    array = joined(column.chunks).cast(pa.large_binary())
+    if format.encoding != "text":
+        array = select_engine(engine)[1].encode_streams(array, dictionary)
+    if format.compression == "none":
+        return array
+    packed = [
+        None if message is None else compress(message, format) for message in array.to_pylist()
+    ]
+    return pa.array(packed, pa.large_binary())
+
+
+def unpack(packed: Messages, format: WireFormat, *, limits: Limits | None = None) -> Unpacked:
+    """Messages as a matcher takes them that takes streams: decompressed, and no more.
+
+    Args:
+        packed: What travelled.
+        format: As its header says.
+        limits: What a message may cost.
+
+    Raises:
+        TypeError: `packed` is nothing of this kind.
+    """
+    array = joined(message_column(packed).chunks).cast(pa.large_binary())
+    if format.compression == "none":
+        return Unpacked(array, [])
+    bytes_max = (limits or Limits()).message_bytes_max
+    messages: list[bytes | None] = []
+    refusals: list[tuple[int, PathcastError]] = []
+    for place, each in enumerate(array.to_pylist()):
+        try:
+            messages.append(None if each is None else decompress(each, format, bytes_max))
+        except MessageError as error:
+            messages.append(None)
+            refusals.append((place, error))
+    return Unpacked(pa.array(messages, pa.large_binary()), refusals)
+
+
+def decode(
+    packed: Messages,
+    format: WireFormat,
+    dictionaries: Dictionaries | None = None,
+    *,
+    limits: Limits | None = None,
+    engine: str | None = None,
+) -> Unpacked:
+    """Messages as they were published.
+
+    Args:
+        packed: What travelled.
+        format: As its header says.
+        dictionaries: Those that it may name.
+        limits: What a message may cost.
+        engine: As for `QueryIndex`.
+
+    Raises:
+        TypeError: `packed` is nothing of this kind.
+    """
+    limits = limits or Limits()
+    messages, refusals = unpack(packed, format, limits=limits)
+    if format.encoding == "text":
+        return Unpacked(messages, refusals)
+    known = dictionaries or Dictionaries()
+    messages, refused = select_engine(engine)[1].decode_streams(messages, known, limits)
+    return Unpacked(messages, sorted([*refusals, *refused], key=lambda each: each[0]))
