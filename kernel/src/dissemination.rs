@@ -55,9 +55,16 @@ type PyAnswer<'py> = (
 
 #[pymethods]
 impl Dissemination {
-    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`.
+    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. With `spans`, what
+    /// is delivered of an element is where it lies in the message: start and end, as `<u4` each.
     #[new]
-    fn new(limits: &Bound<'_, PyAny>, threads: usize, cache_bytes_max: usize) -> PyResult<Self> {
+    #[pyo3(signature = (limits, threads, cache_bytes_max, *, spans = false))]
+    fn new(
+        limits: &Bound<'_, PyAny>,
+        threads: usize,
+        cache_bytes_max: usize,
+        spans: bool,
+    ) -> PyResult<Self> {
         let result_bytes_max = limit(limits, "result_bytes_max")? as usize;
         let result_ratio_max = limit(limits, "result_ratio_max")?;
         let message_result_bytes_max = limit(limits, "message_result_bytes_max")? as usize;
@@ -70,6 +77,7 @@ impl Dissemination {
             result_ratio_max: result_ratio_max as usize,
             message_result_bytes_max,
             entries_max: ENTRIES_MAX,
+            puts_spans: spans,
         };
         let pool = Pool::new(options, threads);
         let subscriptions = core::Dissemination::default();

@@ -61,6 +61,7 @@ fn main() {
         result_bytes_max: 1 << 20,
         result_ratio_max: 20,
         entries_max: ENTRIES_MAX,
+        puts_spans: false,
     };
     let mut worker = Worker::new(options);
     let count = messages.len() as f64;

@@ -66,11 +66,15 @@ def new_dissemination(*, limits: Limits, threads: int, cache_bytes_max: int) -> 
 class KernelDissemination:
     """Subscriptions that come and go while messages flow; see `pathcast.customize.backend`."""
 
-    def __init__(self, limits: Limits, threads: int, cache_bytes_max: int) -> None:
+    def __init__(
+        self, limits: Limits, threads: int, cache_bytes_max: int, *, spans: bool = False
+    ) -> None:
         self._limits = limits
         self._options = (limits, threads, cache_bytes_max)
+        # What is delivered of an element: its text, or where it lies in the message.
+        self._spans = spans
         with native_errors():
-            self._native = native.Dissemination(*self._options)
+            self._native = native.Dissemination(*self._options, spans=spans)
         self._subscriptions: dict[str, Subscription] = {}
         # What the kernel does not read by itself, so that nothing is compiled twice.
         self._gates: dict[str, Gate] = {}
@@ -171,7 +175,7 @@ class KernelDissemination:
         """Builds everything again, without what subscriptions that have left have left behind."""
         rows = list(self._subscriptions.values())
         # Beside the old one, which goes on if this is interrupted.
-        fresh = KernelDissemination(*self._options)
+        fresh = KernelDissemination(*self._options, spans=self._spans)
         report = fresh.subscribe(rows, {}, [self._gates.get(row.id) for row in rows])
         for subscription_id, error in report.rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{subscription_id} is lost: {error}")

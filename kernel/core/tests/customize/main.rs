@@ -24,6 +24,7 @@ fn options() -> Options {
         message_result_bytes_max: 1 << 26,
         result_ratio_max: 1000,
         entries_max: ENTRIES_MAX,
+        puts_spans: false,
     }
 }
 
