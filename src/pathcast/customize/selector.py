@@ -167,8 +167,12 @@ def _check_selects(select: Select) -> None:
     if not is_xquery(select.query):
         return
     form = paper_form(parse(select.query, dict(select.namespaces)))
-    is_plain = form is not None and form.outer is None and isinstance(form.template, Path | Variable)
-    if not (is_plain and form is not None and form.returns[0].target is Target.ELEMENT):
+    if (
+        form is None
+        or form.outer is not None
+        or not isinstance(form.template, Path | Variable)
+        or form.returns[0].target is not Target.ELEMENT
+    ):
         raise UnsupportedQueryError(
             "query.unsupported",
             query=select.query,
