@@ -30,10 +30,10 @@ that attributes, namespaces and all else around them need not be thought of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,8 @@ from pathcast.query.xquery.syntax import Flwor, For, NameTest, Path, Root, Step,
 
 SELECTS_MAX: Final = 4096
 """Selecting queries of an offer; with more of them so much is asked for that nothing is offered."""
+
+Counted = TypeVar("Counted", bound=Hashable)
 
 Unit = tuple[NameTest, ...]
 """Names of a path of child steps, from the document element on."""
@@ -150,10 +152,9 @@ class Offers:
     @property
     def offer(self) -> Offer | None:
         """What all offer together."""
-        units = [unit for unit, count in self._units.items() if count]
-        if self._whole or not units or len(self._selects) > SELECTS_MAX:
+        if self._whole or not self._units or len(self._selects) > SELECTS_MAX:
             return None
-        shared = takewhile(lambda names: len(set(names)) == 1, zip(*units, strict=False))
+        shared = takewhile(lambda names: len(set(names)) == 1, zip(*self._units, strict=False))
         unit = tuple(names[0] for names in shared)
         return Offer(unit, frozenset(self._selects)) if len(unit) > 1 else None
 
@@ -161,11 +162,9 @@ class Offers:
         if offer is None:
             self._whole += by
             return
-        for counter, keys in ((self._units, [offer.unit]), (self._selects, offer.selects)):
-            for key in keys:
-                counter[key] += by
-                if not counter[key]:
-                    del counter[key]
+        _count(self._units, offer.unit, by)
+        for select in offer.selects:
+            _count(self._selects, select, by)
 
 
 class Projections:
@@ -278,6 +277,12 @@ def _cut(
         kept.append(message[at:start])
         at = end
     return b"".join([*kept, message[at:]])
+
+
+def _count(counter: Counter[Counted], key: Counted, by: int) -> None:
+    counter[key] += by
+    if not counter[key]:
+        del counter[key]
 
 
 def _form_of_path(query: str, namespaces: Mapping[str, str]) -> PaperQuery | None:
