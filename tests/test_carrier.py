@@ -127,7 +127,7 @@ def test_what_is_sent_is_on_disk_before(tmp_path: Path) -> None:
                 heard.append(f"seen/{message.id}" in a.disk.saved())
             return receive(sender, message, now)
 
-        a.disk.commit = slowly  # type: ignore[method-assign]
+        a.disk.commit = slowly  # type: ignore
         b.node.receive = hearing  # type: ignore[method-assign]
         await a.start(["b"])
         await b.start()
@@ -173,7 +173,7 @@ def test_frames_are_full_under_load_and_leave_at_once_when_idle() -> None:
         assert len(decode_frame(data, "a").packets) == 1
         for _ in range(5000):
             connection.offer(Packet(Flow.MESSAGE, b"x" * 100))
-        sizes = []
+        sizes: list[int] = []
         while sum(sizes) < 5000:
             data = await there.receive()
             assert data is not None
