@@ -232,6 +232,21 @@ class SourceError(PathcastError, RuntimeError):
     family = "SourceError"
 
 
+class PeerError(PathcastError, ValueError):
+    """What another node of the network said is refused. `params["peer"]` where it is known.
+
+    The session with that node ends; others do not notice.
+    """
+
+    family = "PeerError"
+
+
+class PublicationError(PathcastError, RuntimeError):
+    """A root broker does not take a message now. `params["retry"]` says whether to try again."""
+
+    family = "PublicationError"
+
+
 class MissingDependencyError(PathcastError, ImportError):
     """A library of an optional part is not installed."""
 
@@ -555,6 +570,43 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "ask for fewer, or raise depth_max, wildcard, descendant or predicates",
     ),
     "config.invalid": CatalogueEntry("ConfigError", "{key}: {reason}"),
+    "overlay.frame": CatalogueEntry("PeerError", "a frame cannot be read: {reason}"),
+    "overlay.acknowledged": CatalogueEntry(
+        "PeerError", "frame {given} is acknowledged, {sent} were sent in this session"
+    ),
+    "overlay.window": CatalogueEntry(
+        "PeerError", "frame {given} is beyond the window, which begins after {maximum}"
+    ),
+    "overlay.announcement": CatalogueEntry(
+        "PeerError", "{peer} announces {key!r} of broker {owner}: {reason}"
+    ),
+    "overlay.interest": CatalogueEntry(
+        "PeerError", "{peer} tells its interest out of order: number {given} after {known}"
+    ),
+    "overlay.settled": CatalogueEntry(
+        "PeerError", "{peer} says that interest {given} is settled, {told} were told"
+    ),
+    "overlay.entry": CatalogueEntry("PeerError", "{peer} tells an entry that is none: {reason}"),
+    "overlay.entries": CatalogueEntry(
+        "PeerError", "{peer} tells {given} entries, at most {maximum} are taken of a neighbour"
+    ),
+    "overlay.catalog": CatalogueEntry(
+        "PeerError", "the catalog has {given} {what}, at most {maximum} are taken"
+    ),
+    "overlay.stream": CatalogueEntry(
+        "PeerError", "{peer} sends positions {after} to {upto} of the stream of {root}: {reason}"
+    ),
+    "publication.source": CatalogueEntry(
+        "PublicationError", "no source {source!r} is registered at this broker"
+    ),
+    "publication.joining": CatalogueEntry(
+        "PublicationError", "this broker has not heard of any other member yet; try again"
+    ),
+    "publication.log": CatalogueEntry(
+        "PublicationError",
+        "{held} messages wait for {slowest}, at most {maximum} are held; try again, or take that "
+        "broker out of the network",
+    ),
     "dependency.missing": CatalogueEntry(
         "MissingDependencyError",
         "{purpose} needs {module}, which is not installed: pip install 'pathcast[{extra}]'",
@@ -696,6 +748,8 @@ FAMILIES: dict[str, type[PathcastError]] = {
         SchemaError,
         ConfigError,
         SourceError,
+        PeerError,
+        PublicationError,
         MissingDependencyError,
         JavaMissingError,
         KernelMissingError,
