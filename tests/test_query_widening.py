@@ -25,6 +25,7 @@ from pathcast.query.widening import (
     hull,
     last_name,
     leaf_of,
+    linear_paths,
     structure,
 )
 from pathcast.reference import parse
@@ -44,6 +45,8 @@ def widened(path: NormalQuery) -> Iterator[tuple[str, NormalQuery]]:
     """Everything that is made of one path, by name."""
     for part in conjuncts(path):
         yield "conjuncts", part
+    for part in linear_paths(path):
+        yield "linear_paths", part
     yield "structure", structure(path)
     yield "existing", existing(path)
     yield "last_name", last_name(path)
@@ -79,7 +82,7 @@ def test_what_satisfies_a_path_satisfies_what_is_made_of_it(part: int) -> None:
                 assert covers(general, path), told
                 assert all(is_satisfied(general, tree) for tree in satisfying), told
                 seen[name] += len(satisfying)
-    assert len(seen) == 8
+    assert len(seen) == 9
     assert min(seen.values()) > 40, seen
 
 

@@ -1,0 +1,107 @@
+"""Entries of routing tables: read back as written, and never narrower than the profile."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pathcast.errors import QuerySyntaxError
+from pathcast.limits import Limits
+from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of
+from pathcast.query import compile_query
+from pathcast.reference import parse
+from pathcast.reference.oracle import is_satisfied
+from pathcast.testing import (
+    FamilyShape,
+    random_family,
+    random_message,
+    random_query,
+    random_valued_message,
+)
+
+STOCK = "$n//tobject.subject/@tobject.subject.type = 'Stock'"
+
+
+@pytest.mark.parametrize(
+    ("profile", "linear"),
+    [
+        # Figure 5: Q1, and Q1 as a FLWR.
+        (
+            "/nitf[head/pubdata[@edition.area='SF']]"
+            "[.//tobject.subject[@tobject.subject.type='Stock']]",
+            (
+                "/nitf//tobject.subject[@tobject.subject.type='Stock'] and "
+                "/nitf/head/pubdata[@edition.area='SF']",
+            ),
+        ),
+        (
+            f"for $n in $msg/nitf where $n/head/pubdata/@edition.area = 'SF' and {STOCK} "
+            "return <stock>{$n/body/body.head/hedline}</stock>",
+            (
+                "/nitf//tobject.subject[@tobject.subject.type='Stock'] and "
+                "/nitf/head/pubdata[@edition.area='SF']",
+            ),
+        ),
+        ("//*", ("/*",)),
+        ("/*[2]", ()),
+        ("//a[last()]", ("//a",)),
+        ("/a[b][c/d[e]]/f", ("/a/b and /a/c/d/e and /a/f",)),
+        ("/a[b/c]/b/c/d", ("/a/b/c/d",)),
+        ("//a[@x='1' or @x='2'][b]", ("//a[@x='1']/b", "//a[@x='2']/b")),
+        ("//a[b][3]/c", ("//a/b and //a/c",)),
+        ("//a[b = ' and '][c]", ("//a/b[.=' and '] and //a/c",)),
+    ],
+)
+def test_a_profile_is_a_disjunction_of_conjunctions(profile: str, linear: tuple[str]) -> None:
+    assert disjuncts_of(profile) == linear
+    for entry in linear:
+        assert Disjunct.of(entry).text == entry
+
+
+def test_profiles_of_other_languages_are_read_as_brokers_read_them() -> None:
+    assert disjuncts_of("//p:a", {"p": "urn:p"}) == ("//Q{urn:p}a",)
+    assert disjuncts_of("count(//a) > 2", deliver="ids") == ("//a",)
+    assert disjuncts_of("not(//a)", deliver="ids") == ("/*",)
+    with pytest.raises(QuerySyntaxError):
+        disjuncts_of("//a[")
+    with pytest.raises(QuerySyntaxError):
+        Disjunct.of("/a and ")
+
+
+def test_linear_paths_may_be_found_apart() -> None:
+    """That is what linear paths lose, and patterns do not."""
+    apart = parse(b"<r><a><b/></a><a><c/></a></r>", Limits())
+    together = parse(b"<r><a><b/><c/></a></r>", Limits())
+    (linear,), (pattern,) = (_entries("//a[b]/c", form) for form in Form)
+    assert [all(is_satisfied(p, m) for p in linear.paths) for m in (apart, together)] == [True] * 2
+    assert [is_satisfied(pattern.paths[0], m) for m in (apart, together)] == [False, True]
+
+
+def test_what_satisfies_a_profile_satisfies_an_entry() -> None:
+    """Else a message is lost on its way. Patterns say no less than linear paths do."""
+    satisfied = 0
+    for seed in range(8):
+        chosen = random.Random(seed)
+        trees = [parse(random_valued_message(chosen), Limits()) for _ in range(12)]
+        trees += [parse(random_message(chosen), Limits()) for _ in range(12)]
+        shape = FamilyShape(has_alternatives=seed % 4 == 0)
+        for text in random_family(chosen, 8, shape) + [random_query(chosen) for _ in range(8)]:
+            paths = compile_query(text).alternatives
+            entries = {form: _entries(text, form) for form in Form}
+            for tree in trees:
+                holds = any(is_satisfied(path, tree) for path in paths)
+                found = {
+                    form: any(all(is_satisfied(p, tree) for p in e.paths) for e in entries[form])
+                    for form in Form
+                }
+                assert found[Form.PATTERNS] == holds, text
+                assert found[Form.LINEAR] >= holds, text
+                satisfied += holds
+    assert satisfied > 200
+
+
+def _entries(text: str, form: Form) -> list[Disjunct]:
+    entries = [Disjunct.of(entry) for entry in disjuncts_of(text, deliver="ids", form=form)]
+    assert [entry.text for entry in entries] == list(disjuncts_of(text, deliver="ids", form=form))
+    return entries
