@@ -89,7 +89,7 @@ class Processes:
         process.wait()
 
     def operator(self, name: str) -> BrokerClient:
-        return operator_of(self.directory / name, flooding(name, []))
+        return operator_of(self.directory / name, CODEC)
 
     def address(self, name: str) -> Address:
         return Address(name, f"127.0.0.1:{self.ports[name]}", "ours")
@@ -379,7 +379,7 @@ def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:
     async def main() -> None:
         settings = settings_for(tmp_path, neighbours=[{"name": "a"}])
         kind = flooding("b", ["a"])
-        async with running(settings, kind), operator_of(settings.broker.directory, kind) as client:
+        async with running(settings, kind), operator_of(settings.broker.directory, CODEC) as client:
             await client.publish([Publish("m", b"")])
             status = await client.status()
         assert json.loads(json.dumps(status)) == {

@@ -23,6 +23,7 @@ from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.disk import Disk
+from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.security import Gate, Peer
 from pathcast.transport.service import Service, listen
@@ -139,7 +140,7 @@ def read_control(directory: Path) -> Control:
         ) from error
 
 
-def operator_of(directory: Path, kind: NodeKind) -> BrokerClient:
+def operator_of(directory: Path, codec: Codec) -> BrokerClient:
     """A client with which the operator speaks to the process of a directory.
 
     Raises:
@@ -147,7 +148,7 @@ def operator_of(directory: Path, kind: NodeKind) -> BrokerClient:
     """
     control = read_control(directory)
     address = Address(control.name, control.control, control.token)
-    return BrokerClient(OPERATOR, address, kind.codec)
+    return BrokerClient(OPERATOR, address, codec)
 
 
 def _write_control(path: Path, control: Control) -> None:

@@ -54,6 +54,11 @@ class BrokerSection(BaseModel):
         description="Whether to do without certificates at addresses that are not loopback: "
         "everything, tokens included, is then readable on the way.",
     )
+    members: tuple[str, ...] = Field(
+        default=(),
+        description="Other brokers of the network as it was founded; those that join later are "
+        "learned. No message is given up before all of them have had it.",
+    )
     backlog_max: int = Field(
         default=BACKLOG_MAX,
         ge=1,
