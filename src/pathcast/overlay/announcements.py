@@ -6,34 +6,45 @@ of a link begins with all of them, later only what is new is passed on: to every
 not, because trees are made of what is announced here.
 
 An owner that hears of itself what it did not say (of a life whose disk was lost, or forged) says
-what is true in a later version.
+what is true in a later version. An expulsion is announced beside it, so that the two cannot hide
+each other: a broker is a member again when its presence names the last one.
 
 Source: 001, section 3.2 (control plane) and 5 (catalog manager; schema and other information).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from pathcast.errors import PeerError
-from pathcast.overlay.messages import NUMBER_MAX, Announcement, Presence, Source
+from pathcast.overlay.messages import NUMBER_MAX, Announcement, Expelled, Presence, Source
 
 __all__ = ["Announcements", "roster_digest"]
 
-MEMBERS_MAX = 10_000
+MEMBERS_MAX = 20_000
 SOURCES_MAX = 100_000
 VERSION_AHEAD_MAX = 2**40
 
+EXPULSION = "!"
+_BODIES = {"": Presence, EXPULSION: Expelled}
 
-def roster_digest(names: Iterable[str]) -> int:
-    """A number that tells sets of names apart, whatever their order.
+
+def roster_digest(terms: Mapping[str, int]) -> int:
+    """A number that tells sets of members apart, whatever their order.
+
+    Args:
+        terms: Member -> the last expulsion of it, 0 for none: a broker that was away as far as
+            messages are concerned is not the member that it was.
 
     Example:
-        >>> roster_digest(["a", "b"]) == roster_digest(["b", "a"]) != roster_digest(["a"])
+        >>> roster_digest({"a": 0, "b": 0}) == roster_digest({"b": 0, "a": 0})
         True
+        >>> roster_digest({"a": 0, "b": 1}) == roster_digest({"a": 0, "b": 0})
+        False
     """
-    digests = (blake2b(name.encode(), digest_size=8).digest() for name in names)
+    texts = (f"{term} {name}".encode() for name, term in terms.items())
+    digests = (blake2b(text, digest_size=8).digest() for text in texts)
     return sum(int.from_bytes(digest, "little") for digest in digests) % NUMBER_MAX
 
 
@@ -45,8 +56,6 @@ class Announcements:
         incarnation: Of this life of it.
         members: Brokers that are known to be members though they have announced nothing yet.
 
-    Attributes:
-        was_expelled: An operator took this broker out of the network while it was away.
     """
 
     def __init__(self, me: str, incarnation: int, members: Iterable[str]) -> None:
@@ -54,7 +63,6 @@ class Announcements:
         self._incarnation = incarnation
         self._known: dict[tuple[str, str], Announcement] = {}
         self._members = {me, *members}
-        self.was_expelled = False
 
     @property
     def members(self) -> list[str]:
@@ -62,8 +70,19 @@ class Announcements:
         return sorted(name for name in self._members if not self.has_left(name))
 
     def has_left(self, broker: str) -> bool:
+        """Whether nothing is kept for a broker: it left, or was expelled and does not know yet."""
         presence = self.presence(broker)
-        return presence is not None and presence.left
+        said = Presence() if presence is None else presence
+        return said.left or said.term < self.term(broker)
+
+    def term(self, broker: str) -> int:
+        """The last expulsion of a broker; 0 for none."""
+        known = self._known.get((broker, EXPULSION))
+        return 0 if known is None else known.version
+
+    def roster(self) -> int:
+        """Digest of the members."""
+        return roster_digest({name: self.term(name) for name in self.members})
 
     def presence(self, broker: str) -> Presence | None:
         """What a broker last said of itself."""
@@ -90,14 +109,21 @@ class Announcements:
         """What a new session begins with."""
         return [known for _, known in sorted(self._known.items())]
 
-    def say(self, key: str, body: Presence | Source, owner: str = "") -> Announcement | None:
-        """Announce something of this broker (or that another has left), if it is news."""
-        owner = owner or self._me
-        known = self._known.get((owner, key))
+    def expel(self, broker: str) -> Announcement:
+        """Announce that a broker is out of the network until it knows of it."""
+        said = Announcement(
+            broker, EXPULSION, self.term(broker) + 1, self._incarnation, Expelled()
+        )
+        self._keep(said)
+        return said
+
+    def say(self, key: str, body: Presence | Source) -> Announcement | None:
+        """Announce something of this broker, if it is news."""
+        known = self._known.get((self._me, key))
         if known is not None and known.body == body and known.incarnation == self._incarnation:
             return None
         version = 1 if known is None else known.version + 1
-        said = Announcement(owner, key, version, self._incarnation, body)
+        said = Announcement(self._me, key, version, self._incarnation, body)
         self._keep(said)
         return said
 
@@ -117,15 +143,14 @@ class Announcements:
             known = self._known.get((one.owner, one.key))
             if known is not None and _age(one) <= _age(known):
                 continue
-            kept = self._corrected(one, known) if one.owner == self._me else one
+            is_own = one.owner == self._me and one.key != EXPULSION
+            kept = self._corrected(one, known) if is_own else one
             self._keep(kept)
             news.append(kept)
         return news
 
     def _corrected(self, one: Announcement, known: Announcement | None) -> Announcement:
         """Somebody speaks for this broker: a former life, an operator or a forger."""
-        if isinstance(one.body, Presence) and one.body.left:
-            self.was_expelled = True
         body = Source(withdrawn=True) if known is None else known.body
         return Announcement(self._me, one.key, one.version + 1, self._incarnation, body)
 
@@ -135,15 +160,16 @@ class Announcements:
         ahead = one.version - (0 if known is None else known.version)
         if ahead > VERSION_AHEAD_MAX:
             reason = f"version {one.version} is out of reach"
-        elif isinstance(one.body, Presence) != (one.key == ""):
+        elif not isinstance(one.body, _BODIES.get(one.key, Source)):
             reason = "its body is of another kind"
         if reason:
             raise PeerError(
                 "overlay.announcement", peer=peer, owner=one.owner, key=one.key, reason=reason
             )
         if known is None:
-            count = sum(1 for _, key in self._known if bool(key) == bool(one.key))
-            what, most = ("sources", SOURCES_MAX) if one.key else ("brokers", MEMBERS_MAX)
+            is_source = one.key not in _BODIES
+            count = sum(1 for _, key in self._known if (key not in _BODIES) == is_source)
+            what, most = ("sources", SOURCES_MAX) if is_source else ("brokers", MEMBERS_MAX)
             if count >= most:
                 raise PeerError("overlay.catalog", given=count + 1, maximum=most, what=what)
 

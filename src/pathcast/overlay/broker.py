@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from pathcast.errors import PeerError, PublicationError
-from pathcast.overlay.announcements import Announcements, roster_digest
+from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
 from pathcast.overlay.messages import (
@@ -126,7 +126,8 @@ class Broker:
         self.subscriptions = Subscriptions(content.profiles())
         self._tickets: dict[int, tuple[Subscription, set[str]]] = {}
         self._ticket = 0
-        self._leaving = False
+        self._leaving = "leaving" in disk
+        self._term = _unpacked(disk, "term", int, 0)
         self._is_stale = True
         self._stream_number = _unpacked(disk, "stream", int, 0)
         self._log_start = 0
@@ -142,7 +143,9 @@ class Broker:
         self._review()
         if (own := self.streams.get(self.name)) is not None:
             own.take_own(own.held)
-        if self._has_lapsed:
+        if self._leaving:
+            self.leave()
+        elif self._has_lapsed:
             self._lapse()
         else:
             for subscription in self.subscriptions.lapse():
@@ -293,15 +296,14 @@ class Broker:
     def leave(self) -> None:
         """Go for good, as soon as others have had what this broker is the root of."""
         self._leaving = True
+        self._save("leaving", True)
         for subscription in self.subscriptions.names():
             self.unsubscribe(subscription)
         self._review()
 
     def expel(self, broker: str) -> None:
         """Take a broker out of the network that will not come back: nothing is kept for it."""
-        presence = self.announcements.presence(broker) or Presence()
-        gone = Presence((), presence.stream, presence.roster, left=True)
-        self._spread([self.announcements.say("", gone, owner=broker)])
+        self._spread([self.announcements.expel(broker)])
         self._is_stale = True
         self._review()
 
@@ -319,8 +321,7 @@ class Broker:
         own = [one for one in news if one.owner == self.name]
         if own:
             self._send(peer, Announce(tuple(own)))
-        if self.announcements.was_expelled:
-            self.announcements.was_expelled = False
+        if self.announcements.term(self.name) > self._term:
             self._lapse()
         self._is_stale = True
         self._review()
@@ -328,6 +329,8 @@ class Broker:
     def _lapse(self) -> None:
         """Messages were not kept for this broker: its subscribers are told, and begin again."""
         self._known_by = {self.name}
+        self._term = max(self._term, self.announcements.term(self.name))
+        self._save("term", self._term)
         self._save("lapsed", True)
         for subscription in self.subscriptions.lapse():
             self.given.append(Deliver(subscription.subscriber, Lapsed(subscription.name)))
@@ -352,7 +355,8 @@ class Broker:
         presence = Presence(
             tuple((peer, self._links.get(peer, 1)) for peer in sorted(self._sessions)),
             self._stream_number,
-            roster_digest(members),
+            self.announcements.roster(),
+            self._term,
             left,
         )
         said = self.announcements.say("", presence)
@@ -361,9 +365,9 @@ class Broker:
             self._is_stale = False
             self._update_streams()
             self._update_trees()
-        digest = roster_digest(members)
+        roster = self.announcements.roster()
         for name, one in self.announcements.presences().items():
-            if one.roster == digest:
+            if one.roster == roster:
                 self._known_by.add(name)
         self._acknowledge()
 
@@ -371,7 +375,7 @@ class Broker:
         roots = {
             name: one.stream
             for name, one in self.announcements.presences().items()
-            if one.stream and not one.left
+            if one.stream and not self.announcements.has_left(name)
         }
         for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
             del self.streams[root]
@@ -380,9 +384,7 @@ class Broker:
             if root not in self.streams:
                 self.streams[root] = self._stream(root, number)
         if self._settings.trees == "broadcast":
-            for tree in [name for name in self.planes if name not in roots]:
-                del self.planes[tree]
-            for root in roots:
+            for root in roots:  # the plane of one that is gone stays: it has no links
                 if root not in self.planes:
                     self._add_plane(root)
 
@@ -425,7 +427,7 @@ class Broker:
         links = {
             name: dict(one.links)
             for name, one in self.announcements.presences().items()
-            if not one.left
+            if not self.announcements.has_left(name)
         }
         for tree, plane in sorted(self.planes.items()):
             edges = broadcast_tree(links, tree) if tree else spanning_tree(links)

@@ -32,6 +32,7 @@ __all__ = [
     "Announce",
     "Announcement",
     "Detach",
+    "Expelled",
     "Follow",
     "Forward",
     "Frame",
@@ -65,12 +66,14 @@ class Presence(msgspec.Struct, frozen=True, tag=True):
         stream: Number of the stream of messages that it is the root of; another one if its disk was
             lost, since the positions in the old one mean nothing in the new.
         roster: Digest of the brokers that it knows as members (`roster_digest`).
+        term: Last expulsion of it that it knows of.
         left: It is a member no longer; nothing is kept for it.
     """
 
     links: tuple[tuple[Name, Number], ...] = ()
     stream: Number = 0
     roster: Number = 0
+    term: Number = 0
     left: bool = False
 
 
@@ -90,12 +93,19 @@ class Source(msgspec.Struct, frozen=True, tag=True):
     withdrawn: bool = False
 
 
+class Expelled(msgspec.Struct, frozen=True, tag=True):
+    """An operator took the owner out of the network: nothing is kept for it until it knows.
+
+    The version of the announcement is the number of the expulsion.
+    """
+
+
 class Announcement(msgspec.Struct, frozen=True, tag=True):
     """Something that all brokers are to know: the latest of an owner and key holds.
 
     Attributes:
         owner: The broker whose it is.
-        key: "" for its presence, else the id of a source.
+        key: "" for its presence, "!" for its expulsion, else the id of a source.
         version: Grows with each change.
         incarnation: Of the life of the owner that said it; decides between equal versions.
         body: What is announced.
@@ -105,7 +115,7 @@ class Announcement(msgspec.Struct, frozen=True, tag=True):
     key: Tree
     version: Number
     incarnation: Number
-    body: Presence | Source
+    body: Presence | Expelled | Source
 
 
 class Announce(msgspec.Struct, frozen=True, tag=True):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 
+from pathcast.overlay.trees import spanning_tree
 from pathcast.sim.broker_world import Scenario
 from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.steps import Step
@@ -61,7 +62,7 @@ def random_scenario(
     steps = [Step(0.0, "source", (root,)) for root in roots]
     if draw.random() < 0.8:
         steps.append(Step(0.0, "become", (random_faults(draw),)))
-    maker = _Maker(draw, names, links, roots)
+    maker = _Maker(draw, list(names), list(links), roots)
     times = sorted(draw.uniform(0.5, seconds) for _ in range(int(seconds * steps_a_second)))
     for time in times:
         action, args = maker.disaster() if draw.random() < disasters else maker.business()
@@ -83,6 +84,7 @@ class _Maker:
         self.trees = draw.choice(["spanning", "spanning", "broadcast"])
         self.subscriptions: list[str] = []
         self.host: dict[str, str] = {}
+        self.joined = 0
 
     def business(self) -> tuple[str, tuple[object, ...]]:
         draw = self.draw
@@ -103,7 +105,7 @@ class _Maker:
 
     def disaster(self) -> tuple[str, tuple[object, ...]]:
         draw = self.draw
-        kind = draw.randrange(12)
+        kind = draw.randrange(13)
         if kind <= 2:
             disk = draw.random() < 0.8
             return "crash", (draw.choice(self.names), disk, draw.choice([0, 0, 1, 2, 3, 5, 8]))
@@ -118,7 +120,37 @@ class _Maker:
             return "split", (tuple(sorted(side)),)
         if kind == 10:
             return "heal", ()
+        if kind == 11:
+            return self.membership()
         return "become", (draw.choice([NO_FAULTS, random_faults(draw)]),)
+
+    def membership(self) -> tuple[str, tuple[object, ...]]:
+        draw = self.draw
+        kind = draw.random()
+        if kind < 0.6 or len(self.names) < 3:
+            name = f"z{self.joined}"
+            self.joined += 1
+            near = draw.sample(self.names, min(len(self.names), draw.randint(1, 2)))
+            self.names.append(name)
+            self.links += [(other, name) for other in near]
+            return "join", (name, *near)
+        if kind < 0.8:
+            return "expel", tuple(draw.sample(self.names, 2))
+        idle = [name for name in self.names if name not in self.roots and self.holds_without(name)]
+        if not idle:
+            return "heal", ()
+        gone = draw.choice(idle)
+        self.names.remove(gone)
+        self.links = [pair for pair in self.links if gone not in pair]
+        return "leave", (gone,)
+
+    def holds_without(self, gone: str) -> bool:
+        """Whether the others are connected without it."""
+        links: dict[str, dict[str, int]] = {name: {} for name in self.names if name != gone}
+        for a, b in self.links:
+            if gone not in (a, b):
+                links[a][b] = links[b][a] = 1
+        return len(spanning_tree(links)) == len(links) - 1
 
     def profile(self) -> str:
         draw = self.draw

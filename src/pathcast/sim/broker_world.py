@@ -87,7 +87,6 @@ class _Registered:
     version: int
     in_force_at: float | None = None
     ended: bool = False
-    has_lapsed: bool = False
 
 
 @dataclass(slots=True)
@@ -161,7 +160,7 @@ class BrokerWorld:
                 self._perform(step)
             network.heal()
             network.become(NO_FAULTS)
-            for name in self.brokers:
+            for name in sorted(network.disks):
                 network.restart(name)
             network.run(network.now + self.scenario.quiet_seconds)
             self.check()
@@ -193,7 +192,7 @@ class BrokerWorld:
 
     def do_subscribe(self, host: str, name: str, profile: str) -> None:
         before = self.subscriptions.get(name)
-        if host not in self.network.nodes or (before is not None and before.ended):
+        if host not in self.network.nodes or host in self.left or (before is not None and before.ended):
             return
         version = 1 if before is None else before.version + 1
         made = self.subscriptions[name] = _Registered(host, profile, version)
@@ -238,11 +237,13 @@ class BrokerWorld:
                 self._call(other, lambda node, now: node.add_link(name, 1, now))
 
     def do_leave(self, name: str) -> None:
-        if name in self.network.nodes:
+        if name not in self.network.nodes:
+            return
+        self._call(name, lambda node, now: node.leave(now))
+        if "leaving" in self.network.disks[name]:
+            self.left.add(name)
             for known in self.subscriptions.values():
                 known.ended = known.ended or known.host == name
-            self._call(name, lambda node, now: node.leave(now))
-            self.left.add(name)
 
     def do_expel(self, by: str, name: str) -> None:
         if by in self.network.nodes and by != name:
@@ -292,6 +293,7 @@ class BrokerWorld:
         self.crashed.add(name)
         self._life[name] += 1
         if not disk:
+            self.left.discard(name)
             for known in self.subscriptions.values():
                 known.ended = known.ended or known.host == name
             for one in self.accepted.values():
@@ -304,7 +306,7 @@ class BrokerWorld:
                 if known is not None and known.version == version and known.in_force_at is None:
                     known.in_force_at = self.network.now
             case Lapsed(name):
-                self.subscriptions[name].has_lapsed = True
+                self.subscriptions[name].in_force_at = None
             case Refused():
                 self.refused.append((host, given.what))
             case Delivery() as delivery:
@@ -343,7 +345,7 @@ class BrokerWorld:
 
     def check_deliveries(self) -> None:
         for name, known in sorted(self.subscriptions.items()):
-            if known.ended or known.has_lapsed or known.in_force_at is None:
+            if known.ended or known.in_force_at is None:
                 continue
             for message, one in self.accepted.items():
                 must = not one.may_be_lost and one.at >= known.in_force_at

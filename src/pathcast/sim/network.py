@@ -129,12 +129,12 @@ class Network:
         """End a node; after so many more effects, which may be in the middle of a list.
 
         Args:
-            name: The node; nothing is done if it does not run.
+            name: The node; nothing is done if there is none or it does not run.
             disk: Whether what it saved is there when it is begun again.
             after_effects: 0 ends it at once.
         """
-        place = self._places[name]
-        if place.node is None:
+        place = self._places.get(name)
+        if place is None or place.node is None:
             return
         place.disk_survives = disk
         if after_effects:
@@ -144,9 +144,11 @@ class Network:
 
     def restart(self, name: str) -> None:
         """Begin a node again that has ended; one that runs will not crash as it was to."""
-        self._places[name].effects_left = None
-        if self._places[name].node is None:
-            self._begin(name)
+        place = self._places.get(name)
+        if place is not None:
+            place.effects_left = None
+            if place.node is None:
+                self._begin(name)
 
     def cut(self, a: str, b: str) -> None:
         """Nothing passes between two nodes until `mend`."""
@@ -167,8 +169,9 @@ class Network:
 
     def heal(self) -> None:
         """Undo `split` and every `cut`."""
+        apart = [(a, b) for a, b in self._pairs() if not self._passes(a, b)]
         self._sides, self._cut = {}, set()
-        for a, b in self._pairs():
+        for a, b in apart:
             self._made(a, b)
 
     def reset(self, a: str, b: str) -> None:
