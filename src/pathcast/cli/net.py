@@ -10,6 +10,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.net_demo import demo
 
 if TYPE_CHECKING:
     from pathcast.transport.network import LocalNetwork
@@ -31,6 +32,7 @@ def build_net() -> typer.Typer:
         "heal": heal,
         "trace": trace,
         "down": down,
+        "demo": demo,
     }.items():
         app.command(name, epilog=EXIT_CODES_HELP)(guarded(command))
     return app
