@@ -23,6 +23,7 @@ from pathcast.query.widening import (
     cut,
     existing,
     hull,
+    in_powers,
     last_name,
     leaf_of,
     linear_paths,
@@ -47,6 +48,7 @@ def widened(path: NormalQuery) -> Iterator[tuple[str, NormalQuery]]:
         yield "conjuncts", part
     for part in linear_paths(path):
         yield "linear_paths", part
+        yield "in_powers", in_powers(part)
     yield "structure", structure(path)
     yield "existing", existing(path)
     yield "last_name", last_name(path)
@@ -82,7 +84,7 @@ def test_what_satisfies_a_path_satisfies_what_is_made_of_it(part: int) -> None:
                 assert covers(general, path), told
                 assert all(is_satisfied(general, tree) for tree in satisfying), told
                 seen[name] += len(satisfying)
-    assert len(seen) == 9
+    assert len(seen) == 10
     assert min(seen.values()) > 40, seen
 
 
@@ -110,6 +112,18 @@ def test_one_range_stands_for_all_comparisons_of_a_value() -> None:
             assert all(is_satisfied(general, tree) for tree in trees if is_satisfied(member, tree))
     assert made > 50
     assert with_bounds > 40
+
+
+def test_a_number_lies_within_its_powers_of_two() -> None:
+    """Also next to a power, where the logarithm is rounded."""
+    chosen = random.Random(3)
+    numbers = [2.0**each * (1 + nudge) for each in range(-9, 50, 4) for nudge in (0, 1e-15, -1e-15)]
+    numbers += [chosen.uniform(-(10**9), 10**9) for _ in range(10)]
+    for number in [*numbers, *(-number for number in numbers), 0.0]:
+        for operator in ("=", "<", "<=", ">", ">="):
+            path = normalise(f"//a[@x {operator} {number:.40f}]")
+            assert covers(in_powers(path), path), (number, operator)
+            assert in_powers(in_powers(path)) == in_powers(path)
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,21 @@ class SourceError(PathcastError, RuntimeError):
     family = "SourceError"
 
 
+class PeerError(PathcastError, ValueError):
+    """What another node of the network said is refused. `params["peer"]` where it is known.
+
+    The session with that node ends; others do not notice.
+    """
+
+    family = "PeerError"
+
+
+class PublicationError(PathcastError, RuntimeError):
+    """A root broker does not take a message now. `params["retry"]` says whether to try again."""
+
+    family = "PublicationError"
+
+
 class MissingDependencyError(PathcastError, ImportError):
     """A library of an optional part is not installed."""
 
@@ -263,6 +278,37 @@ class ExplanationBugError(PathcastError, RuntimeError):
     """
 
     family = "ExplanationBugError"
+
+
+class FrameError(PathcastError, ValueError):
+    """A peer sent bytes that are no frame, or broke the rules of a connection; it is cut off.
+
+    `params["peer"]` names it. Nothing of the frame has reached a node, and no other connection
+    notices. Trying again does not help until the peer is mended.
+    """
+
+    family = "FrameError"
+
+
+class PeerRefusedError(PathcastError, ConnectionError):
+    """Who calls, or is called, may not: token, certificate, name, address.
+
+    Trying again does not help until somebody changes settings.
+    """
+
+    family = "PeerRefusedError"
+
+
+class UnavailableError(PathcastError, ConnectionError):
+    """A broker cannot be reached, or has no room for now. Trying again helps."""
+
+    family = "UnavailableError"
+
+
+class DiskError(PathcastError, RuntimeError):
+    """What a broker process keeps cannot be read or written; it stops rather than forget."""
+
+    family = "DiskError"
 
 
 class WrongCountError(PathcastError, RuntimeError):
@@ -524,6 +570,43 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "ask for fewer, or raise depth_max, wildcard, descendant or predicates",
     ),
     "config.invalid": CatalogueEntry("ConfigError", "{key}: {reason}"),
+    "overlay.frame": CatalogueEntry("PeerError", "a frame cannot be read: {reason}"),
+    "overlay.acknowledged": CatalogueEntry(
+        "PeerError", "frame {given} is acknowledged, {sent} were sent in this session"
+    ),
+    "overlay.window": CatalogueEntry(
+        "PeerError", "frame {given} is beyond the window, which begins after {maximum}"
+    ),
+    "overlay.announcement": CatalogueEntry(
+        "PeerError", "{peer} announces {key!r} of broker {owner}: {reason}"
+    ),
+    "overlay.interest": CatalogueEntry(
+        "PeerError", "{peer} tells its interest out of order: number {given} after {known}"
+    ),
+    "overlay.settled": CatalogueEntry(
+        "PeerError", "{peer} says that interest {given} is settled, {told} were told"
+    ),
+    "overlay.entry": CatalogueEntry("PeerError", "{peer} tells an entry that is none: {reason}"),
+    "overlay.entries": CatalogueEntry(
+        "PeerError", "{peer} tells {given} entries, at most {maximum} are taken of a neighbour"
+    ),
+    "overlay.catalog": CatalogueEntry(
+        "PeerError", "the catalog has {given} {what}, at most {maximum} are taken"
+    ),
+    "overlay.stream": CatalogueEntry(
+        "PeerError", "{peer} sends positions {after} to {upto} of the stream of {root}: {reason}"
+    ),
+    "publication.source": CatalogueEntry(
+        "PublicationError", "no source {source!r} is registered at this broker"
+    ),
+    "publication.joining": CatalogueEntry(
+        "PublicationError", "this broker has not heard of any other member yet; try again"
+    ),
+    "publication.log": CatalogueEntry(
+        "PublicationError",
+        "{held} messages wait for {slowest}, at most {maximum} are held; try again, or take that "
+        "broker out of the network",
+    ),
     "dependency.missing": CatalogueEntry(
         "MissingDependencyError",
         "{purpose} needs {module}, which is not installed: pip install 'pathcast[{extra}]'",
@@ -539,6 +622,44 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "`pip install pathcast-kernel` or, in a clone, `make build`; to do without it, slowly, "
         'use engine="reference" or set PATHCAST_ENGINE=reference',
     ),
+    # Connections between brokers, publishers and subscribers.
+    "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),
+    "frame.version": CatalogueEntry(
+        "FrameError", "{peer} speaks version {found} of the frames, this Pathcast {expected}"
+    ),
+    "frame.flow": CatalogueEntry(
+        "FrameError", "{peer} sent a message with the flow {flow}, which is not its own"
+    ),
+    "frame.credit": CatalogueEntry(
+        "FrameError", "{peer} sent {given} messages, and {maximum} were asked for"
+    ),
+    "frame.too_large": CatalogueEntry(
+        "FrameError", "a message to {peer} takes {given} bytes, at most {maximum} are carried"
+    ),
+    "peer.unknown": CatalogueEntry(
+        "PeerRefusedError", "{name} is not known here; it has to be among neighbours or clients"
+    ),
+    "peer.token": CatalogueEntry("PeerRefusedError", "{name} did not give its token"),
+    "peer.certificate": CatalogueEntry(
+        "PeerRefusedError", "{name} came with the certificate of {found}"
+    ),
+    "peer.role": CatalogueEntry("PeerRefusedError", "{name} may not {role}"),
+    "peer.name": CatalogueEntry("PeerRefusedError", "{found} answered at the address of {name}"),
+    "peer.refused": CatalogueEntry("PeerRefusedError", "{name} refused: {reason}"),
+    "peer.unreachable": CatalogueEntry("UnavailableError", "{name} cannot be reached: {reason}"),
+    "peer.silent": CatalogueEntry(
+        "UnavailableError", "{name} gave no answer within {seconds} seconds"
+    ),
+    "broker.full": CatalogueEntry(
+        "UnavailableError",
+        "{name} keeps {given} messages that others have not taken yet, at most {maximum} are "
+        "allowed; publish again later",
+    ),
+    "disk.taken": CatalogueEntry("DiskError", "{path} belongs to a process that is running"),
+    "disk.format": CatalogueEntry(
+        "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
+    ),
+    "disk.failed": CatalogueEntry("DiskError", "{path} cannot be read or written: {reason}"),
     "bench.wrong_count": CatalogueEntry(
         "WrongCountError", "{case}: {found} matches, {expected} by {oracle}; no time is reported"
     ),
@@ -627,11 +748,17 @@ FAMILIES: dict[str, type[PathcastError]] = {
         SchemaError,
         ConfigError,
         SourceError,
+        PeerError,
+        PublicationError,
         MissingDependencyError,
         JavaMissingError,
         KernelMissingError,
         KernelBugError,
         ExplanationBugError,
+        FrameError,
+        PeerRefusedError,
+        UnavailableError,
+        DiskError,
         WrongCountError,
     )
 }

@@ -67,7 +67,7 @@ class RankedEntry:
         weight = 0
         constants: list[tuple[float, str]] = []
         for path in self.disjunct.paths:
-            weight += _weigh(path.steps, constants)
+            weight += weigh(path.steps, constants)
         return weight, tuple(constants), self.text
 
     def stands_before(self, other: RankedEntry) -> bool:
@@ -142,8 +142,8 @@ def _take_out(drawers: dict[_Key, dict[str, None]], token: _Key, text: str) -> N
         del drawers[token]
 
 
-def _weigh(steps: tuple[Step, ...], constants: list[tuple[float, str]]) -> int:
-    """How much a path asks for; its constants are added, the wider ones lower."""
+def weigh(steps: tuple[Step, ...], constants: list[tuple[float, str]]) -> int:
+    """How much a path asks for; its constants are added to a list, the wider ones lower."""
     weight = 0
     for step in steps:
         weight += 1 + _name_weight(step.test) + (step.axis is Axis.CHILD)
@@ -155,7 +155,7 @@ def _weigh(steps: tuple[Step, ...], constants: list[tuple[float, str]]) -> int:
 
 def _weigh_condition(condition: Condition, constants: list[tuple[float, str]]) -> int:
     if isinstance(condition, NestedCondition):
-        return _weigh(condition.steps, constants)
+        return weigh(condition.steps, constants)
     weight = 1
     if isinstance(condition, AttributeCondition):
         weight += _name_weight(condition.test)

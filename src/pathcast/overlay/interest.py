@@ -29,16 +29,14 @@ Differs: one table for each neighbour of a spanning tree in place of one for eac
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from pathcast.errors import UnknownQueryError
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
+from pathcast.overlay.origins import LOCAL, EntriesByOrigin
 
-LOCAL: Final = ""
-"""The origin of what the broker's own profiles want; no broker has this name."""
+__all__ = ["EXACT", "LOCAL", "Delta", "Interests", "Policy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class Interests:
     def __init__(self, policy: Policy = EXACT) -> None:
         self._policy = policy
         self._neighbours: tuple[str, ...] = ()
-        self._entries: dict[str, _Origins] = {}
+        self._entries = EntriesByOrigin()
         self._general: dict[str, str] = {}
         self._asked: dict[str, _Origins] = {}
         self._audiences: dict[str, _Audience] = {}
@@ -135,7 +133,7 @@ class Interests:
         about a millisecond, and compared with those that it may cover or be covered by.
         """
         added, removed = list(added), list(removed)
-        self._check(origin, added, removed)
+        self._entries.check(origin, added, removed)
         self._read(added)
         touched: dict[str, None] = {}
         for entry in added:
@@ -174,7 +172,7 @@ class Interests:
 
     def entries(self, origin: str) -> frozenset[str]:
         """All that an origin asks for, as it said it. Cost: linear in all entries."""
-        return frozenset(entry for entry, origins in self._entries.items() if origin in origins)
+        return self._entries.of(origin)
 
     def from_scratch(self) -> dict[str, frozenset[str]]:
         """Neighbour -> what it must have been told; nothing of what was made on the way is used.
@@ -196,23 +194,13 @@ class Interests:
         """Distinct entries, before they are made fewer."""
         return len(self._entries)
 
-    def _check(self, origin: str, added: list[str], removed: list[str]) -> None:
-        """Refuses to take out what was not put in."""
-        if origin != LOCAL:
-            return
-        entering = Counter(added)
-        for entry, count in Counter(removed).items():
-            held = self._entries.get(entry, {}).get(LOCAL, 0)
-            if count > held + entering[entry]:
-                raise UnknownQueryError("query.unknown", id=entry)
-
     def _read(self, added: list[str]) -> None:
         """Makes entries general, and reads them, as far as the policy asks for that."""
         ranked: dict[str, RankedEntry] = {}
         general_of: dict[str, str] = {}
         if self._policy.generalise is not None:
             for entry in added:
-                if entry not in self._general:
+                if entry not in self._entries:
                     general_of[entry] = self._policy.generalise(entry)
         if self._covered is not None:
             for entry in added:
@@ -223,28 +211,15 @@ class Interests:
         self._ranked = ranked
 
     def _enter(self, origin: str, entry: str, touched: dict[str, None]) -> None:
-        origins = self._entries.get(entry)
-        if origins is not None and origin != LOCAL and origin in origins:
-            return
-        general = self._general_of(entry)
-        origins = self._entries.setdefault(entry, {})
-        origins[origin] = origins.get(origin, 0) + 1
-        self._change(general, origin, 1, touched)
+        if self._entries.add(origin, entry):
+            self._change(self._general_of(entry), origin, 1, touched)
 
     def _leave(self, origin: str, entry: str, touched: dict[str, None]) -> None:
-        origins = self._entries.get(entry, {})
-        count = origins.get(origin, 0)
-        if not count:
-            return
-        general = self._general_of(entry)
-        if origin == LOCAL and count > 1:
-            origins[origin] = count - 1
-        else:
-            del origins[origin]
-            if not origins:
-                del self._entries[entry]
+        if self._entries.discard(origin, entry):
+            general = self._general_of(entry)
+            if entry not in self._entries:
                 self._general.pop(entry, None)
-        self._change(general, origin, -1, touched)
+            self._change(general, origin, -1, touched)
 
     def _general_of(self, entry: str) -> str:
         return entry if self._policy.generalise is None else self._general[entry]

@@ -8,6 +8,7 @@ in place of millions.
                         what holds paths together            `linear_paths`
                         of text and positions                `attributes_only`
     widen               set -> range -> prefix -> existence  `hull`, `begun`, `existing`
+                        a number within powers of two        `in_powers`
     cut                 the last steps                       `cut`
     name to `*`                                              `any_name`
     `/` to `//`                                              `anywhere`, `last_name`
@@ -274,6 +275,48 @@ def hull(queries: Sequence[NormalQuery]) -> NormalQuery | None:
         return existing(first)
     conditions = [replace(leaf, compare=compare) for compare in compares]
     return _main([*others, replace(last, stages=(stage((), conditions),))])
+
+
+def in_powers(query: NormalQuery) -> NormalQuery:
+    """A linear path that compares one number, with bounds at powers of two; others as they are.
+
+    Example:
+        >>> from pathcast.query import canonical_text, normalise
+        >>> texts = ["//a[@n = 37]", "//a[@n > 37]", "//a[@n <= -3]", "//a[@n = 'x']"]
+        >>> [canonical_text(in_powers(normalise(text))) for text in texts]
+        ['//a[@n<=64][@n>=32]', '//a[@n>=32]', '//a[@n<=-2]', "//a[@n='x']"]
+    """
+    found = leaf_of(query)
+    bounds = None if found is None else _bounds(found[1])
+    if bounds is None:
+        return query
+    low, high = _power(bounds[0], math.floor), _power(bounds[1], math.ceil)
+    if math.isinf(low):
+        compares = [Comparison(Operator.LE, high)]
+    elif math.isinf(high):
+        compares = [Comparison(Operator.GE, low)]
+    else:
+        compares = [Comparison(Operator.EQ, low), Comparison(Operator.EQ, high)]
+    *others, last = query.steps
+    leaf = last.stages[0].conditions[0]
+    assert not isinstance(leaf, NestedCondition)
+    ends = [stage((), (replace(leaf, compare=each),)) for each in compares]
+    return hull([NormalQuery((*others, replace(last, stages=(end,)))) for end in ends]) or query
+
+
+def _power(bound: float, rounded: Callable[[float], int]) -> float:
+    """The power of two (or zero) next to a bound, away from what is inside."""
+    if bound == 0 or math.isinf(bound):
+        return bound
+    exponent, to = math.log2(abs(bound)), rounded
+    if bound < 0:
+        to = math.ceil if rounded is math.floor else math.floor
+    power = math.copysign(2.0 ** to(exponent), bound)
+    # The logarithm of a number next to a power is rounded.
+    is_outside = power > bound if rounded is math.floor else power < bound
+    if not is_outside:
+        return power
+    return power * 2 if (power > 0) == (rounded is math.ceil) else power / 2
 
 
 def _bounds(compare: Comparison) -> tuple[float, float] | None:

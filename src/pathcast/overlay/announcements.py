@@ -1,0 +1,182 @@
+"""What all brokers are to know: who is there, what links it hears, which sources there are.
+
+Each broker announces itself and its sources; of an owner and key the latest version holds, so that
+it does not matter in which order, how often and over which way an announcement comes. A new session
+of a link begins with all of them, later only what is new is passed on: to every neighbour, tree or
+not, because trees are made of what is announced here.
+
+An owner that hears of itself what it did not say (of a life whose disk was lost, or forged) says
+what is true in a later version. An expulsion is announced beside it, so that the two cannot hide
+each other: a broker is a member again when its presence names the last one.
+
+Source: 001, section 3.2 (control plane) and 5 (catalog manager; schema and other information).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+
+from pathcast.errors import PeerError
+from pathcast.overlay.messages import NUMBER_MAX, Announcement, Expelled, Presence, Source
+
+__all__ = ["Announcements", "roster_digest"]
+
+MEMBERS_MAX = 20_000
+SOURCES_MAX = 100_000
+VERSION_AHEAD_MAX = 2**40
+
+EXPULSION = "!"
+_BODIES = {"": Presence, EXPULSION: Expelled}
+
+
+def roster_digest(terms: Mapping[str, int]) -> int:
+    """A number that tells sets of members apart, whatever their order.
+
+    Args:
+        terms: Member -> the last expulsion of it, 0 for none: a broker that was away as far as
+            messages are concerned is not the member that it was.
+
+    Example:
+        >>> roster_digest({"a": 0, "b": 0}) == roster_digest({"b": 0, "a": 0})
+        True
+        >>> roster_digest({"a": 0, "b": 1}) == roster_digest({"a": 0, "b": 0})
+        False
+    """
+    texts = (f"{term} {name}".encode() for name, term in terms.items())
+    digests = (blake2b(text, digest_size=8).digest() for text in texts)
+    return sum(int.from_bytes(digest, "little") for digest in digests) % NUMBER_MAX
+
+
+class Announcements:
+    """What a broker knows of all of them.
+
+    Args:
+        me: The broker's name.
+        incarnation: Of this life of it.
+        members: Brokers that are known to be members though they have announced nothing yet.
+
+    """
+
+    def __init__(self, me: str, incarnation: int, members: Iterable[str]) -> None:
+        self._me = me
+        self._incarnation = incarnation
+        self._known: dict[tuple[str, str], Announcement] = {}
+        self._members = {me, *members}
+
+    @property
+    def members(self) -> list[str]:
+        """Brokers that messages are kept for, this one among them; sorted."""
+        return sorted(name for name in self._members if not self.has_left(name))
+
+    def has_left(self, broker: str) -> bool:
+        """Whether nothing is kept for a broker: it left, or was expelled and does not know yet."""
+        presence = self.presence(broker)
+        said = Presence() if presence is None else presence
+        return said.left or said.term < self.term(broker)
+
+    def term(self, broker: str) -> int:
+        """The last expulsion of a broker; 0 for none."""
+        known = self._known.get((broker, EXPULSION))
+        return 0 if known is None else known.version
+
+    def roster(self) -> int:
+        """Digest of the members."""
+        return roster_digest({name: self.term(name) for name in self.members})
+
+    def presence(self, broker: str) -> Presence | None:
+        """What a broker last said of itself."""
+        known = self._known.get((broker, ""))
+        return known.body if known is not None and isinstance(known.body, Presence) else None
+
+    def presences(self) -> dict[str, Presence]:
+        """By name, in the order of names."""
+        return {
+            owner: known.body
+            for (owner, key), known in sorted(self._known.items())
+            if not key and isinstance(known.body, Presence)
+        }
+
+    def sources(self) -> dict[str, tuple[str, Source]]:
+        """The catalog: id of a source -> root broker and what it announced."""
+        return {
+            key: (owner, known.body)
+            for (owner, key), known in sorted(self._known.items())
+            if isinstance(known.body, Source) and not known.body.withdrawn
+        }
+
+    def everything(self) -> list[Announcement]:
+        """What a new session begins with."""
+        return [known for _, known in sorted(self._known.items())]
+
+    def expel(self, broker: str) -> Announcement:
+        """Announce that a broker is out of the network until it knows of it."""
+        said = Announcement(
+            broker, EXPULSION, self.term(broker) + 1, self._incarnation, Expelled()
+        )
+        self._keep(said)
+        return said
+
+    def say(self, key: str, body: Presence | Source) -> Announcement | None:
+        """Announce something of this broker, if it is news."""
+        known = self._known.get((self._me, key))
+        if known is not None and known.body == body and known.incarnation == self._incarnation:
+            return None
+        version = 1 if known is None else known.version + 1
+        said = Announcement(self._me, key, version, self._incarnation, body)
+        self._keep(said)
+        return said
+
+    def hear(self, peer: str, said: Sequence[Announcement]) -> list[Announcement]:
+        """Take what a neighbour announces; what it did not know or contradicts is given back.
+
+        Returns:
+            What is to be passed on: news, and corrections by this broker of what others say it is.
+
+        Raises:
+            PeerError: An announcement that nobody makes (`overlay.announcement`), or more than are
+                kept (`overlay.catalog`). Those before it were taken.
+        """
+        news = []
+        for one in said:
+            self._check(peer, one)
+            known = self._known.get((one.owner, one.key))
+            if known is not None and _age(one) <= _age(known):
+                continue
+            is_own = one.owner == self._me and one.key != EXPULSION
+            kept = self._corrected(one, known) if is_own else one
+            self._keep(kept)
+            news.append(kept)
+        return news
+
+    def _corrected(self, one: Announcement, known: Announcement | None) -> Announcement:
+        """Somebody speaks for this broker: a former life, an operator or a forger."""
+        body = Source(withdrawn=True) if known is None else known.body
+        return Announcement(self._me, one.key, one.version + 1, self._incarnation, body)
+
+    def _check(self, peer: str, one: Announcement) -> None:
+        reason = ""
+        known = self._known.get((one.owner, one.key))
+        ahead = one.version - (0 if known is None else known.version)
+        if ahead > VERSION_AHEAD_MAX:
+            reason = f"version {one.version} is out of reach"
+        elif not isinstance(one.body, _BODIES.get(one.key, Source)):
+            reason = "its body is of another kind"
+        if reason:
+            raise PeerError(
+                "overlay.announcement", peer=peer, owner=one.owner, key=one.key, reason=reason
+            )
+        if known is None:
+            is_source = one.key not in _BODIES
+            count = sum(1 for _, key in self._known if (key not in _BODIES) == is_source)
+            what, most = ("sources", SOURCES_MAX) if is_source else ("brokers", MEMBERS_MAX)
+            if count >= most:
+                raise PeerError("overlay.catalog", given=count + 1, maximum=most, what=what)
+
+    def _keep(self, one: Announcement) -> None:
+        self._known[one.owner, one.key] = one
+        self._members.add(one.owner)
+
+
+def _age(one: Announcement) -> tuple[int, int]:
+    return (one.version, one.incarnation)

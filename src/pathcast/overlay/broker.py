@@ -1,0 +1,545 @@
+"""A broker's planes together: control, catalog, query and data (Figure 10), above reliable links.
+
+It is told of sessions that begin and end, of payloads that came over them (in order, none twice)
+and of time; it changes its state and leaves effects and payloads with whoever carries it. Frames,
+sessions and resending are `pathcast.overlay.broker_node`'s; what profiles and messages say is
+`pathcast.overlay.content`'s.
+
+What it keeps on disk: the members it knows, its subscriptions, its cursors, and as a root its
+sources and its log.
+
+Source: 001, sections 3.2, 4.2.1 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import msgspec
+
+from pathcast.errors import PeerError, PublicationError
+from pathcast.overlay.announcements import Announcements
+from pathcast.overlay.content import Content
+from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
+from pathcast.overlay.messages import (
+    Announce,
+    Announcement,
+    Detach,
+    Follow,
+    Forward,
+    Interest,
+    Passed,
+    Payload,
+    Presence,
+    Published,
+    Settled,
+    Source,
+)
+from pathcast.overlay.query_plane import QueryPlane
+from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.streams import Stream
+from pathcast.overlay.subscriptions import Subscription, Subscriptions
+from pathcast.overlay.trees import broadcast_tree, neighbours, spanning_tree, towards
+from pathcast.protocol import Deliver, Effect, Forget, Save
+
+__all__ = ["Broker", "BrokerSettings"]
+
+_T = TypeVar("_T")
+
+SHARED = ""
+"""The one spanning tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """What an operator decides.
+
+    Attributes:
+        trees: "spanning": one tree for all, a table per neighbour. "broadcast": a tree per root, a
+            table per root and child, as in 001.
+        log_messages_max: Messages a root holds for members that have not had them; with more it
+            takes no new ones.
+        held_messages_max: Messages a broker holds for a neighbour that is slow.
+    """
+
+    trees: Literal["spanning", "broadcast"] = "spanning"
+    log_messages_max: int = 100_000
+    held_messages_max: int = 4096
+
+
+class Broker:
+    """The state of a broker, without input or output.
+
+    Args:
+        name: Of the broker, in the whole network.
+        links: Neighbours it may have links with, and what a link costs.
+        content: The language of profiles and messages.
+        disk: What was saved by a former life.
+        incarnation: A number no former life had.
+        send: Gives a payload to a neighbour.
+        has_room: Whether a neighbour can be sent to now.
+        members: Other brokers of the network as it was founded; more are learned.
+        settings: What an operator decides.
+        safeguards: For tests.
+
+    Attributes:
+        effects: What is to be done before anything is sent.
+        given: What is to be done after it: subscribers do not hold neighbours up.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        links: Mapping[str, int],
+        content: Content,
+        disk: Mapping[str, bytes],
+        incarnation: int,
+        send: Callable[[str, Payload], None],
+        has_room: Callable[[str], bool],
+        members: Iterable[str] = (),
+        settings: BrokerSettings = BrokerSettings(),
+        safeguards: Safeguards = ALL,
+    ) -> None:
+        self.name = name
+        self.effects: list[Effect] = []
+        self.given: list[Effect] = []
+        self._links = dict(links)
+        self._content = content
+        self._send = send
+        self._has_room = has_room
+        self._settings = settings
+        self._safeguards = safeguards
+        self._incarnation = incarnation
+        saved = _unpacked(disk, "members", list[str], [])
+        self._joined = bool(saved)
+        self.announcements = Announcements(name, incarnation, {*members, *links, *saved})
+        self._saved_members = saved
+        self._known_by: set[str] = {name}
+        self._sessions: set[str] = set()
+        self.planes: dict[str, QueryPlane] = {}
+        self.streams: dict[str, Stream] = {}
+        self._saved_cursors: dict[str, tuple[int, int]] = {}
+        self._leads: dict[str, str | None] = {}
+        self._sources: dict[str, Source] = {}
+        self.subscriptions = Subscriptions(content.profiles())
+        self._tickets: dict[int, tuple[Subscription, set[str]]] = {}
+        self._ticket = 0
+        self._leaving = "leaving" in disk
+        self._term = _unpacked(disk, "term", int, 0)
+        self._is_stale = True
+        self._stream_number = _unpacked(disk, "stream", int, 0)
+        self._log_start = 0
+        self._has_lapsed = "lapsed" in disk
+        self._load(disk)
+
+    # Events.
+
+    def start(self) -> None:
+        """Begin, from what was saved."""
+        if self._settings.trees == "spanning":
+            self._add_plane(SHARED)
+        self._review()
+        if (own := self.streams.get(self.name)) is not None:
+            own.take_own(own.held)
+        if self._leaving:
+            self.leave()
+        elif self._has_lapsed:
+            self._lapse()
+        else:
+            for subscription in self.subscriptions.lapse():
+                self._await(subscription)
+
+    def session_began(self, peer: str) -> None:
+        """A link has a new session: whatever was said in another is void."""
+        if peer in self._sessions:
+            self.session_ended(peer)
+        self._sessions.add(peer)
+        self._joined = True
+        self._send(peer, Announce(tuple(self.announcements.everything())))
+        self._is_stale = True
+        self._review()
+
+    def session_ended(self, peer: str) -> None:
+        """A link is given up."""
+        self._sessions.discard(peer)
+        for plane in self.planes.values():
+            plane.session_ended(peer)
+        for stream in self.streams.values():
+            stream.forget(peer)
+        self._leads = {root: at for root, at in self._leads.items() if at != peer}
+        self._is_stale = True
+        self._review()
+
+    def hear(self, peer: str, payload: Payload) -> None:
+        """A neighbour says something in the present session.
+
+        Raises:
+            PeerError: What it says cannot be.
+        """
+        match payload:
+            case Announce():
+                self._hear_announcements(peer, payload.announcements)
+            case Interest():
+                if (plane := self.planes.get(payload.tree)) is not None:
+                    if plane.hear_interest(peer, payload):
+                        self._activate(payload.tree, peer)
+            case Settled():
+                if (plane := self.planes.get(payload.tree)) is not None:
+                    plane.hear_settled(peer, payload)
+            case Detach():
+                if (plane := self.planes.get(payload.tree)) is not None:
+                    plane.hear_detach(peer)
+                    for stream in self._streams_of(payload.tree):
+                        stream.forget(peer)
+            case Follow() | Forward() | Passed():
+                stream = self.streams.get(payload.root)
+                if stream is not None and stream.number == payload.stream:
+                    self._hear_stream(peer, stream, payload)
+
+    def tick(self) -> None:
+        """Some time has passed."""
+        for root, stream in sorted(self.streams.items()):
+            stream.tick()
+            if self._saved_cursors.get(root) != (stream.number, stream.cursor):
+                self._saved_cursors[root] = (stream.number, stream.cursor)
+                self._save(f"cursor/{root}", self._saved_cursors[root])
+            stream.note(self.name, stream.cursor)
+            stream.report()
+            if stream.is_root:
+                self._trim(stream)
+
+    def rewind(self) -> bool:
+        """Go back upstream for those that follow anew. Returns whether any did."""
+        due = [stream for _, stream in sorted(self.streams.items()) if stream.rewind_due]
+        for stream in due:
+            stream.rewind()
+        return bool(due)
+
+    def made_room(self) -> None:
+        """A link can take more."""
+        for _, stream in sorted(self.streams.items()):
+            stream.pump()
+
+    # What a host is asked for.
+
+    def subscribe(self, subscription: str, subscriber: str, profile: str) -> None:
+        """Register a profile, or put it in the place of one with the same id.
+
+        `InForce` is delivered to the subscriber when every message that is published from then on,
+        at any broker, will be delivered.
+
+        Raises:
+            PathcastError: It is no profile.
+        """
+        made, added, removed = self.subscriptions.put(subscription, subscriber, profile)
+        self._save(f"subscription/{subscription}", made)
+        self._await(made, added, removed)
+
+    def unsubscribe(self, subscription: str) -> None:
+        """Take a profile out; nothing is delivered for it from now on.
+
+        Raises:
+            UnknownQueryError: There is none of this id.
+        """
+        added, removed = self.subscriptions.take_out(subscription)
+        self.effects.append(Forget(f"subscription/{subscription}"))
+        self._want(added, removed, 0)
+
+    # What a root is asked for.
+
+    def register_source(self, source: str, entry: Source) -> None:
+        """Take a data source, or put a new schema and dictionary in the place of its old ones."""
+        self._sources[source] = entry
+        self._save(f"source/{source}", entry)
+        if not self._stream_number:
+            self._stream_number = max(1, self._incarnation)
+            self._save("stream", self._stream_number)
+        self._spread([self.announcements.say(source, entry)])
+        self._is_stale = True
+        self._review()
+
+    def publish(
+        self, source: str, message: str, body: bytes, *, format: str = "", trace: bool = False
+    ) -> int:
+        """Take a message of a source. Returns its position: it is on disk when this is told.
+
+        Raises:
+            PublicationError: The source is not known here, or there is no room (`retry`).
+        """
+        stream = self.streams.get(self.name)
+        entry = self._sources.get(source)
+        if entry is None or stream is None or self._leaving:
+            raise PublicationError("publication.source", source=source, retry="no")
+        if not self._joined and self.announcements.members != [self.name]:
+            raise PublicationError("publication.joining", retry="yes")
+        if len(stream.held) >= self._settings.log_messages_max:
+            members = self.announcements.members
+            slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
+            raise PublicationError(
+                "publication.log",
+                held=len(stream.held),
+                maximum=self._settings.log_messages_max,
+                slowest=slowest,
+                retry="yes",
+            )
+        position = max(stream.at, self._log_start) + 1
+        made = Published(position, source, message, entry.dictionary_version, format, trace, body)
+        if self._safeguards.save_first:
+            self._save(f"log/{position:016x}", made)
+        stream.publish(made)
+        return position
+
+    # What an operator asks for.
+
+    def leave(self) -> None:
+        """Go for good, as soon as others have had what this broker is the root of."""
+        self._leaving = True
+        self._save("leaving", True)
+        for subscription in self.subscriptions.names():
+            self.unsubscribe(subscription)
+        self._review()
+
+    def expel(self, broker: str) -> None:
+        """Take a broker out of the network that will not come back: nothing is kept for it."""
+        self._spread([self.announcements.expel(broker)])
+        self._is_stale = True
+        self._review()
+
+    def add_link(self, peer: str, cost: int) -> None:
+        """There may be a link with a neighbour that was not known before."""
+        self._links[peer] = cost
+
+    # Within.
+
+    def _hear_announcements(self, peer: str, said: Sequence[Announcement]) -> None:
+        news = self.announcements.hear(peer, said)
+        if not news:
+            return
+        self._spread(news, but=peer)
+        own = [one for one in news if one.owner == self.name]
+        if own:
+            self._send(peer, Announce(tuple(own)))
+        if self.announcements.term(self.name) > self._term:
+            self._lapse()
+        self._is_stale = True
+        self._review()
+
+    def _lapse(self) -> None:
+        """Messages were not kept for this broker: its subscribers are told, and begin again."""
+        self._known_by = {self.name}
+        self._term = max(self._term, self.announcements.term(self.name))
+        self._save("term", self._term)
+        self._save("lapsed", True)
+        for subscription in self.subscriptions.lapse():
+            self.given.append(Deliver(subscription.subscriber, Lapsed(subscription.name)))
+            self._await(subscription)
+        self.given.append(Forget("lapsed"))
+
+    def _spread(self, said: Iterable[Announcement | None], but: str = "") -> None:
+        news = tuple(one for one in said if one is not None)
+        if news:
+            for peer in sorted(self._sessions):
+                if peer != but:
+                    self._send(peer, Announce(news))
+
+    def _review(self) -> None:
+        """Bring presence, trees, tables and streams up to what is known now."""
+        members = self.announcements.members
+        if members != self._saved_members:
+            self._saved_members = members
+            self._save("members", members)
+        stream = self.streams.get(self.name)
+        left = self._leaving and (stream is None or not stream.held)
+        presence = Presence(
+            tuple((peer, self._links.get(peer, 1)) for peer in sorted(self._sessions)),
+            self._stream_number,
+            self.announcements.roster(),
+            self._term,
+            left,
+        )
+        said = self.announcements.say("", presence)
+        self._spread([said])
+        if said is not None or self._is_stale:
+            self._is_stale = False
+            self._update_streams()
+            self._update_trees()
+        roster = self.announcements.roster()
+        for name, one in self.announcements.presences().items():
+            if one.roster == roster:
+                self._known_by.add(name)
+        self._acknowledge()
+
+    def _update_streams(self) -> None:
+        roots = {
+            name: one.stream
+            for name, one in self.announcements.presences().items()
+            if one.stream and not self.announcements.has_left(name)
+        }
+        for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
+            del self.streams[root]
+            self._leads.pop(root, None)
+        for root, number in roots.items():
+            if root not in self.streams:
+                self.streams[root] = self._stream(root, number)
+        if self._settings.trees == "broadcast":
+            for root in roots:  # the plane of one that is gone stays: it has no links
+                if root not in self.planes:
+                    self._add_plane(root)
+
+    def _stream(self, root: str, number: int) -> Stream:
+        tree = self._tree_of(root)
+        saved, cursor = self._saved_cursors.get(root, (0, 0))
+        return Stream(
+            root,
+            number,
+            root == self.name,
+            cursor if saved == number else 0,
+            self._send,
+            self._has_room,
+            lambda peer: tree in self.planes and self.planes[tree].is_active(peer),
+            lambda bodies: self.planes[tree].route(bodies),
+            self._deliver,
+            self._settings.held_messages_max,
+            self._safeguards,
+            at=self._log_start if root == self.name else 0,
+        )
+
+    def _add_plane(self, tree: str) -> None:
+        plane = QueryPlane(
+            tree,
+            self._content.interests(),
+            self._send,
+            lambda ticket: self._settled(tree, ticket),
+            self._safeguards,
+        )
+        self.planes[tree] = plane
+        plane.want(self.subscriptions.entries(), (), 0)
+
+    def _tree_of(self, root: str) -> str:
+        return SHARED if self._settings.trees == "spanning" else root
+
+    def _streams_of(self, tree: str) -> list[Stream]:
+        return [one for root, one in sorted(self.streams.items()) if self._tree_of(root) == tree]
+
+    def _update_trees(self) -> None:
+        links = {
+            name: dict(one.links)
+            for name, one in self.announcements.presences().items()
+            if not self.announcements.has_left(name)
+        }
+        for tree, plane in sorted(self.planes.items()):
+            edges = broadcast_tree(links, tree) if tree else spanning_tree(links)
+            way = towards(edges, self.name)
+            linked = [peer for peer in neighbours(edges, self.name) if peer in self._sessions]
+            told = {peer: not tree or way.get(tree) == peer for peer in linked}
+            for peer in plane.attach(told):
+                self._activate(tree, peer)
+            for stream in self._streams_of(tree):
+                lead = way.get(stream.root)
+                lead = lead if lead in linked else None
+                root = stream.root
+                if not stream.is_root and (root not in self._leads or self._leads[root] != lead):
+                    self._leads[root] = lead
+                    stream.lead(lead)
+
+    def _activate(self, tree: str, peer: str) -> None:
+        for stream in self._streams_of(tree):
+            stream.activate(peer)
+
+    def _hear_stream(self, peer: str, stream: Stream, said: Follow | Forward | Passed) -> None:
+        match said:
+            case Follow():
+                stream.hear_follow(peer, said)
+            case Forward():
+                stream.hear_forward(peer, said)
+            case Passed():
+                stream.hear_passed(peer, said)
+
+    def _trim(self, stream: Stream) -> None:
+        """What all members have had leaves the log."""
+        members = self.announcements.members
+        if self._safeguards.retain:
+            position = min(stream.positions.get(name, 0) for name in members)
+        else:
+            position = stream.at
+        if position <= self._log_start:
+            return
+        self._log_start = position
+        self._save("log", position)
+        gone = stream.drop_until(position)
+        self.effects += [Forget(f"log/{one.position:016x}") for one in gone]
+        if self._leaving:
+            self._review()
+
+    def _deliver(self, stream: Stream, messages: Sequence[Published]) -> None:
+        bodies = [one.body for one in messages]
+        for one, names in zip(messages, self.subscriptions.matching(bodies), strict=True):
+            for subscription in names:
+                given = Delivery(
+                    subscription.name,
+                    subscription.version,
+                    stream.root,
+                    stream.number,
+                    one.position,
+                    one.message,
+                    one.body,
+                )
+                self.given.append(Deliver(subscription.subscriber, given))
+
+    def _await(
+        self, subscription: Subscription, added: Sequence[str] = (), removed: Sequence[str] = ()
+    ) -> None:
+        self._ticket += 1
+        self._tickets[self._ticket] = (subscription, set(self.planes))
+        self._want(added, removed, self._ticket)
+        self._acknowledge()
+
+    def _want(self, added: Sequence[str], removed: Sequence[str], ticket: int) -> None:
+        for _, plane in sorted(self.planes.items()):
+            plane.want(added, removed, ticket)
+
+    def _settled(self, tree: str, ticket: int) -> None:
+        if ticket in self._tickets:
+            self._tickets[ticket][1].discard(tree)
+            self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        """Subscriptions are in force that everybody knows, once everybody knows this broker."""
+        unknown = set(self.announcements.members) - self._known_by
+        if unknown and self._safeguards.known:
+            return
+        for ticket, (subscription, planes) in sorted(self._tickets.items()):
+            if not (planes & self.planes.keys()):
+                del self._tickets[ticket]
+                if self.subscriptions.acknowledge(subscription):
+                    told = InForce(subscription.name, subscription.version, ticket)
+                    self.given.append(Deliver(subscription.subscriber, told))
+
+    def _save(self, key: str, value: object) -> None:
+        self.effects.append(Save(key, msgspec.msgpack.encode(value)))
+
+    def _load(self, disk: Mapping[str, bytes]) -> None:
+        self._log_start = _unpacked(disk, "log", int, 0)
+        log = []
+        for key in sorted(disk):
+            room, _, name = key.partition("/")
+            if room == "subscription":
+                self.subscriptions.restore(msgspec.msgpack.decode(disk[key], type=Subscription))
+            elif room == "cursor":
+                cursor = msgspec.msgpack.decode(disk[key], type=tuple[int, int])
+                self._saved_cursors[name] = cursor
+            elif room == "source":
+                self._sources[name] = msgspec.msgpack.decode(disk[key], type=Source)
+                self.announcements.say(name, self._sources[name])
+            elif room == "log" and name:
+                log.append(msgspec.msgpack.decode(disk[key], type=Published))
+        if self._stream_number:
+            stream = self.streams[self.name] = self._stream(self.name, self._stream_number)
+            stream.held = [one for one in log if one.position > self._log_start]
+            stream.at = stream.held[-1].position if stream.held else self._log_start
+
+
+def _unpacked(disk: Mapping[str, bytes], key: str, kind: type[_T], default: _T) -> _T:
+    return msgspec.msgpack.decode(disk[key], type=kind) if key in disk else default

@@ -1,0 +1,208 @@
+"""The node that a carrier runs: a broker's planes over a reliable link to each neighbour.
+
+Example:
+    >>> from pathcast.overlay.content import Content
+    >>> node = BrokerNode("a", {"b": 1}, Content(dict, dict), {}, 7)  # doctest: +SKIP
+
+Source: 001, section 5, Figure 10: packet listener, planes, sender.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pathcast.errors import PeerError
+from pathcast.overlay.broker import Broker, BrokerSettings
+from pathcast.overlay.content import Content
+from pathcast.overlay.deliveries import Refused
+from pathcast.overlay.link import Link, LinkSettings
+from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Payload, Source
+from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.protocol import Deliver, Effect, Send, Wake
+
+__all__ = ["BrokerNode", "NodeSettings"]
+
+OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Settings of a node.
+
+    Attributes:
+        broker: Of its planes.
+        link: Of its links.
+        tick_seconds: How often it looks at what is due.
+        shun_seconds: How long a neighbour is not listened to after a refusal; twice as long with
+            each further one, up to `shun_seconds_max`.
+        shun_seconds_max: See there.
+    """
+
+    broker: BrokerSettings = field(default_factory=BrokerSettings)
+    link: LinkSettings = field(default_factory=LinkSettings)
+    tick_seconds: float = 0.25
+    shun_seconds: float = 1.0
+    shun_seconds_max: float = 60.0
+
+
+@dataclass(slots=True)
+class _Shunned:
+    until: float
+    seconds: float
+
+
+class BrokerNode:
+    """A broker as a `pathcast.protocol.Node`.
+
+    Requests (`subscribe`, `publish`, ...) give effects as events do. Deliveries go to subscribers
+    by name, refusals to "operator".
+
+    Args:
+        name: Of the broker.
+        links: Neighbours it may have links with, and what a link costs.
+        content: The language of profiles and messages.
+        disk: What was saved by a former life.
+        incarnation: A number below 2**53 that no former life had.
+        members: Other brokers of the network as it was founded.
+        settings: See there.
+        safeguards: For tests.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        links: Mapping[str, int],
+        content: Content,
+        disk: Mapping[str, bytes],
+        incarnation: int,
+        *,
+        members: Iterable[str] = (),
+        settings: NodeSettings = NodeSettings(),
+        safeguards: Safeguards = ALL,
+    ) -> None:
+        self._settings = settings
+        self._numbers = _numbers(incarnation)
+        self._links = {
+            peer: Link(self._numbers, settings.link, safeguards) for peer in sorted(links)
+        }
+        self._shunned: dict[str, _Shunned] = {}
+        self._rewound_at = float("-inf")
+        self.broker = Broker(
+            name,
+            links,
+            content,
+            disk,
+            incarnation,
+            lambda peer, payload: self._links[peer].send(payload),
+            lambda peer: self._links[peer].has_room,
+            members,
+            settings.broker,
+            safeguards,
+        )
+
+    def start(self, now: float) -> Sequence[Effect]:
+        self.broker.start()
+        return [Wake("tick", self._settings.tick_seconds), *self._done(now)]
+
+    def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
+        link = self._links.get(sender)
+        if link is None or not isinstance(message, Hello | Frame):
+            return []
+        shunned = self._shunned.get(sender)
+        if shunned is not None and now < shunned.until:
+            return []
+        try:
+            received = link.receive(message, now)
+            if received.began:
+                self.broker.session_began(sender)
+            for payload in received.payloads:
+                self.broker.hear(sender, payload)
+        except PeerError as error:
+            self._refuse(sender, error, now)
+        return self._done(now)
+
+    def wake(self, timer: str, now: float) -> Sequence[Effect]:
+        for peer, link in self._links.items():
+            if link.tick(now):
+                self.broker.session_ended(peer)
+        self.broker.tick()
+        return [*self._done(now), Wake("tick", self._settings.tick_seconds)]
+
+    def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
+        if up and name in self._links:
+            self._links[name].connected(now)
+        return self._done(now)
+
+    # Requests of this broker's own clients.
+
+    def subscribe(
+        self, subscription: str, subscriber: str, profile: str, now: float
+    ) -> Sequence[Effect]:
+        """See `Broker.subscribe`."""
+        self.broker.subscribe(subscription, subscriber, profile)
+        return self._done(now)
+
+    def unsubscribe(self, subscription: str, now: float) -> Sequence[Effect]:
+        """See `Broker.unsubscribe`."""
+        self.broker.unsubscribe(subscription)
+        return self._done(now)
+
+    def register_source(self, source: str, entry: Source, now: float) -> Sequence[Effect]:
+        """See `Broker.register_source`."""
+        self.broker.register_source(source, entry)
+        return self._done(now)
+
+    def publish(self, source: str, message: str, body: bytes, now: float) -> Sequence[Effect]:
+        """See `Broker.publish`; it is accepted when the effects up to the first `Send` are done."""
+        self.broker.publish(source, message, body)
+        return self._done(now)
+
+    def leave(self, now: float) -> Sequence[Effect]:
+        """See `Broker.leave`."""
+        self.broker.leave()
+        return self._done(now)
+
+    def expel(self, broker: str, now: float) -> Sequence[Effect]:
+        """See `Broker.expel`."""
+        self.broker.expel(broker)
+        return self._done(now)
+
+    def add_link(self, peer: str, cost: int, now: float) -> Sequence[Effect]:
+        """There is a neighbour that was not known at the beginning."""
+        if peer not in self._links:
+            self._links[peer] = Link(self._numbers, self._settings.link)
+            self.broker.add_link(peer, cost)
+        return self._done(now)
+
+    def _refuse(self, peer: str, error: PeerError, now: float) -> None:
+        """Nothing of this session counts; the neighbour may offer another, later."""
+        settings = self._settings
+        before = self._shunned.get(peer)
+        seconds = settings.shun_seconds if before is None else 2 * before.seconds
+        seconds = min(seconds, settings.shun_seconds_max)
+        self._shunned[peer] = _Shunned(now + seconds, seconds)
+        self._links[peer].close(now)
+        self.broker.session_ended(peer)
+        given = Refused(peer, error.code, error.message)
+        self.broker.given.append(Deliver(OPERATOR, given))
+
+    def _done(self, now: float) -> list[Effect]:
+        """The effects of an event: what is saved, then sent to neighbours, then delivered."""
+        if now - self._rewound_at >= self._settings.tick_seconds and self.broker.rewind():
+            self._rewound_at = now
+        self.broker.made_room()
+        broker = self.broker
+        effects, given = broker.effects, broker.given
+        broker.effects, broker.given = [], []
+        for peer, link in self._links.items():
+            effects += [Send(peer, message) for message in link.flush(now)]
+        return effects + given
+
+
+def _numbers(incarnation: int) -> Iterator[int]:
+    """Numbers for sessions, none of which another life of this node gives."""
+    number = incarnation
+    while True:
+        number = number % (NUMBER_MAX - 1) + 1
+        yield number

@@ -1,0 +1,91 @@
+"""What the protocol needs of content, and nothing else of it.
+
+An *entry* is a disjunct of a routing query in its canonical text; here it is opaque. `Interests`
+aggregates entries and routes messages by them, `Profiles` answers the profiles of a host exactly.
+
+Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (query plane: local plan and tables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["LOCAL", "Change", "Content", "Interests", "Profiles"]
+
+LOCAL = ""
+"""The origin of what a broker's own subscribers want."""
+
+
+class Change(Protocol):
+    """What changes of what a neighbour is told, both at once."""
+
+    @property
+    def added(self) -> tuple[str, ...]: ...
+
+    @property
+    def removed(self) -> tuple[str, ...]: ...
+
+
+class Interests(Protocol):
+    """Tables of a broker: what each origin wants, and what each neighbour is to be told."""
+
+    def update(
+        self, origin: str, added: Iterable[str], removed: Iterable[str]
+    ) -> Mapping[str, Change]:
+        """Origin wants this from now on; what changes for whom of the neighbours."""
+        ...
+
+    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Change]:
+        """These are the neighbours; entries of one that is gone are gone."""
+        ...
+
+    def told(self, neighbour: str) -> frozenset[str]:
+        """All that a neighbour is told."""
+        ...
+
+    def entries(self, origin: str) -> frozenset[str]:
+        """What an origin wants."""
+        ...
+
+    def from_scratch(self) -> Mapping[str, frozenset[str]]:
+        """What `told` must be for each neighbour."""
+        ...
+
+    def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
+        """For each message the origins that may want it; never one too few."""
+        ...
+
+
+class Profiles(Protocol):
+    """The profiles of a host, each answered exactly."""
+
+    def entries(self, profile: str) -> tuple[str, ...]:
+        """Map: the entries of a profile, which together cover it.
+
+        Raises:
+            PathcastError: It is no profile.
+        """
+        ...
+
+    def add(self, subscription: str, profile: str) -> None: ...
+
+    def remove(self, subscription: str) -> None: ...
+
+    def matching(self, bodies: Sequence[bytes]) -> Sequence[Sequence[str]]:
+        """For each message the subscriptions that it satisfies, in their order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A language of profiles and messages.
+
+    Attributes:
+        interests: Makes the tables of a tree, empty.
+        profiles: Makes the profiles of a host, empty.
+    """
+
+    interests: Callable[[], Interests]
+    profiles: Callable[[], Profiles]

@@ -1,0 +1,69 @@
+"""What a host hands to its subscribers and its operator.
+
+Source: 001, section 3.1 (message 9).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Delivery", "InForce", "Lapsed", "Refused"]
+
+
+class Delivery(msgspec.Struct, frozen=True, tag=True):
+    """A message for a subscription.
+
+    It may be handed over again after a crash. Positions of a stream only grow, so one number for
+    each subscription and stream (the subscriber's cursor) is enough to take each once.
+
+    Attributes:
+        subscription: For which.
+        version: Of the subscription.
+        root: Root broker of the stream.
+        stream: Its number.
+        position: Of the message in the stream.
+        message: Its id.
+        body: The message.
+    """
+
+    subscription: str
+    version: int
+    root: str
+    stream: int
+    position: int
+    message: str
+    body: bytes
+
+
+class InForce(msgspec.Struct, frozen=True, tag=True):
+    """Every message published from now on, at any broker, reaches this subscription.
+
+    Attributes:
+        subscription: Which.
+        version: Of its profile.
+        epoch: Grows with each acknowledgement of this life of the host.
+    """
+
+    subscription: str
+    version: int
+    epoch: int
+
+
+class Lapsed(msgspec.Struct, frozen=True, tag=True):
+    """Messages were lost to this subscription: its host was taken out of the network meanwhile."""
+
+    subscription: str
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """For the operator: a neighbour said what is refused, and its session was ended.
+
+    Attributes:
+        peer: Who.
+        code: Of the error (`pathcast.errors`).
+        reason: Its sentence.
+    """
+
+    peer: str
+    code: str
+    reason: str

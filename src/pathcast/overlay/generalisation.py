@@ -1,0 +1,321 @@
+"""Entries made wider, and which of them pays: content generalisation within a budget.
+
+A *level* is a function from an entry to one that covers it. Entries of one *shape*, which differ in
+their constants only, become fewer where a level takes the constants away that tell them apart.
+`Generalisation` says which level each shape is at, and is a function of one entry, so that it can
+be a `Policy` of `Interests`, whose deltas stay as small as the changes are.
+
+`Optimiser` chooses the levels: from exact entries on it takes the step that has fewest bytes of a
+sample of messages wrongly forwarded for each byte of the table that it saves, again and again. What
+it passes through is the curve of table bytes against bytes wrongly forwarded.
+
+Example:
+    >>> entries = [f"/m/q[@sym='A{n}'] and /m/q/bid[.>{n}]" for n in range(40)]
+    >>> generalise = Generalisation({shape_of(entries[0]): "one path"})
+    >>> generalise(entries[3]), generalise("/other")
+    ("/m/q[@sym='A3']", '/other')
+    >>> common_entry([Disjunct.of(entry) for entry in ("/a/b and /c[@x]", "/a/b and /d")]).text
+    '/a/b'
+
+Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1 (content generalisation in Collect() and
+Aggregate(); methods by example). Differs: the paper says nothing of when to use which; its one
+method in full, the paths common to all disjuncts, is a point beside the curve.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from pathcast.engine import QueryIndex
+from pathcast.model import EngineName, Query
+from pathcast.overlay.covered import weigh
+from pathcast.overlay.disjuncts import Disjunct
+from pathcast.query import NormalQuery
+from pathcast.query.alternatives import ANY_MESSAGE
+from pathcast.query.widening import (
+    any_name,
+    anywhere,
+    begun,
+    cut,
+    existing,
+    in_powers,
+    last_name,
+    linear_paths,
+    structure,
+)
+
+ENTRY_BYTES: Final = 24
+"""Bytes of an entry in a table besides its text: where it lies, and whom it leads to."""
+
+Level: TypeAlias = Callable[[Disjunct], Disjunct]
+
+
+def _each(change: Callable[[NormalQuery], NormalQuery]) -> Level:
+    return lambda entry: Disjunct.all_of(map(change, entry.paths))
+
+
+def _one(entry: Disjunct) -> Disjunct:
+    """The path that asks most; of several, the one that compares, then the first by text."""
+    return Disjunct.all_of([max(entry.paths, key=lambda path: weigh(path.steps, []))])
+
+
+def _one_then(change: Callable[[NormalQuery], NormalQuery]) -> Level:
+    return lambda entry: Disjunct.all_of(map(change, _one(entry).paths))
+
+
+def _without_parents(path: NormalQuery) -> NormalQuery:
+    """The path from its last two steps on, wherever they are."""
+    at = max(0, len(path.steps) - 2)
+    return NormalQuery(anywhere(NormalQuery(path.steps[at:]), 0).steps)
+
+
+def _any_parent(path: NormalQuery) -> NormalQuery:
+    """The path with any name in the place of the one before its last step."""
+    return any_name(path, len(path.steps) - 2) if len(path.steps) > 1 else path
+
+
+def _linear(entry: Disjunct) -> Disjunct:
+    return Disjunct.all_of(part for path in entry.paths for part in linear_paths(path))
+
+
+LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
+    {
+        "linear": _linear,
+        "one path": _one,
+        "powers": _each(in_powers),
+        "one path, powers": _one_then(in_powers),
+        "begins 4": _each(lambda path: begun(path, 4)),
+        "begins 2": _each(lambda path: begun(path, 2)),
+        "begins 1": _each(lambda path: begun(path, 1)),
+        "one path, begins 2": _one_then(lambda path: begun(path, 2)),
+        "existence": _each(existing),
+        "one path, existence": _one_then(existing),
+        "any parent": _each(_any_parent),
+        "no parents": _each(_without_parents),
+        "structure": _each(structure),
+        "first 3": _one_then(lambda path: cut(structure(path), 3)),
+        "first 2": _one_then(lambda path: cut(structure(path), 2)),
+        "last name": _one_then(last_name),
+        "anything": lambda _: Disjunct((NormalQuery(ANY_MESSAGE),)),
+    }
+)
+"""Name -> a function from an entry to an entry that covers it."""
+
+EXACTLY: Final = "exact"
+"""The level of entries that stay as they are."""
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def shape_of(entry: str) -> str:
+    """An entry with existence in place of every comparison: equal for those that differ in no more.
+
+    Raises:
+        QuerySyntaxError: It is no entry.
+    """
+    return _each(existing)(Disjunct.of(entry)).text
+
+
+@functools.lru_cache(maxsize=1 << 18)
+def at_level(entry: str, level: str) -> str:
+    """An entry at a level.
+
+    Raises:
+        QuerySyntaxError: It is no entry.
+    """
+    return entry if level == EXACTLY else LEVELS[level](Disjunct.of(entry)).text
+
+
+def common_entry(disjuncts: Iterable[Disjunct]) -> Disjunct:
+    """The paths that all disjuncts have, which is the paper's method; any message, if none."""
+    paths = [frozenset(each.paths) for each in disjuncts]
+    shared = frozenset.intersection(*paths) if paths else frozenset()
+    return Disjunct.all_of(shared or (NormalQuery(ANY_MESSAGE),))
+
+
+@dataclass(frozen=True)
+class Generalisation:
+    """Which level entries are at.
+
+    Attributes:
+        levels: Shape -> level.
+        other: The level of entries of all other shapes.
+    """
+
+    levels: Mapping[str, str] = field(default_factory=dict)
+    other: str = EXACTLY
+
+    def __call__(self, entry: str) -> str:
+        """The entry that is told in its place."""
+        if not self.levels:
+            return at_level(entry, self.other)
+        return at_level(entry, self.levels.get(shape_of(entry), self.other))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A table on the curve.
+
+    Attributes:
+        table_bytes: Bytes of its entries.
+        wrong_bytes: Bytes of the sample that are forwarded and nobody behind the link wants.
+        entries: How many.
+        shape: The shape whose level was changed last; empty at the exact table.
+        level: Its level since then.
+    """
+
+    table_bytes: int
+    wrong_bytes: int
+    entries: int
+    shape: str = ""
+    level: str = EXACTLY
+
+
+def table_bytes(entries: Iterable[str]) -> int:
+    """Bytes of the distinct entries of a table."""
+    return sum(map(_bytes_of, set(entries)))
+
+
+def _bytes_of(entry: str) -> int:
+    return ENTRY_BYTES + len(entry.encode())
+
+
+class Sample:
+    """Messages of a stream, and which of them entries hold of.
+
+    Args:
+        messages: The messages.
+        engine: As for `QueryIndex`.
+    """
+
+    def __init__(self, messages: Sequence[bytes], *, engine: EngineName | None = None) -> None:
+        self._messages = list(messages)
+        self._engine = engine
+        self._sizes = [len(message) for message in messages]
+        self._rows: dict[str, int] = {}
+
+    def read(self, entries: Iterable[str]) -> None:
+        """Finds out which messages entries hold of, all at once."""
+        new = [entry for entry in dict.fromkeys(entries) if entry not in self._rows]
+        index = QueryIndex(engine=self._engine)
+        for error in index.register(Query(entry, entry) for entry in new).rejected.values():
+            raise error
+        self._rows.update(dict.fromkeys(new, 0))
+        for at, result in enumerate(index.matcher().match_batch(self._messages)):
+            for entry in (*result.query_ids, *result.verdicts):
+                self._rows[entry] |= 1 << at
+
+    def rows(self, entry: str) -> int:
+        """The messages that an entry that was read holds of, a bit each."""
+        return self._rows[entry]
+
+    def union(self, entries: Iterable[str]) -> int:
+        """The messages that one of some entries holds of."""
+        return functools.reduce(lambda rows, entry: rows | self._rows[entry], entries, 0)
+
+    def size(self, rows: int) -> int:
+        """Bytes of some messages."""
+        found = 0
+        while rows:
+            lowest = rows & -rows
+            found += self._sizes[lowest.bit_length() - 1]
+            rows ^= lowest
+        return found
+
+
+class Optimiser:
+    """Finds levels for the entries that stand behind one link.
+
+    Args:
+        entries: The entries.
+        sample: Messages of the stream.
+        levels: The levels that may be chosen.
+
+    Cost: every entry at every level, some 100 µs each, and one pass of the sample over all of them.
+    """
+
+    def __init__(
+        self, entries: Iterable[str], sample: Sample, levels: Sequence[str] = tuple(LEVELS)
+    ) -> None:
+        self._sample = sample
+        members: dict[str, list[str]] = defaultdict(list)
+        for entry in sorted(set(entries)):
+            members[shape_of(entry)].append(entry)
+        self._options: dict[str, dict[str, frozenset[str]]] = {
+            shape: {
+                level: frozenset(at_level(entry, level) for entry in own)
+                for level in (EXACTLY, *levels)
+            }
+            for shape, own in members.items()
+        }
+        sample.read(
+            entry for found in self._options.values() for made in found.values() for entry in made
+        )
+        self._wanted = sample.union(entry for own in members.values() for entry in own)
+
+    def curve(self) -> Iterator[Point]:
+        """Tables from the exact one to that of any message, each smaller than the one before."""
+        chosen = dict.fromkeys(self._options, EXACTLY)
+        uses = Counter(entry for found in self._options.values() for entry in found[EXACTLY])
+        size = table_bytes(uses)
+        forwarded = self._wanted
+        yield Point(size, 0, len(uses))
+        is_smaller = True
+        while is_smaller:
+            is_smaller = False
+            steps = [
+                (0.0, 0, shape, level)
+                for shape, found in self._options.items()
+                for level in found
+                if level != EXACTLY
+            ]
+            while steps:
+                _, _, shape, level = heapq.heappop(steps)
+                before, after = (self._options[shape][at] for at in (chosen[shape], level))
+                saved = self._saved(uses, before, after)
+                if saved <= 0:
+                    continue
+                reached = forwarded | self._sample.union(after)
+                price = self._sample.size(reached & ~forwarded) / saved
+                # Prices are of when they were asked for; the step that is still least is made.
+                if steps and (price, -saved, shape, level) > steps[0]:
+                    heapq.heappush(steps, (price, -saved, shape, level))
+                    continue
+                _swap(uses, before, after)
+                chosen[shape], forwarded, size = level, reached, size - saved
+                is_smaller = True
+                wrong = self._sample.size(forwarded & ~self._wanted)
+                yield Point(size, wrong, len(uses), shape, level)
+
+    def within(self, budget_bytes: int) -> Generalisation:
+        """The levels with which the table fits a budget; those of the smallest table, if none does.
+
+        Entries of shapes that are new are told as they are.
+        """
+        levels: dict[str, str] = {}
+        for point in self.curve():
+            if point.shape:
+                levels[point.shape] = point.level
+            if point.table_bytes <= budget_bytes:
+                break
+        return Generalisation(levels)
+
+    @staticmethod
+    def _saved(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> int:
+        """Bytes that a table gets smaller by if a shape has other entries."""
+        gone = sum(_bytes_of(entry) for entry in before - after if uses[entry] == 1)
+        return gone - sum(_bytes_of(entry) for entry in after - before if not uses[entry])
+
+
+def _swap(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> None:
+    for entry in before:
+        uses[entry] -= 1
+        if not uses[entry]:
+            del uses[entry]
+    for entry in after:
+        uses[entry] += 1

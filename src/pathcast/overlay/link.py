@@ -1,0 +1,296 @@
+"""A reliable link in order, over messages that may be lost, doubled, late or overtaken.
+
+Each end numbers a *session*; the pair of numbers names it. A session begins in three messages: an
+offer, its answer, and whatever proves that the answer came. An end that restarts, or gives a
+neighbour up, offers a new number and never uses an old one again, so that a frame or an offer of a
+former session can be late by days without harm. Within a session frames are numbered,
+acknowledged together, sent again with growing patience, and given on in order and once. A lost
+connection is no more than lost frames: the session goes on when there is another connection.
+
+What a new session begins with is its users' business: they say everything again. A link forgets
+what it had not delivered when its session ends; what must outlive that is a stream's
+(`pathcast.overlay.streams`).
+
+Example:
+    >>> a, b = Link(iter(range(10, 20))), Link(iter(range(20, 30)))
+    >>> a.send(Settled("", 1))
+    >>> offer, = a.flush(0.0)
+    >>> b.receive(offer, 0.0), a.receive(b.flush(0.0)[0], 0.0)
+    (Received(began=False, payloads=[]), Received(began=True, payloads=[]))
+    >>> a.send(Settled("", 2))
+    >>> for frame in a.flush(0.0):
+    ...     print(b.receive(frame, 0.0))
+    Received(began=True, payloads=[Settled(tree='', number=2)])
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pathcast.errors import PeerError
+from pathcast.overlay.messages import Frame, Hello, Payload, Settled
+from pathcast.overlay.safeguards import ALL, Safeguards
+
+__all__ = ["Link", "LinkSettings", "Received", "Settled"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """Times in seconds and bounds of a link.
+
+    Attributes:
+        resend_seconds: First patience with a frame; it doubles with each time.
+        resend_seconds_max: ... up to here.
+        beat_seconds: An end that has nothing to say says so.
+        silence_seconds: An end that has heard nothing gives the session up.
+        window_frames: Frames under way, unacknowledged.
+        frame_payloads_max: Payloads in one frame.
+        waiting_max: Payloads that wait for the window; with more the session is given up, because
+            to say everything again is shorter.
+        offers: Times that an offer is repeated before a new one is made.
+        answer_seconds: Least time between two answers to offers.
+    """
+
+    resend_seconds: float = 0.3
+    resend_seconds_max: float = 2.0
+    beat_seconds: float = 1.0
+    silence_seconds: float = 4.0
+    window_frames: int = 32
+    frame_payloads_max: int = 64
+    waiting_max: int = 8192
+    offers: int = 4
+    answer_seconds: float = 0.05
+
+
+DEFAULT = LinkSettings()
+
+
+@dataclass(slots=True)
+class Received:
+    """What came of a message.
+
+    Attributes:
+        began: A new session begins here: what was said in the one before is void.
+        payloads: In order, none twice.
+    """
+
+    began: bool = False
+    payloads: list[Payload] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Sent:
+    number: int
+    payloads: tuple[Payload, ...]
+    due: float
+    patience: float
+
+
+class Link:
+    """One end of a link.
+
+    Args:
+        numbers: Numbers for sessions: each once, and none that a former life of this end had.
+        settings: Times and bounds.
+        safeguards: For tests.
+
+    Attributes:
+        is_up: There is a session.
+    """
+
+    def __init__(
+        self,
+        numbers: Iterator[int],
+        settings: LinkSettings = DEFAULT,
+        safeguards: Safeguards = ALL,
+    ) -> None:
+        self._numbers = numbers
+        self._settings = settings
+        self._safeguards = safeguards
+        self._session: tuple[int, int] | None = None
+        self._offer: tuple[int, int] = (next(numbers), 0)
+        self._offered = 0
+        self._out: list[Hello] = [Hello(*self._offer)]
+        self._offer_due = 0.0
+        self._answer_due = float("-inf")
+        self._reset(0.0)
+
+    def _reset(self, now: float) -> None:
+        self._sent: deque[_Sent] = deque()
+        self._waiting: deque[Payload] = deque()
+        self._last = 0
+        self._come = 0
+        self._early: dict[int, tuple[Payload, ...]] = {}
+        self._owes = False
+        self._heard_at = self._said_at = now
+
+    @property
+    def is_up(self) -> bool:
+        return self._session is not None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a message can be sent now rather than wait: backpressure."""
+        return self._session is not None and (
+            not self._waiting and len(self._sent) < self._settings.window_frames
+        )
+
+    def send(self, payload: Payload) -> None:
+        """Give the payload to the other end, in this session; nothing without one."""
+        if self._session is not None:
+            self._waiting.append(payload)
+
+    def close(self, now: float) -> None:
+        """Give the session up and offer another."""
+        self._session = None
+        self._reset(now)
+        self._offer_anew(now)
+
+    def connected(self, now: float) -> None:
+        """There is a connection again: nothing waits for its time."""
+        if self._session is None:
+            self._offer_anew(now)
+        for sent in self._sent:
+            sent.due, sent.patience = now, self._settings.resend_seconds
+
+    def tick(self, now: float) -> bool:
+        """Time has passed. Returns whether the session was given up."""
+        settings = self._settings
+        if self._session is None:
+            if now >= self._offer_due:
+                if self._offered >= settings.offers:
+                    self._offer_anew(now)
+                else:
+                    self._say_offer(now)
+            return False
+        silent = now - self._heard_at > settings.silence_seconds
+        if silent or len(self._waiting) > settings.waiting_max:
+            self.close(now)
+            return True
+        return False
+
+    def receive(self, message: Hello | Frame, now: float) -> Received:
+        """A message of the other end.
+
+        Raises:
+            PeerError: A frame beyond the window (`overlay.window`), or one that acknowledges what
+                was never sent (`overlay.acknowledged`).
+        """
+        if isinstance(message, Hello):
+            return Received(began=self._hello(message, now))
+        began = False
+        if self._session != (message.theirs, message.mine):
+            if self._offer == (message.theirs, message.mine):
+                self._begin(message.mine, now)
+                began = True
+            elif self._safeguards.sessions or self._session is None:
+                self._astray(message, now)
+                return Received()
+        self._heard_at = now
+        self._acknowledge(message.acknowledged)
+        return Received(began, self._take(message))
+
+    def flush(self, now: float) -> list[Hello | Frame]:
+        """What is to be sent now, best effort."""
+        out: list[Hello | Frame] = list(self._out)
+        self._out.clear()
+        if self._session is None:
+            return out
+        settings = self._settings
+        while self._waiting and len(self._sent) < settings.window_frames:
+            size = min(settings.frame_payloads_max, len(self._waiting))
+            payloads = tuple(self._waiting.popleft() for _ in range(size))
+            self._last += 1
+            self._sent.append(_Sent(self._last, payloads, now, settings.resend_seconds))
+        for sent in self._sent:
+            if now >= sent.due:
+                out.append(self._frame(sent.number, sent.payloads))
+                sent.due = now + sent.patience if self._safeguards.resend else float("inf")
+                sent.patience = min(2 * sent.patience, settings.resend_seconds_max)
+        spoke = any(isinstance(message, Frame) for message in out)
+        if not spoke and (self._owes or now - self._said_at >= settings.beat_seconds):
+            out.append(self._frame(0, ()))
+            spoke = True
+        if spoke:
+            self._owes, self._said_at = False, now
+        return out
+
+    def _frame(self, number: int, payloads: tuple[Payload, ...]) -> Frame:
+        assert self._session is not None
+        mine, theirs = self._session
+        return Frame(mine, theirs, number, self._come, payloads)
+
+    # How a session begins.
+
+    def _offer_anew(self, now: float) -> None:
+        self._offer, self._offered = (next(self._numbers), 0), 0
+        self._say_offer(now)
+
+    def _say_offer(self, now: float) -> None:
+        self._out.append(Hello(*self._offer))
+        self._offered += 1
+        self._offer_due = now + self._settings.resend_seconds
+
+    def _hello(self, hello: Hello, now: float) -> bool:
+        if self._session is not None and hello.mine == self._session[1]:
+            self._owes = True  # the other end may not know yet that the session began
+            return False
+        if hello.theirs == self._offer[0]:
+            self._begin(hello.mine, now)
+            return True
+        believed = 0 if self._session is None else self._session[0]
+        if hello.theirs in (0, believed):  # else an answer to an offer of long ago
+            self._answer(hello.mine, now)
+        return False
+
+    def _answer(self, theirs: int, now: float) -> None:
+        if now < self._answer_due:
+            return  # two ends that answer each other's answers would never end
+        self._answer_due = now + self._settings.answer_seconds
+        mine, known = self._offer
+        if known not in (0, theirs):
+            mine = next(self._numbers)  # a number is offered to one life of the other end only
+        self._offer = (mine, theirs)
+        self._out.append(Hello(mine, theirs))
+
+    def _begin(self, theirs: int, now: float) -> None:
+        self._session = (self._offer[0], theirs)
+        self._offer = (next(self._numbers), 0)
+        self._reset(now)
+        self._owes = True
+
+    def _astray(self, frame: Frame, now: float) -> None:
+        """A frame of no session: late, or of an end that believes in one that is over."""
+        if self._session is not None and frame.mine != self._session[1]:
+            self._answer(frame.mine, now)
+
+    # What happens in one.
+
+    def _acknowledge(self, number: int) -> None:
+        if number > self._last:
+            if not self._safeguards.sessions:
+                return
+            raise PeerError("overlay.acknowledged", given=number, sent=self._last)
+        while self._sent and self._sent[0].number <= number:
+            self._sent.popleft()
+
+    def _take(self, frame: Frame) -> list[Payload]:
+        number = frame.number
+        if number == 0:
+            return []
+        self._owes = True
+        if number > self._come + self._settings.window_frames and self._safeguards.sessions:
+            raise PeerError("overlay.window", given=number, maximum=self._come)
+        if number <= self._come:
+            return [] if self._safeguards.deduplicate else list(frame.payloads)
+        if not self._safeguards.order:
+            self._come = max(self._come, number)
+            return list(frame.payloads)
+        self._early[number] = frame.payloads
+        taken: list[Payload] = []
+        while (payloads := self._early.pop(self._come + 1, None)) is not None:
+            self._come += 1
+            taken.extend(payloads)
+        return taken

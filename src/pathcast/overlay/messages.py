@@ -1,0 +1,266 @@
+"""What brokers say to each other, as data.
+
+A `Hello` and a `Frame` are what goes over a connection; a frame carries payloads, which are the
+messages of the planes. Decoding checks the shape of everything that comes from outside (types,
+lengths, ranges), so that no plane looks at a malformed one; whether it makes sense is checked where
+it is used.
+
+Example:
+    >>> frame = Frame(mine=5, theirs=9, number=1, acknowledged=0, payloads=(Settled("", 3),))
+    >>> decoded(encoded(frame)) == frame
+    True
+    >>> decoded(b"no frame")
+    Traceback (most recent call last):
+        ...
+    pathcast.errors.PeerError: a frame cannot be read: MessagePack data is malformed: trailing
+    characters (byte 1)
+
+Source: 001, section 5 (Figure 10): control, query, catalog and message flows.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pathcast.errors import PeerError
+
+__all__ = [
+    "NUMBER_MAX",
+    "Announce",
+    "Announcement",
+    "Detach",
+    "Expelled",
+    "Follow",
+    "Forward",
+    "Frame",
+    "Hello",
+    "Interest",
+    "Passed",
+    "Payload",
+    "Presence",
+    "Published",
+    "Settled",
+    "Source",
+    "decoded",
+    "encoded",
+]
+
+NUMBER_MAX = 2**62
+"""Counters and session numbers stay below; a forged one cannot bring a counter to its end."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Tree = Annotated[str, Meta(max_length=128)]
+Number = Annotated[int, Meta(ge=0, lt=NUMBER_MAX)]
+Entry = Annotated[str, Meta(max_length=65_536)]
+Text = Annotated[str, Meta(max_length=1_048_576)]
+
+
+class Presence(msgspec.Struct, frozen=True, tag=True):
+    """What a broker says of itself.
+
+    Attributes:
+        links: Neighbours that it hears, with the cost of the link.
+        stream: Number of the stream of messages that it is the root of; another one if its disk was
+            lost, since the positions in the old one mean nothing in the new.
+        roster: Digest of the brokers that it knows as members (`roster_digest`).
+        term: Last expulsion of it that it knows of.
+        left: It is a member no longer; nothing is kept for it.
+    """
+
+    links: tuple[tuple[Name, Number], ...] = ()
+    stream: Number = 0
+    roster: Number = 0
+    term: Number = 0
+    left: bool = False
+
+
+class Source(msgspec.Struct, frozen=True, tag=True):
+    """An entry of the catalog: a data source of a root broker.
+
+    Attributes:
+        schema: Location or text of its schema.
+        dictionary: Names of the element dictionary, in the order of their numbers.
+        dictionary_version: Travels in the header of each message.
+        withdrawn: The source is no more.
+    """
+
+    schema: Text = ""
+    dictionary: Annotated[tuple[Name, ...], Meta(max_length=65_536)] = ()
+    dictionary_version: Number = 0
+    withdrawn: bool = False
+
+
+class Expelled(msgspec.Struct, frozen=True, tag=True):
+    """An operator took the owner out of the network: nothing is kept for it until it knows.
+
+    The version of the announcement is the number of the expulsion.
+    """
+
+
+class Announcement(msgspec.Struct, frozen=True, tag=True):
+    """Something that all brokers are to know: the latest of an owner and key holds.
+
+    Attributes:
+        owner: The broker whose it is.
+        key: "" for its presence, "!" for its expulsion, else the id of a source.
+        version: Grows with each change.
+        incarnation: Of the life of the owner that said it; decides between equal versions.
+        body: What is announced.
+    """
+
+    owner: Name
+    key: Tree
+    version: Number
+    incarnation: Number
+    body: Presence | Expelled | Source
+
+
+class Announce(msgspec.Struct, frozen=True, tag=True):
+    """Control and catalog flow: announcements that are new to the neighbour."""
+
+    announcements: tuple[Announcement, ...]
+
+
+class Interest(msgspec.Struct, frozen=True, tag=True):
+    """Query flow: what has changed of what the sender and all behind it want.
+
+    Attributes:
+        tree: Whose tables: "" for the one spanning tree, else the root broker's name.
+        number: Grows with each that is sent to this neighbour; 1 is the first of a session.
+        whole: What was told before is void; `added` begins the table anew.
+        added: Entries (disjuncts) that are wanted from now on.
+        removed: Entries that are not wanted any more. Both happen at once.
+    """
+
+    tree: Tree
+    number: Number
+    whole: bool
+    added: tuple[Entry, ...]
+    removed: tuple[Entry, ...]
+
+
+class Settled(msgspec.Struct, frozen=True, tag=True):
+    """Query flow: all interest up to `number` is in the tables of all brokers behind the sender."""
+
+    tree: Tree
+    number: Number
+
+
+class Detach(msgspec.Struct, frozen=True, tag=True):
+    """Query flow: the link between the two is no part of the tree any more; tables are void."""
+
+    tree: Tree
+
+
+class Follow(msgspec.Struct, frozen=True, tag=True):
+    """Message flow: send what follows a position of a stream.
+
+    Attributes:
+        root: Root broker of the stream.
+        stream: Its number.
+        generation: Grows with each that is sent; comes back in each `Forward` that answers it.
+        after: Everything up to this position is had by the sender and all behind it.
+    """
+
+    root: Name
+    stream: Number
+    generation: Number
+    after: Number
+
+
+class Published(msgspec.Struct, frozen=True, tag=True):
+    """A message with its header.
+
+    Attributes:
+        position: In the stream of its root, from 1.
+        source: Data source.
+        message: Id of the message, from the bytes that were published.
+        dictionary_version: Of the source's element dictionary, 0 for none.
+        format: Name of the wire format of `body`.
+        trace: Brokers are to report its way.
+        body: The message.
+    """
+
+    position: Number
+    source: Tree
+    message: Name
+    dictionary_version: Number
+    format: Tree
+    trace: bool
+    body: bytes
+
+
+class Forward(msgspec.Struct, frozen=True, tag=True):
+    """Message flow: all that the receiver's side wants of the positions in (after, upto]."""
+
+    root: Name
+    stream: Number
+    generation: Number
+    after: Number
+    upto: Number
+    messages: tuple[Published, ...]
+
+
+class Passed(msgspec.Struct, frozen=True, tag=True):
+    """Message flow, backwards: up to which position hosts have had a stream, safely."""
+
+    root: Name
+    stream: Number
+    positions: tuple[tuple[Name, Number], ...]
+
+
+Payload = Announce | Interest | Settled | Detach | Follow | Forward | Passed
+
+
+class Hello(msgspec.Struct, frozen=True, tag=True):
+    """Offers a session, or answers an offer.
+
+    Attributes:
+        mine: Number that the sender offers for its end.
+        theirs: Number that it has heard from the other end; 0 for none.
+    """
+
+    mine: Number
+    theirs: Number
+
+
+class Frame(msgspec.Struct, frozen=True, tag=True):
+    """Payloads of one session between two neighbours.
+
+    Attributes:
+        mine: Number of the session at the sender's end.
+        theirs: Number of the session at the receiver's end.
+        number: Of the frame, from 1; 0 if it carries an acknowledgement alone.
+        acknowledged: All frames up to this one have come.
+        payloads: In their order.
+    """
+
+    mine: Number
+    theirs: Number
+    number: Number
+    acknowledged: Number
+    payloads: tuple[Payload, ...]
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Hello | Frame] = msgspec.msgpack.Decoder(Hello | Frame)
+
+
+def encoded(message: Hello | Frame) -> bytes:
+    """The bytes that `decoded` reads."""
+    return _ENCODER.encode(message)
+
+
+def decoded(data: bytes) -> Hello | Frame:
+    """A message from bytes that anybody may have sent.
+
+    Raises:
+        PeerError: They are none (`overlay.frame`).
+    """
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError("overlay.frame", reason=str(error)) from None

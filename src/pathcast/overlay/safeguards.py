@@ -1,0 +1,46 @@
+"""What keeps the protocol right, each of which a test can take away to see that it is missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ALL", "Safeguards"]
+
+
+@dataclass(frozen=True, slots=True)
+class Safeguards:
+    """All are on; only tests of the simulator switch one off.
+
+    Attributes:
+        sessions: A link takes frames of its present session alone.
+        resend: A frame that is not acknowledged is sent again.
+        deduplicate: A frame that has come before is dropped.
+        order: A frame that came too early waits for those before it.
+        resync: A new session begins with the whole table.
+        rewind: A follower's position goes up to the root, behind the interest of its side, and is
+            served from there.
+        generations: What a `Follow` of before has brought is dropped.
+        retain: The root keeps a message until all members have had it.
+        settle: A subscription is acknowledged when all brokers that can be reached know it.
+        known: ... and all members know its host.
+        save_first: A message is on the root's disk before it is sent.
+        cursor: A host drops what its position says it has had.
+        detach: What came over a link that left the tree is taken out of the tables.
+    """
+
+    sessions: bool = True
+    resend: bool = True
+    deduplicate: bool = True
+    order: bool = True
+    resync: bool = True
+    rewind: bool = True
+    generations: bool = True
+    retain: bool = True
+    settle: bool = True
+    known: bool = True
+    save_first: bool = True
+    cursor: bool = True
+    detach: bool = True
+
+
+ALL = Safeguards()

@@ -1,0 +1,320 @@
+"""Streams: each root's messages, in the order of their positions, to all who want them.
+
+A root keeps its messages on disk, numbered from 1, until every member of the network has had them.
+A broker *follows* a root through the neighbour that leads to it: it says up to which position it
+and all behind it have everything, and is sent what its side wants of what comes after, with the
+range of positions that this is all of. So a host knows, of every position, that it has had the
+message or that nobody on its side wanted it, and one number a root, its *cursor*, keeps it from
+ever taking one twice. Brokers between hold nothing that cannot be asked for again.
+
+Whenever a follower is new (a link joined the tree, a broker came back, a neighbour further away
+did), its position goes up to the root, each broker asking its own upstream anew for the least
+position behind it, *behind* what its side wants on the same links in order; so what a root has once
+passed over because nobody was known to want it is judged again by those who came. That is why
+neither a tree that changes while messages are under way nor a network in two parts loses a message
+or delivers one twice.
+
+A neighbour that is slower than others is sent what it has room for; what waits for it is bounded,
+and is asked for again when it is not. What nobody wants is not sent; that it was not is said
+with the next message or at the next tick.
+
+Source: 001, section 4.2 and 5 (data plane) for routing by tables on the way from the root; the
+recovery by positions is that of Gryphon's guaranteed delivery (docs/adr/0012), which 001 leaves
+open.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
+
+from pathcast.errors import PeerError
+from pathcast.overlay.messages import Follow, Forward, Passed, Payload, Published
+from pathcast.overlay.safeguards import ALL, Safeguards
+
+__all__ = ["Follower", "Stream"]
+
+BATCH_MESSAGES = 64
+BATCH_BYTES = 262_144
+
+
+@dataclass(slots=True)
+class Follower:
+    """A neighbour that follows a stream through this broker.
+
+    Attributes:
+        generation: Of its `Follow`, comes back in each `Forward`.
+        told: Position up to which it knows everything from this broker.
+        position: Position up to which messages have been looked at for it.
+        rewinds: It is not served before this broker's own upstream has gone back for it.
+    """
+
+    generation: int
+    told: int
+    position: int
+    rewinds: bool = True
+
+
+@dataclass(slots=True)
+class Stream:
+    """One root's stream at one broker: at the root itself, or on the way from it.
+
+    Args:
+        root: Its root broker.
+        number: Of the stream.
+        is_root: This broker is the root; `held` is its log.
+        cursor: Position up to which this broker's own subscribers have had everything.
+        send: Gives a payload to a neighbour, in order and once within a session.
+        has_room: Whether a neighbour can be sent to now.
+        is_active: Whether a neighbour's table is here and counts.
+        route: For each message the neighbours that may want it.
+        deliver: Takes messages for the broker's own subscribers, in order and once.
+        held_max: Messages held for slow followers, except at the root.
+        safeguards: For tests.
+
+    Attributes:
+        at: Position up to which all that this side wants is here.
+        held: Messages for those that follow.
+        followers: By name.
+        positions: Host behind this broker (or any, at the root) -> position it has had, safely.
+    """
+
+    root: str
+    number: int
+    is_root: bool
+    cursor: int
+    send: Callable[[str, Payload], None]
+    has_room: Callable[[str], bool]
+    is_active: Callable[[str], bool]
+    route: Callable[[Sequence[bytes]], Sequence[Set[str]]]
+    deliver: Callable[[Stream, Sequence[Published]], None]
+    held_max: int = 4096
+    safeguards: Safeguards = ALL
+    at: int = 0
+    held: list[Published] = field(default_factory=list)
+    followers: dict[str, Follower] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
+    upstream: str | None = None
+    generation: int = 0
+    rewind_due: bool = False
+    unreported: set[str] = field(default_factory=set)
+
+    # Where messages come from.
+
+    def publish(self, message: Published) -> None:
+        """The root has a message, on its disk."""
+        self.held.append(message)
+        self.at = message.position
+        self.pump()
+        self.take_own([message])
+
+    def lead(self, upstream: str | None) -> None:
+        """The neighbour that leads to the root is another one, or has a new session."""
+        self.upstream = upstream
+        self.unreported |= self.positions.keys()
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Ask upstream for all that somebody on this side has not had."""
+        self.rewind_due = False
+        served = [
+            follower
+            for name, follower in sorted(self.followers.items())
+            if self.is_active(name) and name != self.upstream
+        ]
+        for follower in served:
+            follower.position, follower.rewinds = follower.told, False
+        if self.is_root:
+            self.pump()
+            return
+        positions = [follower.told for follower in served] if self.safeguards.rewind else []
+        self.generation += 1
+        self.held = []
+        self.at = min([self.cursor, *positions])
+        if self.upstream is not None:
+            self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
+
+    def hear_forward(self, peer: str, said: Forward) -> None:
+        """The upstream neighbour sends what follows.
+
+        Raises:
+            PeerError: Positions that do not follow each other (`overlay.stream`).
+        """
+        if peer != self.upstream:
+            return
+        if said.generation != self.generation and self.safeguards.generations:
+            return  # asked for before somebody else came, whose interest it does not know
+        positions = [said.after, *(message.position for message in said.messages)]
+        reason = ""
+        if said.after != self.at and self.safeguards.generations:
+            reason = f"{self.at} was expected"
+        elif positions != sorted(set(positions)) or positions[-1] > said.upto:
+            reason = "they are out of order"
+        if reason:
+            raise PeerError(
+                "overlay.stream",
+                peer=peer,
+                root=self.root,
+                after=said.after,
+                upto=said.upto,
+                reason=reason,
+            )
+        self.at = max(self.at, said.upto)
+        self.held.extend(said.messages)
+        self.pump()
+        self.take_own(said.messages)
+
+    def take_own(self, messages: Sequence[Published]) -> None:
+        """For the broker's own subscribers, after others were sent theirs."""
+        own = [one for one in messages if one.position > self.cursor or not self.safeguards.cursor]
+        if own:
+            self.deliver(self, own)
+        self.cursor = max(self.cursor, self.at)
+
+    # Where they go.
+
+    def hear_follow(self, peer: str, said: Follow) -> None:
+        """A neighbour follows through this broker, from a position of its own.
+
+        Raises:
+            PeerError: The root never got so far (`overlay.stream`).
+        """
+        if self.is_root and said.after > self.at:
+            raise PeerError(
+                "overlay.stream",
+                peer=peer,
+                root=self.root,
+                after=said.after,
+                upto=self.at,
+                reason="the stream does not go so far",
+            )
+        self.followers[peer] = Follower(said.generation, said.after, said.after)
+        self.activate(peer)
+
+    def activate(self, peer: str) -> None:
+        """The table of a follower counts from now on: its position goes up to the root."""
+        follower = self.followers.get(peer)
+        if follower is not None and self.is_active(peer) and peer != self.upstream:
+            follower.rewinds = self.safeguards.rewind
+            follower.position = follower.told
+            self.rewind_due = True
+
+    def forget(self, peer: str) -> None:
+        """A neighbour follows no more."""
+        self.followers.pop(peer, None)
+
+    def pump(self) -> None:
+        """Send followers what they have room for."""
+        while ready := self._ready():
+            start = min(follower.position for _, follower in ready)
+            first = bisect_right(self.held, start, key=_position)
+            batch = self.held[first : first + BATCH_MESSAGES]
+            while len(batch) > 1 and sum(len(one.body) for one in batch) > BATCH_BYTES:
+                batch = batch[: len(batch) // 2]
+            is_last = first + len(batch) == len(self.held)
+            upto = self.at if is_last else batch[-1].position
+            targets = self.route([one.body for one in batch]) if batch else []
+            for name, follower in ready:
+                if follower.position < upto:
+                    wanted = tuple(
+                        one
+                        for one, names in zip(batch, targets, strict=True)
+                        if one.position > follower.position and name in names
+                    )
+                    follower.position = upto
+                    if wanted:
+                        self._forward(name, follower, wanted)
+        if not self.is_root:
+            self._shed()
+
+    def _ready(self) -> list[tuple[str, Follower]]:
+        return [
+            (name, follower)
+            for name, follower in sorted(self.followers.items())
+            if follower.position < self.at and self._is_served(name, follower)
+            if self.has_room(name)
+        ]
+
+    def _is_served(self, name: str, follower: Follower) -> bool:
+        return not follower.rewinds and name != self.upstream and self.is_active(name)
+
+    def _forward(self, name: str, follower: Follower, wanted: tuple[Published, ...]) -> None:
+        said = Forward(
+            self.root, self.number, follower.generation, follower.told, follower.position, wanted
+        )
+        follower.told = follower.position
+        self.send(name, said)
+
+    def _shed(self) -> None:
+        """Hold no more than somebody waits for, and not for the slowest beyond the bound."""
+        served = [
+            follower for name, follower in self.followers.items() if self._is_served(name, follower)
+        ]
+        while served:
+            behind = min(follower.position for follower in served)
+            first = bisect_right(self.held, behind, key=_position)
+            if len(self.held) - first <= self.held_max:
+                del self.held[:first]
+                return
+            for follower in served:
+                if follower.position == behind:
+                    follower.position, follower.rewinds = follower.told, True
+            served = [follower for follower in served if not follower.rewinds]
+        self.held.clear()
+
+    # What is said at ticks.
+
+    def tick(self) -> None:
+        """Say what was not sent because nobody wanted it; serve those that were too slow."""
+        for name, follower in sorted(self.followers.items()):
+            if follower.rewinds and self.is_active(name) and self.has_room(name):
+                self.rewind_due = self.rewind_due or name != self.upstream
+        if self.rewind_due:
+            self.rewind()
+        self.pump()
+        for name, follower in sorted(self.followers.items()):
+            silent = follower.told < follower.position
+            if silent and self._is_served(name, follower) and self.has_room(name):
+                self._forward(name, follower, ())
+
+    def note(self, host: str, position: int) -> None:
+        """A host has had everything up to a position, safely."""
+        if position > self.positions.get(host, 0):
+            self.positions[host] = position
+            self.unreported.add(host)
+
+    def report(self) -> None:
+        """Tell upstream what hosts have had since the last time."""
+        if self.upstream is not None and self.unreported:
+            said = tuple((host, self.positions[host]) for host in sorted(self.unreported))
+            self.send(self.upstream, Passed(self.root, self.number, said))
+            self.unreported.clear()
+
+    def hear_passed(self, peer: str, said: Passed) -> None:
+        """Hosts behind a neighbour have had so much.
+
+        Raises:
+            PeerError: More than there is (`overlay.stream`).
+        """
+        for host, position in said.positions:
+            if self.is_root and position > self.at:
+                raise PeerError(
+                    "overlay.stream",
+                    peer=peer,
+                    root=self.root,
+                    after=0,
+                    upto=position,
+                    reason=f"the stream ends at {self.at}",
+                )
+            self.note(host, position)
+
+    def drop_until(self, position: int) -> list[Published]:
+        """The root keeps these messages no longer."""
+        first = bisect_right(self.held, position, key=_position)
+        gone, self.held = self.held[:first], self.held[first:]
+        return gone
+
+
+def _position(message: Published) -> int:
+    return message.position

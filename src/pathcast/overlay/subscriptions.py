@@ -1,0 +1,115 @@
+"""The subscriptions of one host: profiles, their versions, and the entries that they come to.
+
+Source: 001, section 3.1 (host broker) and 4.2.1 (Map).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from pathcast.errors import UnknownQueryError
+from pathcast.overlay.content import Profiles
+
+__all__ = ["Subscription", "Subscriptions"]
+
+Entries = tuple[str, ...]
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """A profile of a subscriber at its host.
+
+    Attributes:
+        name: Its id.
+        subscriber: Who gets its deliveries.
+        profile: Text.
+        version: Of the profile, from 1.
+    """
+
+    name: str
+    subscriber: str
+    profile: str
+    version: int
+
+
+class Subscriptions:
+    """The subscriptions of a host, with a count of each entry.
+
+    Args:
+        profiles: Answers them; empty.
+    """
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
+        self._held: dict[str, Subscription] = {}
+        self._in_force: set[str] = set()
+        self._count: Counter[str] = Counter()
+
+    def names(self) -> list[str]:
+        return sorted(self._held)
+
+    def entries(self) -> Entries:
+        """All entries, sorted."""
+        return tuple(sorted(self._count))
+
+    def put(self, name: str, subscriber: str, profile: str) -> tuple[Subscription, Entries, Entries]:
+        """A new subscription, or a new profile of one. Returns entries that come and go with it."""
+        entries = self._profiles.entries(profile)
+        version = self._held[name].version + 1 if name in self._held else 1
+        made = Subscription(name, subscriber, profile, version)
+        before = set(self._count)
+        self._count.update(entries)
+        if name in self._held:
+            self._discount(self._held[name])
+            self._profiles.remove(name)
+        self._profiles.add(name, profile)
+        self._held[name] = made
+        self._in_force.discard(name)
+        return made, *self._changed(before)
+
+    def take_out(self, name: str) -> tuple[Entries, Entries]:
+        """Without this subscription. Returns entries that come (none) and go.
+
+        Raises:
+            UnknownQueryError: There is none.
+        """
+        if name not in self._held:
+            raise UnknownQueryError("query.unknown", id=name)
+        before = set(self._count)
+        self._discount(self._held.pop(name))
+        self._profiles.remove(name)
+        self._in_force.discard(name)
+        return self._changed(before)
+
+    def restore(self, saved: Subscription) -> None:
+        """One that was saved."""
+        self._held[saved.name] = saved
+        self._profiles.add(saved.name, saved.profile)
+        self._count.update(self._profiles.entries(saved.profile))
+
+    def acknowledge(self, subscription: Subscription) -> bool:
+        """It is in force. Returns whether that is news: it may be gone, or another by now."""
+        name = subscription.name
+        if self._held.get(name) != subscription or name in self._in_force:
+            return False
+        self._in_force.add(name)
+        return True
+
+    def lapse(self) -> list[Subscription]:
+        """None is acknowledged any more. Returns all."""
+        self._in_force.clear()
+        return [one for _, one in sorted(self._held.items())]
+
+    def matching(self, bodies: Sequence[bytes]) -> list[list[Subscription]]:
+        """For each message the subscriptions that it satisfies."""
+        return [[self._held[name] for name in names] for names in self._profiles.matching(bodies)]
+
+    def _discount(self, subscription: Subscription) -> None:
+        self._count.subtract(self._profiles.entries(subscription.profile))
+        self._count += Counter()
+
+    def _changed(self, before: set[str]) -> tuple[Entries, Entries]:
+        now = set(self._count)
+        return tuple(sorted(now - before)), tuple(sorted(before - now))

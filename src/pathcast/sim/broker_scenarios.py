@@ -1,0 +1,171 @@
+"""Scenarios from a seed: brokers, links, subscriptions, messages, and what goes wrong meanwhile.
+
+Example:
+    >>> scenario = random_scenario(7, brokers=(3, 5), seconds=10.0)
+    >>> scenario == random_scenario(7, brokers=(3, 5), seconds=10.0)
+    True
+    >>> len(scenario.brokers) in (3, 4, 5), scenario.steps[0].action
+    (True, 'source')
+"""
+
+from __future__ import annotations
+
+import random
+
+from pathcast.overlay.trees import spanning_tree
+from pathcast.sim.broker_world import Scenario
+from pathcast.sim.faults import NO_FAULTS, Faults
+from pathcast.sim.steps import Step
+
+__all__ = ["random_faults", "random_scenario"]
+
+
+def random_faults(draw: random.Random) -> Faults:
+    """A network that is unkind in some ways."""
+
+    def some(most: float) -> float:
+        return draw.choice([0.0, draw.uniform(0, most)])
+
+    return Faults(
+        loss=some(0.3),
+        duplicate=some(0.3),
+        reorder=some(0.5),
+        reorder_seconds=draw.choice([0.05, 0.5, 3.0]),
+        slow=some(0.3),
+        skew=some(0.1),
+        unnoticed=some(1.0),
+    )
+
+
+def random_scenario(
+    seed: int,
+    *,
+    brokers: tuple[int, int] = (3, 6),
+    seconds: float = 20.0,
+    steps_a_second: float = 2.0,
+    disasters: float = 0.35,
+) -> Scenario:
+    """A scenario.
+
+    Args:
+        seed: Draws it.
+        brokers: Least and most.
+        seconds: From the first step to the last.
+        steps_a_second: Of all kinds.
+        disasters: Share of steps at which something goes wrong.
+    """
+    draw = random.Random(f"scenario {seed}")
+    count = draw.randint(*brokers)
+    names = [chr(ord("a") + n) if n < 26 else f"n{n}" for n in range(count)]
+    links = _links(draw, names)
+    roots = draw.sample(names, draw.randint(1, min(3, count)))
+    steps = [Step(0.0, "source", (root,)) for root in roots]
+    if draw.random() < 0.8:
+        steps.append(Step(0.0, "become", (random_faults(draw),)))
+    maker = _Maker(draw, list(names), list(links), roots)
+    times = sorted(draw.uniform(0.5, seconds) for _ in range(int(seconds * steps_a_second)))
+    for time in times:
+        action, args = maker.disaster() if draw.random() < disasters else maker.business()
+        steps.append(Step(time, action, args))
+    return Scenario(tuple(names), tuple(links), tuple(steps), trees=maker.trees)
+
+
+class _Maker:
+    """Draws steps one after the other."""
+
+    def __init__(
+        self,
+        draw: random.Random,
+        names: list[str],
+        links: list[tuple[str, str]],
+        roots: list[str],
+    ) -> None:
+        self.draw, self.names, self.links, self.roots = draw, names, links, roots
+        self.trees = draw.choice(["spanning", "spanning", "broadcast"])
+        self.subscriptions: list[str] = []
+        self.host: dict[str, str] = {}
+        self.joined = 0
+
+    def business(self) -> tuple[str, tuple[object, ...]]:
+        draw = self.draw
+        kind = draw.random()
+        if kind < 0.5:
+            words = [str(draw.randrange(20)) for _ in range(draw.randint(1, 2))]
+            return "publish", (draw.choice(self.roots), " ".join([*words, draw.choice("xy")]))
+        if kind < 0.75 or not self.subscriptions:
+            name = f"s{len(self.host)}"
+            self.subscriptions.append(name)
+            self.host[name] = draw.choice(self.names)
+            return "subscribe", (self.host[name], name, self.profile())
+        name = draw.choice(self.subscriptions)
+        if kind < 0.85:
+            return "subscribe", (self.host[name], name, self.profile())
+        self.subscriptions.remove(name)
+        return "unsubscribe", (name,)
+
+    def disaster(self) -> tuple[str, tuple[object, ...]]:
+        draw = self.draw
+        kind = draw.randrange(13)
+        if kind <= 2:
+            disk = draw.random() < 0.8
+            return "crash", (draw.choice(self.names), disk, draw.choice([0, 0, 1, 2, 3, 5, 8]))
+        if kind <= 6:
+            return "restart", (draw.choice(self.names),)
+        if kind == 7:
+            return "cut", draw.choice(self.links)
+        if kind == 8:
+            return "reset", draw.choice(self.links)
+        if kind == 9:
+            side = frozenset(draw.sample(self.names, draw.randint(1, len(self.names) - 1)))
+            return "split", (tuple(sorted(side)),)
+        if kind == 10:
+            return "heal", ()
+        if kind == 11:
+            return self.membership()
+        return "become", (draw.choice([NO_FAULTS, random_faults(draw)]),)
+
+    def membership(self) -> tuple[str, tuple[object, ...]]:
+        draw = self.draw
+        kind = draw.random()
+        if kind < 0.6 or len(self.names) < 3:
+            name = f"z{self.joined}"
+            self.joined += 1
+            near = draw.sample(self.names, min(len(self.names), draw.randint(1, 2)))
+            self.names.append(name)
+            self.links += [(other, name) for other in near]
+            return "join", (name, *near)
+        if kind < 0.8:
+            return "expel", tuple(draw.sample(self.names, 2))
+        idle = [name for name in self.names if name not in self.roots and self.holds_without(name)]
+        if not idle:
+            return "heal", ()
+        gone = draw.choice(idle)
+        self.names.remove(gone)
+        self.links = [pair for pair in self.links if gone not in pair]
+        return "leave", (gone,)
+
+    def holds_without(self, gone: str) -> bool:
+        """Whether the others are connected without it."""
+        links: dict[str, dict[str, int]] = {name: {} for name in self.names if name != gone}
+        for a, b in self.links:
+            if gone not in (a, b):
+                links[a][b] = links[b][a] = 1
+        return len(spanning_tree(links)) == len(links) - 1
+
+    def profile(self) -> str:
+        draw = self.draw
+        some = []
+        for _ in range(draw.randint(1, 2)):
+            entry = draw.choice([f"a{draw.randrange(20)}", f"a{draw.randrange(3)}*", "a*"])
+            some.append(entry + draw.choice(["", "", "&x"]))
+        return "|".join(some)
+
+
+def _links(draw: random.Random, names: list[str]) -> list[tuple[str, str]]:
+    shuffled = draw.sample(names, len(names))
+    pairs = {
+        tuple(sorted((name, draw.choice(shuffled[:n])))) for n, name in enumerate(shuffled) if n
+    }
+    for _ in range(draw.randrange(len(names))):
+        pairs.add(tuple(sorted(draw.sample(names, 2))))
+    return sorted((a, b) for a, b in pairs)

@@ -1,0 +1,416 @@
+"""Brokers in the simulated network: what is done to them, and what must be true of it.
+
+A run is a `Scenario` (brokers, links, steps) under a seed. While it goes on, the world keeps what a
+single process with all subscriptions would know; at its end faults stop, every broker is begun
+again, and after some seconds of quiet it must be so that
+
+- *nothing lost*: a message that was accepted after a subscription was acknowledged, and satisfies
+  it, was delivered for it (unless a disk with the one or the other was lost);
+- *nothing foreign*: what was delivered satisfies the profile that the subscription had then;
+- *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over twice;
+- *nothing stale*: every table is what it is when made from scratch of all subscriptions and links;
+- *no starvation*: every subscription was acknowledged, every cursor is at the end of every stream,
+  and no root holds a message that all have had;
+- *no refusal* between brokers that keep to the protocol.
+
+A broker that lost its disk begins anew: its subscriptions are gone, and what it was the root of and
+others had not had.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from pathcast.errors import PublicationError, UnknownQueryError
+from pathcast.overlay.broker import BrokerSettings
+from pathcast.overlay.broker_node import BrokerNode, NodeSettings
+from pathcast.overlay.content import Content
+from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
+from pathcast.overlay.messages import Source
+from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.subscriptions import Subscription
+from pathcast.overlay.trees import broadcast_tree, neighbours, spanning_tree, towards
+from pathcast.protocol import Deliver, Effect, Node
+from pathcast.sim.faults import NO_FAULTS, Faults
+from pathcast.sim.network import Network
+from pathcast.sim.steps import Step
+from pathcast.sim.toy_content import TOY, satisfies
+
+__all__ = ["BrokerWorld", "Scenario", "Violation"]
+
+Edge = tuple[str, str]
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What happens to which brokers.
+
+    Attributes:
+        brokers: Names.
+        links: Pairs of them.
+        steps: In order of time. Actions of the network, and `subscribe` (host, id, profile),
+            `unsubscribe` (id), `publish` (root, body), `source` (root), `leave` (broker), `join`
+            (broker, neighbours), `expel` (by whom, whom).
+        quiet_seconds: From the last step to the checks.
+        trees: As `BrokerSettings.trees`.
+    """
+
+    brokers: tuple[str, ...]
+    links: tuple[Edge, ...]
+    steps: tuple[Step, ...]
+    quiet_seconds: float = 30.0
+    trees: str = "spanning"
+
+    def with_steps(self, steps: Sequence[Step]) -> Scenario:
+        """The same with other steps."""
+        return replace(self, steps=tuple(steps))
+
+    def __str__(self) -> str:
+        head = f"{self.trees} tree; links {', '.join('-'.join(link) for link in self.links)}"
+        return "\n".join([head, *map(str, self.steps)])
+
+
+@dataclass(slots=True)
+class _Registered:
+    """What the world knows of a subscription."""
+
+    host: str
+    profile: str
+    version: int
+    in_force_at: float | None = None
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class _Accepted:
+    """What the world knows of a message."""
+
+    root: str
+    body: bytes
+    at: float
+    may_be_lost: bool = False
+
+
+@dataclass(slots=True)
+class BrokerWorld:
+    """A run of a scenario.
+
+    Args:
+        scenario: What happens.
+        seed: Of the network.
+        content: The language; toy by default.
+        satisfies: The single process: whether a message satisfies a profile.
+        safeguards: For tests.
+        settings: Of all brokers; trees are the scenario's.
+        through: Passes messages through bytes.
+        twisted: Makes a broker by another factory, e.g. one that lies: name -> node of the brokers'
+            node.
+    """
+
+    scenario: Scenario
+    seed: int
+    content: Content = TOY
+    satisfies: Callable[[bytes, str], bool] = satisfies
+    safeguards: Safeguards = ALL
+    settings: NodeSettings = field(default_factory=NodeSettings)
+    through: Callable[[object], object] | None = None
+    twisted: Mapping[str, Callable[[BrokerNode], Node]] = field(default_factory=dict)
+    network: Network = field(init=False)
+    subscriptions: dict[str, _Registered] = field(default_factory=dict)
+    accepted: dict[str, _Accepted] = field(default_factory=dict)
+    deliveries: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    refused: list[tuple[str, Refused]] = field(default_factory=list)
+    crashed: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
+    links: set[Edge] = field(default_factory=set)
+    _cursor: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
+    _life: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _handed: set[tuple[str, int, str, int, int, int]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.network = Network(
+            self.seed,
+            links=self.scenario.links,
+            through=self.through,
+            on_deliver=self._deliver,
+            on_end=self._end,
+        )
+        self.links = {_pair(a, b) for a, b in self.scenario.links}
+        for name in self.scenario.brokers:
+            self._add(name, self._links_of(name))
+
+    def run(self) -> BrokerWorld:
+        """Do all steps, let it be quiet, check.
+
+        Raises:
+            Violation: What does not hold, with the seed, the steps and the end of the trace.
+        """
+        network = self.network
+        try:
+            for step in self.scenario.steps:
+                network.run(step.at)
+                self._perform(step)
+            network.heal()
+            network.become(NO_FAULTS)
+            for name in sorted(network.disks):
+                network.restart(name)
+            network.run(network.now + self.scenario.quiet_seconds)
+            self.check()
+        except Violation as violation:
+            raise Violation(
+                f"{violation}\nseed {self.seed}\n{self.scenario}\n{network.trace()}"
+            ) from None
+        return self
+
+    @property
+    def brokers(self) -> list[str]:
+        """All that have not left, by name."""
+        return sorted(self.network.disks.keys() - self.left)
+
+    def node(self, name: str) -> BrokerNode:
+        """A broker that runs."""
+        node = self.network.nodes[name]
+        assert isinstance(node, BrokerNode), name
+        return node
+
+    # Steps.
+
+    def _perform(self, step: Step) -> None:
+        own = getattr(self, f"do_{step.action}", None)
+        if own is None:
+            self.network.perform(step)
+        else:
+            own(*step.args)
+
+    def do_subscribe(self, host: str, name: str, profile: str) -> None:
+        before = self.subscriptions.get(name)
+        if host not in self.network.nodes or host in self.left or (before is not None and before.ended):
+            return
+        version = 1 if before is None else before.version + 1
+        made = self.subscriptions[name] = _Registered(host, profile, version)
+        done = self._call(host, lambda node, now: node.subscribe(name, name, profile, now))
+        if not done and self._saved_version(host, name) != version:
+            made.ended = True
+            if before is not None and self._saved_version(host, name) == before.version:
+                self.subscriptions[name] = before
+
+    def do_unsubscribe(self, name: str) -> None:
+        known = self.subscriptions.get(name)
+        if known is None or known.ended or known.host not in self.network.nodes:
+            return
+        try:
+            self._call(known.host, lambda node, now: node.unsubscribe(name, now))
+            known.ended = self._saved_version(known.host, name) == 0
+        except UnknownQueryError as error:
+            raise Violation(f"{known.host} does not know {name} any more") from error
+
+    def do_source(self, root: str) -> None:
+        if root in self.network.nodes:
+            self._call(root, lambda node, now: node.register_source(f"of {root}", Source(), now))
+
+    def do_publish(self, root: str, body: str) -> None:
+        if root not in self.network.nodes:
+            return
+        message = f"m{len(self.accepted)}"
+        # A broker that crashes while it takes a message may have taken it.
+        one = self.accepted[message] = _Accepted(root, body.encode(), self.network.now, True)
+        try:
+            one.may_be_lost = not self._call(
+                root, lambda node, now: node.publish(f"of {root}", message, body.encode(), now)
+            )
+        except PublicationError:
+            del self.accepted[message]
+
+    def do_join(self, name: str, *near: str) -> None:
+        self.links |= {_pair(name, other) for other in near}
+        self._add(name, self._links_of(name))
+        for other in near:
+            if other in self.network.nodes:
+                self._call(other, lambda node, now: node.add_link(name, 1, now))
+
+    def do_leave(self, name: str) -> None:
+        if name not in self.network.nodes:
+            return
+        self._call(name, lambda node, now: node.leave(now))
+        if "leaving" in self.network.disks[name]:
+            self.left.add(name)
+            for known in self.subscriptions.values():
+                known.ended = known.ended or known.host == name
+
+    def do_expel(self, by: str, name: str) -> None:
+        if by in self.network.nodes and by != name:
+            self._call(by, lambda node, now: node.expel(name, now))
+
+    def _add(self, name: str, near: Sequence[str]) -> None:
+        def factory(disk: Mapping[str, bytes], incarnation: int) -> Node:
+            node = BrokerNode(
+                name,
+                dict.fromkeys(self._links_of(name), 1),
+                self.content,
+                disk,
+                incarnation,
+                members=self.scenario.brokers,
+                settings=self._node_settings(),
+                safeguards=self.safeguards,
+            )
+            return self.twisted[name](node) if name in self.twisted else node
+
+        self.network.add(name, factory, links=near)
+
+    def _node_settings(self) -> NodeSettings:
+        trees = "broadcast" if self.scenario.trees == "broadcast" else "spanning"
+        broker: BrokerSettings = replace(self.settings.broker, trees=trees)
+        return replace(self.settings, broker=broker)
+
+    def _links_of(self, name: str) -> list[str]:
+        return sorted(b if a == name else a for a, b in self.links if name in (a, b))
+
+    def _call(
+        self, name: str, request: Callable[[BrokerNode, float], Sequence[Effect]]
+    ) -> bool:
+        def asked(node: Node, now: float) -> Sequence[Effect]:
+            assert isinstance(node, BrokerNode), name
+            return request(node, now)
+
+        return self.network.call(name, asked)
+
+    def _saved_version(self, host: str, name: str) -> int:
+        """What a broker that crashed in the middle of a request will know."""
+        saved = self.network.disks[host].get(f"subscription/{name}")
+        return 0 if saved is None else msgspec.msgpack.decode(saved, type=Subscription).version
+
+    # What is seen.
+
+    def _end(self, name: str, disk: bool) -> None:
+        self.crashed.add(name)
+        self._life[name] += 1
+        if not disk:
+            self.left.discard(name)
+            for known in self.subscriptions.values():
+                known.ended = known.ended or known.host == name
+            for one in self.accepted.values():
+                one.may_be_lost = one.may_be_lost or one.root == name
+
+    def _deliver(self, host: str, given: Deliver) -> None:
+        match given.what:
+            case InForce(name, version):
+                known = self.subscriptions.get(name)
+                if known is not None and known.version == version and known.in_force_at is None:
+                    known.in_force_at = self.network.now
+            case Lapsed(name):
+                self.subscriptions[name].in_force_at = None
+            case Refused():
+                self.refused.append((host, given.what))
+            case Delivery() as delivery:
+                self._take(host, delivery)
+
+    def _take(self, host: str, given: Delivery) -> None:
+        name = given.subscription
+        known = self.subscriptions[name]
+        if known.host != host or known.version != given.version:
+            raise Violation(f"{given} comes from {host}, but {name} is {known}")
+        if not self.satisfies(given.body, known.profile):
+            raise Violation(f"{given} does not satisfy {known}")
+        if given.message not in self.accepted:
+            raise Violation(f"{given} was never published")
+        handed = (name, given.version, given.root, given.stream, given.position, self._life[host])
+        if handed in self._handed:
+            raise Violation(f"{given} was handed over twice by {host}, which did not crash")
+        self._handed.add(handed)
+        cursor = (name, given.version, given.root, given.stream)
+        if given.position <= self._cursor.get(cursor, 0):
+            return
+        self._cursor[cursor] = given.position
+        if given.message in self.deliveries[name]:
+            raise Violation(f"{given} came twice to {name}")
+        self.deliveries[name].append(given.message)
+
+    # What must be so.
+
+    def check(self) -> None:
+        """All invariants."""
+        self.check_deliveries()
+        self.check_progress()
+        self.check_tables()
+        if self.refused and not self.twisted:
+            raise Violation(f"refused among honest brokers: {self.refused[0]}")
+
+    def check_deliveries(self) -> None:
+        for name, known in sorted(self.subscriptions.items()):
+            if known.ended or known.in_force_at is None:
+                continue
+            for message, one in self.accepted.items():
+                must = not one.may_be_lost and one.at >= known.in_force_at
+                if must and self.satisfies(one.body, known.profile):
+                    if message not in self.deliveries[name]:
+                        raise Violation(
+                            f"{message} ({one.body!r}, of {one.root} at {one.at:.3f}) was not "
+                            f"delivered for {name} ({known})"
+                        )
+
+    def check_progress(self) -> None:
+        for name, known in sorted(self.subscriptions.items()):
+            if not known.ended and known.in_force_at is None:
+                raise Violation(f"{name} ({known}) was never acknowledged")
+        for name in self._honest():
+            for root, stream in self.node(name).broker.streams.items():
+                if root in self.left or root in self.twisted:
+                    continue
+                end = self.node(root).broker.streams[root].at
+                if stream.cursor != end:
+                    raise Violation(f"{name} is at {stream.cursor} of {root}'s {end}")
+                if stream.is_root and stream.held:
+                    raise Violation(f"{name} holds {stream.held[0]}, had by {stream.positions}")
+
+    def check_tables(self) -> None:
+        brokers = self._honest()
+        links = {
+            name: {other: 1 for other in self._links_of(name) if other in brokers}
+            for name in brokers
+        }
+        for name in brokers:
+            for tree, plane in sorted(self.node(name).broker.planes.items()):
+                interests = plane.interests
+                edges = broadcast_tree(links, tree) if tree else spanning_tree(links)
+                for peer in neighbours(edges, name):
+                    behind = {other for other, way in towards(edges, name).items() if way == peer}
+                    is_parent = bool(tree) and towards(edges, name).get(tree) == peer
+                    expected = frozenset() if is_parent else self._wanted(behind)
+                    if interests.entries(peer) != expected:
+                        raise Violation(
+                            f"{name} has {sorted(interests.entries(peer))} of {peer} (tree "
+                            f"{tree!r}), from scratch it is {sorted(expected)}"
+                        )
+                for peer, told in interests.from_scratch().items():
+                    if interests.told(peer) != told:
+                        raise Violation(f"{name} told {peer} what it would not tell from scratch")
+                    if peer not in neighbours(edges, name):
+                        raise Violation(f"{name} has a table of {peer}, which is no neighbour")
+
+    def _honest(self) -> list[str]:
+        return [name for name in self.brokers if name not in self.twisted]
+
+    def _wanted(self, hosts: set[str]) -> frozenset[str]:
+        """What one broker that had all subscriptions of these hosts would tell a neighbour."""
+        one, profiles = self.content.interests(), self.content.profiles()
+        one.set_neighbours(["asked"])
+        wanted = {
+            entry
+            for known in self.subscriptions.values()
+            if not known.ended and known.host in hosts
+            for entry in profiles.entries(known.profile)
+        }
+        one.update("", sorted(wanted), ())
+        return one.told("asked")
+
+
+def _pair(a: str, b: str) -> Edge:
+    return (a, b) if a < b else (b, a)

@@ -1,0 +1,148 @@
+"""A language of profiles and messages that costs nothing: for seeds that are about the protocol.
+
+A message is numbers and marks, `b"3 17 x"`. A profile is alternatives, `"a3|a1*"`: a3 is satisfied
+by the number 3, a1* by all numbers that begin with 1, `a3&x` by 3 with the mark x, which Map drops,
+so that a link can carry what its host does not deliver. An entry that ends in `*` covers those that
+begin like it.
+
+Example:
+    >>> profiles = ToyProfiles()
+    >>> profiles.add("s", "a3&x|a1*")
+    >>> profiles.entries("a3&x|a1*"), profiles.matching([b"3", b"3 x", b"17"])
+    (('a3', 'a1*'), [[], ['s'], ['s']])
+    >>> tables = ToyInterests()
+    >>> _ = tables.set_neighbours(["b"]), tables.update("", ["a1*"], [])
+    >>> dict(tables.update("", ["a17"], [])), dict(tables.update("", [], ["a1*"]))
+    ({}, {'b': ToyChange(added=('a17',), removed=('a1*',))})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pathcast.overlay.content import Content
+
+__all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "satisfies"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToyChange:
+    """What changes of what a neighbour is told."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def satisfies(body: bytes, profile: str) -> bool:
+    """Whether a message satisfies a profile."""
+    words = body.decode().split()
+    return any(_holds(words, one) for one in profile.split("|"))
+
+
+def _holds(words: Sequence[str], alternative: str) -> bool:
+    entry, _, mark = alternative.partition("&")
+    return (not mark or mark in words) and any(_covers(entry, f"a{word}") for word in words)
+
+
+def _covers(one: str, other: str) -> bool:
+    return one == other or (one.endswith("*") and other.startswith(one[:-1]))
+
+
+class ToyInterests:
+    """`pathcast.overlay.content.Interests`, made anew at each change."""
+
+    def __init__(self, keeps_what_is_covered: bool = True) -> None:
+        self._keeps = keeps_what_is_covered
+        self._wanted: dict[str, set[str]] = {}
+        self._told: dict[str, frozenset[str]] = {}
+
+    def update(
+        self, origin: str, added: Iterable[str], removed: Iterable[str]
+    ) -> Mapping[str, ToyChange]:
+        wanted = self._wanted.setdefault(origin, set())
+        wanted -= set(removed)
+        added = set(added)
+        wanted |= added
+        if not self._keeps:
+            # The classic fault: what another entry covers is forgotten instead of kept for later.
+            for one in sorted(added):
+                if any(_covers(two, one) and two != one for two in wanted):
+                    wanted.discard(one)
+        return self._changes()
+
+    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, ToyChange]:
+        names = list(names)
+        self._wanted = {
+            origin: wanted for origin, wanted in self._wanted.items() if origin in ("", *names)
+        }
+        self._told = {name: self._told.get(name, frozenset()) for name in names}
+        return self._changes()
+
+    def told(self, neighbour: str) -> frozenset[str]:
+        return self._told[neighbour]
+
+    def entries(self, origin: str) -> frozenset[str]:
+        return frozenset(self._wanted.get(origin, ()))
+
+    def from_scratch(self) -> Mapping[str, frozenset[str]]:
+        return {name: self._aggregate(name) for name in self._told}
+
+    def route(self, bodies: Sequence[bytes]) -> Sequence[set[str]]:
+        names = [name for name in self._told if self._wanted.get(name)]
+        return [
+            {
+                name
+                for name in names
+                if any(_holds(words, entry) for entry in self._wanted[name])
+            }
+            for words in (body.decode().split() for body in bodies)
+        ]
+
+    def _aggregate(self, neighbour: str) -> frozenset[str]:
+        wanted = {
+            entry
+            for origin, entries in self._wanted.items()
+            if origin != neighbour
+            for entry in entries
+        }
+        covers = [entry for entry in wanted if entry.endswith("*")]
+        return frozenset(
+            entry
+            for entry in wanted
+            if not any(_covers(cover, entry) for cover in covers if cover != entry)
+        )
+
+    def _changes(self) -> dict[str, ToyChange]:
+        changes = {}
+        for name, before in self._told.items():
+            now = self._aggregate(name)
+            if now != before:
+                self._told[name] = now
+                changes[name] = ToyChange(tuple(sorted(now - before)), tuple(sorted(before - now)))
+        return changes
+
+
+class ToyProfiles:
+    """`pathcast.overlay.content.Profiles`."""
+
+    def __init__(self) -> None:
+        self._profiles: dict[str, str] = {}
+
+    def entries(self, profile: str) -> tuple[str, ...]:
+        return tuple(one.partition("&")[0] for one in profile.split("|"))
+
+    def add(self, subscription: str, profile: str) -> None:
+        self._profiles[subscription] = profile
+
+    def remove(self, subscription: str) -> None:
+        del self._profiles[subscription]
+
+    def matching(self, bodies: Sequence[bytes]) -> list[list[str]]:
+        return [
+            [name for name, profile in sorted(self._profiles.items()) if satisfies(body, profile)]
+            for body in bodies
+        ]
+
+
+TOY = Content(ToyInterests, ToyProfiles)
