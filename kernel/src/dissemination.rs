@@ -57,14 +57,16 @@ type PyAnswer<'py> = (
 #[pymethods]
 impl Dissemination {
     /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. It takes element
-    /// streams if it has dictionaries.
+    /// streams if it has dictionaries. With `spans`, what is delivered of an element is where it lies in the
+    /// message: start and end, as `<u4` each.
     #[new]
-    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
+    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None, *, spans = false))]
     fn new(
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
         streams: Option<&Dictionaries>,
+        spans: bool,
     ) -> PyResult<Self> {
         let result_bytes_max = limit(limits, "result_bytes_max")? as usize;
         let result_ratio_max = limit(limits, "result_ratio_max")?;
@@ -79,6 +81,7 @@ impl Dissemination {
             message_result_bytes_max,
             entries_max: ENTRIES_MAX,
             streams: streams_of(streams),
+            puts_spans: spans,
         };
         let pool = Pool::new(options, threads);
         let subscriptions = core::Dissemination::default();

@@ -310,6 +310,37 @@ class ExplanationBugError(PathcastError, RuntimeError):
     family = "ExplanationBugError"
 
 
+class FrameError(PathcastError, ValueError):
+    """A peer sent bytes that are no frame, or broke the rules of a connection; it is cut off.
+
+    `params["peer"]` names it. Nothing of the frame has reached a node, and no other connection
+    notices. Trying again does not help until the peer is mended.
+    """
+
+    family = "FrameError"
+
+
+class PeerRefusedError(PathcastError, ConnectionError):
+    """Who calls, or is called, may not: token, certificate, name, address.
+
+    Trying again does not help until somebody changes settings.
+    """
+
+    family = "PeerRefusedError"
+
+
+class UnavailableError(PathcastError, ConnectionError):
+    """A broker cannot be reached, or has no room for now. Trying again helps."""
+
+    family = "UnavailableError"
+
+
+class DiskError(PathcastError, RuntimeError):
+    """What a broker process keeps cannot be read or written; it stops rather than forget."""
+
+    family = "DiskError"
+
+
 class WrongCountError(PathcastError, RuntimeError):
     """A benchmark found matches that differ from those of another engine; its times are void."""
 
@@ -685,6 +716,44 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "`pip install pathcast-kernel` or, in a clone, `make build`; to do without it, slowly, "
         'use engine="reference" or set PATHCAST_ENGINE=reference',
     ),
+    # Connections between brokers, publishers and subscribers.
+    "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),
+    "frame.version": CatalogueEntry(
+        "FrameError", "{peer} speaks version {found} of the frames, this Pathcast {expected}"
+    ),
+    "frame.flow": CatalogueEntry(
+        "FrameError", "{peer} sent a message with the flow {flow}, which is not its own"
+    ),
+    "frame.credit": CatalogueEntry(
+        "FrameError", "{peer} sent {given} messages, and {maximum} were asked for"
+    ),
+    "frame.too_large": CatalogueEntry(
+        "FrameError", "a message to {peer} takes {given} bytes, at most {maximum} are carried"
+    ),
+    "peer.unknown": CatalogueEntry(
+        "PeerRefusedError", "{name} is not known here; it has to be among neighbours or clients"
+    ),
+    "peer.token": CatalogueEntry("PeerRefusedError", "{name} did not give its token"),
+    "peer.certificate": CatalogueEntry(
+        "PeerRefusedError", "{name} came with the certificate of {found}"
+    ),
+    "peer.role": CatalogueEntry("PeerRefusedError", "{name} may not {role}"),
+    "peer.name": CatalogueEntry("PeerRefusedError", "{found} answered at the address of {name}"),
+    "peer.refused": CatalogueEntry("PeerRefusedError", "{name} refused: {reason}"),
+    "peer.unreachable": CatalogueEntry("UnavailableError", "{name} cannot be reached: {reason}"),
+    "peer.silent": CatalogueEntry(
+        "UnavailableError", "{name} gave no answer within {seconds} seconds"
+    ),
+    "broker.full": CatalogueEntry(
+        "UnavailableError",
+        "{name} keeps {given} messages that others have not taken yet, at most {maximum} are "
+        "allowed; publish again later",
+    ),
+    "disk.taken": CatalogueEntry("DiskError", "{path} belongs to a process that is running"),
+    "disk.format": CatalogueEntry(
+        "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
+    ),
+    "disk.failed": CatalogueEntry("DiskError", "{path} cannot be read or written: {reason}"),
     "bench.wrong_count": CatalogueEntry(
         "WrongCountError", "{case}: {found} matches, {expected} by {oracle}; no time is reported"
     ),
@@ -796,6 +865,10 @@ FAMILIES: dict[str, type[PathcastError]] = {
         KernelMissingError,
         KernelBugError,
         ExplanationBugError,
+        FrameError,
+        PeerRefusedError,
+        UnavailableError,
+        DiskError,
         WrongCountError,
     )
 }

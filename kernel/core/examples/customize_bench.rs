@@ -62,6 +62,7 @@ fn main() {
         result_ratio_max: 20,
         entries_max: ENTRIES_MAX,
         streams: None,
+        puts_spans: false,
     };
     let mut worker = Worker::new(options);
     let count = messages.len() as f64;

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pathcast.cli.bench import bench
+from pathcast.cli.broker import build_broker
 from pathcast.cli.check import check
 from pathcast.cli.console import guarded
 from pathcast.cli.demo import demo
@@ -17,6 +18,7 @@ from pathcast.cli.explain import explain
 from pathcast.cli.generate import build_generate
 from pathcast.cli.lint import LINT_EPILOG, lint_queries
 from pathcast.cli.match import match
+from pathcast.cli.net import build_net
 from pathcast.cli.outputs import inbox, why
 from pathcast.cli.run import run
 from pathcast.cli.suite_command import TEST_EPILOG, run_suites
@@ -40,6 +42,8 @@ def build_app() -> typer.Typer:
     app.command("test", epilog=TEST_EPILOG)(guarded(run_suites))
     app.command("lint", epilog=LINT_EPILOG)(guarded(lint_queries))
     app.add_typer(build_generate(), name="generate")
+    app.add_typer(build_broker(), name="broker")
+    app.add_typer(build_net(), name="net")
     return app
 
 

@@ -80,13 +80,19 @@ class KernelDissemination:
         threads: int,
         cache_bytes_max: int,
         streams: Dictionaries | None = None,
+        *,
+        spans: bool = False,
     ) -> None:
         self._limits = limits
         self._streams = None if streams is None else NativeDictionaries(streams)
         native_streams = None if self._streams is None else self._streams.native
         self._options = (limits, threads, cache_bytes_max, streams)
+        # What is delivered of an element: its text, or where it lies in the message.
+        self._spans = spans
         with native_errors():
-            self._native = native.Dissemination(limits, threads, cache_bytes_max, native_streams)
+            self._native = native.Dissemination(
+                limits, threads, cache_bytes_max, native_streams, spans=spans
+            )
         self._subscriptions: dict[str, Subscription] = {}
         # What the kernel does not read by itself, so that nothing is compiled twice.
         self._gates: dict[str, Gate] = {}
@@ -187,7 +193,7 @@ class KernelDissemination:
         """Builds everything again, without what subscriptions that have left have left behind."""
         rows = list(self._subscriptions.values())
         # Beside the old one, which goes on if this is interrupted.
-        fresh = KernelDissemination(*self._options)
+        fresh = KernelDissemination(*self._options, spans=self._spans)
         report = fresh.subscribe(rows, {}, [self._gates.get(row.id) for row in rows])
         for subscription_id, error in report.rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{subscription_id} is lost: {error}")

@@ -6,6 +6,7 @@ in place of millions.
 
     drop                all predicates, or all but one       `structure`, `conjuncts`
                         what holds paths together            `linear_paths`
+                        of text and positions                `attributes_only`
     widen               set -> range -> prefix -> existence  `hull`, `begun`, `existing`
                         a number within powers of two        `in_powers`
     cut                 the last steps                       `cut`
@@ -132,6 +133,24 @@ def existing(query: NormalQuery) -> NormalQuery:
         '/a[@x]/b'
     """
     return _with_leaves(query, _existing)
+
+
+def attributes_only(query: NormalQuery) -> tuple[NormalQuery, ...]:
+    """The linear paths with what they ask of attributes, and nothing else: no text, no position.
+
+    Example:
+        >>> from pathcast.query import canonical_text, normalise
+        >>> path = normalise("/a[@x = 3][2]/b[. = 'y'][c/@z]")
+        >>> [canonical_text(each) for each in attributes_only(path)]
+        ['/a[@x=3]/b/c[@z]']
+    """
+    return tuple(
+        _with_leaves(
+            NormalQuery(tuple(_without_positions(step) for step in path.steps)),
+            lambda leaf: leaf if isinstance(leaf, AttributeCondition) else None,
+        )
+        for path in linear_paths(query)
+    )
 
 
 def begun(query: NormalQuery, length: int) -> NormalQuery:

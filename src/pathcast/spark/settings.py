@@ -12,53 +12,36 @@ This module reads settings; it starts nothing and does not import pyspark.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Final, Literal
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
 
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import EngineName
 from pathcast.records import record_path
-from pathcast.spark.storage import Storage, is_url
-
-ENVIRONMENT_PREFIX = "PATHCAST__"
-
-_FROZEN = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+from pathcast.settings import (
+    FROZEN,
+    FileSettings,
+    Place,
+    SettingDescription,
+    described,
+    did_you_mean,
+    read_settings,
+)
+from pathcast.spark.storage import Storage
 
 
 def _as_spark_writes(value: object) -> object:
@@ -69,23 +52,15 @@ def _as_spark_writes(value: object) -> object:
 SparkValue = Annotated[str, BeforeValidator(_as_spark_writes)]
 
 
-def _as_text(value: object) -> object:
-    """A path as its text; other values are left to pydantic."""
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
 _MASTER: Final = re.compile(
     r"local|local\[(?:\d+|\*)(?:, *\d+)?\]|local-cluster\[.*\]|yarn|(?:spark|k8s)://.+"
 )
-_PLACE: Final = "path or URL"
-Place: TypeAlias = Annotated[str, BeforeValidator(_as_text), _PLACE]
-"""A path, or a URL that fsspec understands: see `storage`."""
 
 
 class SourceSettings(BaseModel):
     """Where messages come from."""
 
-    model_config = _FROZEN
+    model_config = FROZEN
 
     kind: Literal["directory", "parquet", "archive", "delta", "records"] = Field(
         default="directory",
@@ -178,7 +153,7 @@ class SourceSettings(BaseModel):
 class SubscriptionSettings(BaseModel):
     """Who wants what."""
 
-    model_config = _FROZEN
+    model_config = FROZEN
 
     path: Path = Field(
         description="File with the columns subscriber, query_id and query: separated by tabs "
@@ -215,7 +190,7 @@ class SubscriptionSettings(BaseModel):
 class ModeSettings(BaseModel):
     """Once, or for as long as messages come."""
 
-    model_config = _FROZEN
+    model_config = FROZEN
 
     kind: Literal["batch", "stream"] = Field(
         default="batch",
@@ -246,7 +221,7 @@ class ModeSettings(BaseModel):
 class OutputSettings(BaseModel):
     """Where results go, and what they look like."""
 
-    model_config = _FROZEN
+    model_config = FROZEN
 
     path: Place = Field(
         description="Directory for matches, dead_letters, inboxes and rejected_queries, on a file "
@@ -296,7 +271,7 @@ class OutputSettings(BaseModel):
 class EngineSettings(BaseModel):
     """How messages are matched."""
 
-    model_config = _FROZEN
+    model_config = FROZEN
 
     engine: EngineName | None = Field(
         default=None,
@@ -323,7 +298,7 @@ class EngineSettings(BaseModel):
         known = [field.name for field in fields(Limits)]
         for name in limits:
             if name not in known:
-                raise ValueError(f"{name} is not a limit{_did_you_mean(name, known)}")
+                raise ValueError(f"{name} is not a limit{did_you_mean(name, known)}")
         Limits(**limits)  # type: ignore[arg-type]
         return limits
 
@@ -335,7 +310,7 @@ class EngineSettings(BaseModel):
 class PlacementSettings(BaseModel):
     """Where queries are matched."""
 
-    model_config = _FROZEN
+    model_config = FROZEN
 
     kind: Literal["broadcast", "partitioned", "auto"] = Field(
         default="broadcast",
@@ -374,7 +349,7 @@ class PlacementSettings(BaseModel):
 class SparkSettings(BaseModel):
     """The Spark session that the pipeline starts."""
 
-    model_config = _FROZEN
+    model_config = FROZEN
 
     master: str = Field(
         default="local[*]",
@@ -401,15 +376,8 @@ class SparkSettings(BaseModel):
         return master
 
 
-class PipelineSettings(BaseSettings):
+class PipelineSettings(FileSettings):
     """Everything that `pathcast run` can be told."""
-
-    model_config = SettingsConfigDict(
-        extra="forbid",
-        frozen=True,
-        env_prefix=ENVIRONMENT_PREFIX,
-        env_nested_delimiter="__",
-    )
 
     source: SourceSettings = Field(description="Where messages come from.")
     subscriptions: SubscriptionSettings = Field(description="Who wants what.")
@@ -427,18 +395,6 @@ class PipelineSettings(BaseSettings):
         default=SparkSettings(), description="The session that is started."
     )
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is passed in: `load_settings` has merged file, environment and overrides."""
-        return (init_settings,)
-
     @property
     def checkpoint(self) -> Storage:
         """Where the checkpoint lies."""
@@ -447,57 +403,9 @@ class PipelineSettings(BaseSettings):
         return Storage(self.mode.checkpoint, self.output.storage_options)
 
 
-class SettingDescription(NamedTuple):
-    """One key of the pipeline file.
-
-    Attributes:
-        key: Section and key, such as "mode.kind".
-        type: What it takes.
-        default: Its default as TOML would write it, or "required".
-        description: What it means.
-    """
-
-    key: str
-    type: str
-    default: str
-    description: str
-
-
 def describe_settings() -> list[SettingDescription]:
     """Every key of the pipeline file, for documentation and help."""
-    found = []
-    for section, model in _sections():
-        for name, field in model.model_fields.items():
-            default = "required"
-            if not field.is_required():
-                value = field.get_default(call_default_factory=True, validated_data={})
-                default = "not set" if value is None else repr(value).replace("'", '"')
-            found.append(
-                SettingDescription(
-                    f"{section}.{name}",
-                    _PLACE if _is_place(field) else _type_name(field.annotation),
-                    default,
-                    field.description or "",
-                )
-            )
-    return found
-
-
-def _type_name(annotation: Any) -> str:
-    """A type in the words of TOML."""
-    origin, inner = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _PLACE if _PLACE in inner else _type_name(inner[0])
-    if origin is Literal:
-        return " | ".join(f'"{value}"' for value in inner)
-    if origin is tuple:
-        return f"list of {_type_name(inner[0])}"
-    if origin in (Union, UnionType):
-        return " | ".join(_type_name(part) for part in inner if part is not NoneType)
-    if origin is dict:
-        return f"table of {_type_name(inner[1])}"
-    names = {str: "text", int: "whole number", float: "number", Path: "path", bool: "true or false"}
-    return names[annotation]
+    return described(PipelineSettings)
 
 
 def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PipelineSettings:
@@ -514,96 +422,4 @@ def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -
         ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
             cannot be used. The message names the key.
     """
-    file = Path(path)
-    try:
-        merged: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _invalid(str(file), str(error)) from error
-    _merge(merged, EnvSettingsSource(PipelineSettings)())
-    for override in overrides:
-        _merge(merged, _parse_override(override))
-    _resolve_paths(merged, file.absolute().parent)
-    try:
-        return PipelineSettings(**merged)
-    except ValidationError as error:
-        raise _config_error(error) from error
-
-
-def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
-    for section, field in PipelineSettings.model_fields.items():
-        assert isinstance(field.annotation, type)
-        yield section, field.annotation
-
-
-def _merge(into: dict[str, Any], over: Mapping[str, Any]) -> None:
-    for key, value in over.items():
-        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = value
-
-
-def _parse_override(override: str) -> dict[str, Any]:
-    key, equals, text = override.partition("=")
-    # At most three parts: the keys of spark.conf have dots of their own.
-    parts = [part.strip() for part in key.split(".", 2)]
-    if not equals or len(parts) < 2 or not all(parts):
-        raise _invalid(override, "not of the form section.key=value")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    for part in reversed(parts):
-        value = {part: value}
-    found: dict[str, Any] = value
-    return found
-
-
-def _resolve_paths(merged: dict[str, Any], base: Path) -> None:
-    for section, model in _sections():
-        values = merged.get(section)
-        if not isinstance(values, dict):
-            continue
-        for name, field in model.model_fields.items():
-            given = values.get(name)
-            if not isinstance(given, str) or not (_is_path(field) or _is_place(field)):
-                continue
-            if not (_is_place(field) and is_url(given)):
-                values[name] = os.path.normpath(base / Path(given).expanduser())
-
-
-def _is_path(field: FieldInfo) -> bool:
-    return field.annotation is Path or field.annotation == (Path | None)
-
-
-def _is_place(field: FieldInfo) -> bool:
-    # pydantic keeps what stands beside the type of a field that is required.
-    return _PLACE in field.metadata or field.annotation == (Place | None)
-
-
-def _config_error(error: ValidationError) -> ConfigError:
-    """The first problem as key and reason, and the others after it."""
-    found = [_problem(detail) for detail in error.errors()]
-    (key, reason), others = found[0], found[1:]
-    return _invalid(key, "; ".join([reason, *(f"{key}: {reason}" for key, reason in others)]))
-
-
-def _problem(detail: Mapping[str, Any]) -> tuple[str, str]:
-    place = [str(part) for part in detail["loc"]]
-    key = ".".join(place) or "settings"
-    if detail["type"] == "missing":
-        return key, "is missing"
-    if detail["type"] != "extra_forbidden":
-        return key, f"{detail['msg'].removeprefix('Value error, ')} (given: {detail['input']!r})"
-    model = dict(_sections()).get(place[0]) if len(place) > 1 else PipelineSettings
-    known = list(model.model_fields) if model else []
-    return key, f"is not a setting{_did_you_mean(place[-1], known)}"
-
-
-def _did_you_mean(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
-
-
-def _invalid(key: str, reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key=key, reason=reason)
+    return read_settings(PipelineSettings, path, overrides)

@@ -11,7 +11,7 @@ use super::run::SharedRun;
 use super::template::{Form, Frame, Leaf, Part, Target, Template, TemplateId};
 use super::values::{attribute, each_text};
 use crate::names::{NameTable, hash_name};
-use crate::output::{self, Limit, Namespaces, TooLong, Writer, write_attribute_value, write_text};
+use crate::output::{self, Limit, Namespaces, Put, TooLong, Writer, write_attribute_value, write_text};
 use crate::tree::Message;
 use crate::xpath::NodeRef;
 use crate::xquery::Results;
@@ -62,6 +62,11 @@ impl Factory {
             let is_like = found.list(first) == found.list(list);
             self.first_like.push(if is_like { first } else { list });
         }
+    }
+
+    /// What is put down of nodes from here on.
+    pub fn put(&mut self, put: Put) {
+        self.scratch.put = put;
     }
 
     /// The first list with the same BoundNodes.

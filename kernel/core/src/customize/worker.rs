@@ -10,6 +10,7 @@ use crate::door::wire::Dictionaries;
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::matcher::{Engine, Stats, Undecided, View};
 use crate::nfa::QueryNumber;
+use crate::output::Put;
 use crate::xquery::{self, Bounds, Results, RunError, Session};
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,6 +38,8 @@ pub struct Options {
     pub entries_max: usize,
     /// The dictionaries of element streams; none if they are not taken ([`Door::take_streams`]).
     pub streams: Option<Arc<Dictionaries>>,
+    /// Puts down where elements lie in the message, and not their text: see [`Put::Span`].
+    pub puts_spans: bool,
 }
 
 /// What the delivery of a result takes besides its bytes: a row of the answer, on its way and in the end.
@@ -235,6 +238,9 @@ impl Worker {
                 };
                 let tree = parsed.message.tree;
                 self.stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
+                if self.options.puts_spans {
+                    self.serving.put(Put::Span { before: before(parsed.message.source, bytes) });
+                }
                 f(&mut self.serving, &state, parsed, &allowance, &mut self.stats);
             }
             drop(state);
@@ -303,6 +309,11 @@ impl Whole<'_> {
 }
 
 impl Serving {
+    fn put(&mut self, put: Put) {
+        self.factory.put(put);
+        self.programs.put(put);
+    }
+
     fn run_shared(
         &mut self,
         state: &State,
@@ -531,6 +542,13 @@ impl Serving {
             }
         }
     }
+}
+
+/// Bytes of a message before its source; None where the source is a copy, in another encoding.
+fn before(source: &[u8], message: &[u8]) -> Option<u32> {
+    let (source, message) = (source.as_ptr_range(), message.as_ptr_range());
+    let is_inside = message.start <= source.start && source.end <= message.end;
+    is_inside.then(|| (source.start as usize - message.start as usize) as u32)
 }
 
 /// What an output held before a message.

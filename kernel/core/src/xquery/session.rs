@@ -4,7 +4,7 @@ use super::run::{Evaluator, Run, State};
 use super::syntax::Program;
 use super::{Bounds, Results, RunError};
 use crate::names::NameTable;
-use crate::output::{self, Limit, Namespaces, TooLong, Writer};
+use crate::output::{self, Limit, Namespaces, Put, TooLong, Writer};
 use crate::tree::Message;
 use crate::xpath::budget::BYTES_PER_STEP;
 use crate::xpath::{self, Value};
@@ -17,6 +17,13 @@ pub struct Scratch {
     state: State,
     /// Where a run writes that is asked for no result.
     discarded: Results,
+}
+
+impl Scratch {
+    /// What is put down of nodes from here on.
+    pub fn put(&mut self, put: Put) {
+        self.output.put = put;
+    }
 }
 
 /// Runs over one message.

@@ -25,6 +25,7 @@ fn options() -> Options {
         result_ratio_max: 1000,
         entries_max: ENTRIES_MAX,
         streams: None,
+        puts_spans: false,
     }
 }
 

@@ -15,6 +15,7 @@ from pathcast.query.xquery.paper import (
     PaperReturn,
     PaperStep,
     Target,
+    framed,
     paper_form,
 )
 from pathcast.query.xquery.parser import parse
@@ -40,6 +41,7 @@ __all__ = [
     "Target",
     "compile_subscription",
     "content_expressions",
+    "framed",
     "is_xquery",
     "paper_form",
     "parse",

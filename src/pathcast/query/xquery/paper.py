@@ -154,7 +154,7 @@ def paper_form(program: Program) -> PaperQuery | None:
 
     Cost: linear in the program.
     """
-    outer, flwor = _framed(program.body)
+    outer, flwor = framed(program.body)
     if flwor is None or flwor.order or len(flwor.clauses) != 1:
         return None
     clause = flwor.clauses[0]
@@ -181,8 +181,8 @@ class _OutsideError(Exception):
     """A part of a program is outside the class."""
 
 
-def _framed(body: Expr) -> tuple[Element | None, Flwor | None]:
-    """The constructor around a FLWR, and the FLWR; None for it if more stands in the frame."""
+def framed(body: Expr) -> tuple[Element | None, Flwor | None]:
+    """The constructor around a FLWR, and the FLWR; None for both if more stands in the frame."""
     if isinstance(body, Flwor):
         return None, body
     found: list[Expr] = []

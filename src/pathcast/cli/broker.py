@@ -1,0 +1,63 @@
+"""`pathcast broker`: one broker of a network, as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+
+
+def build_broker() -> typer.Typer:
+    """The commands about one broker."""
+    app = typer.Typer(help="One broker of a network.", no_args_is_help=True)
+    app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_broker))
+    return app
+
+
+def run_a_broker(
+    file: Annotated[
+        Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
+    ] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
+    ] = None,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="List every key of the file, and end.")
+    ] = False,
+) -> ExitCode:
+    """Run a broker until SIGTERM or Ctrl-C.
+
+    It keeps what it has to know in its directory, connects to its neighbours
+    for as long as both live, and ends gracefully; killed, it goes on where it
+    was when it is started again:
+
+        pathcast broker run broker.toml
+    """
+    with extra("net", "pathcast broker run"):
+        from pathcast.transport.broker import broker_kind
+        from pathcast.transport.process import run_broker
+        from pathcast.transport.settings import describe_settings, load_settings
+    if describe:
+        for setting in describe_settings():
+            answers().print(f"{setting.key}: {setting.type} ({setting.default})")
+            answers().print(f"    {setting.description}")
+        return ExitCode.OK
+    if file is None:
+        raise typer.BadParameter("name a file")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    settings = load_settings(file, override or ())
+    name = settings.broker.name
+    kind = broker_kind(
+        name, [each.name for each in settings.neighbours], members=settings.broker.members
+    )
+    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
+    asyncio.run(run_broker(settings, kind, ready))
+    say(f"{name} has ended")
+    return ExitCode.OK

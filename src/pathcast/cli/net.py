@@ -1,0 +1,146 @@
+"""`pathcast net`: a network of brokers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.net_demo import demo
+
+if TYPE_CHECKING:
+    from pathcast.transport.network import LocalNetwork
+
+DirectoryOption = Annotated[
+    Path, typer.Option("--directory", help="Directory of the network, as its topology names it.")
+]
+NETWORK = Path("network")
+
+
+def build_net() -> typer.Typer:
+    """The commands about a network."""
+    app = typer.Typer(help="A network of brokers on this machine.", no_args_is_help=True)
+    for name, command in {
+        "up": up,
+        "ls": ls,
+        "map": draw,
+        "kill": kill,
+        "heal": heal,
+        "trace": trace,
+        "down": down,
+        "demo": demo,
+    }.items():
+        app.command(name, epilog=EXIT_CODES_HELP)(guarded(command))
+    return app
+
+
+def up(
+    topology: Annotated[Path, typer.Argument(help="TOML file with the links of the network.")],
+) -> ExitCode:
+    """Start a network, a process for each broker.
+
+    The processes stay when the command has ended; pathcast net down ends them.
+    A topology names the links:
+
+        [network]
+        directory = "network"
+        links = [["berlin", "bonn"], ["bonn", "bern"]]
+        clients = ["ann"]
+    """
+    with extra("net", "pathcast net"):
+        from pathcast.transport.network import LocalNetwork, load_topology
+    network = LocalNetwork.write(load_topology(topology))
+    network.start(network.names)
+    say(f"{len(network.names)} brokers run; their files are in {network.directory}")
+    return ExitCode.OK
+
+
+def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
+    """List brokers: connections, tree, tables, subscriptions, what waits."""
+    statuses = asyncio.run(_network(directory).statuses())
+    for name, status in statuses.items():
+        answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
+    return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
+
+
+def _line(status: dict[str, Any]) -> str:
+    node = status["node"]
+    tree = sorted({peer for peers in node["tree"].values() for peer in peers})
+    sent = sum(each["bytes_sent"] for each in status["neighbours"].values())
+    return (
+        f"connected to {', '.join(sorted(status['neighbours'])) or 'nobody'}; "
+        f"tree: {', '.join(tree) or 'nobody'}; {node['subscriptions']:,} subscriptions, "
+        f"{sum(node['tables'].values()):,} table entries, {sent / 1e6:.2f} MB sent, "
+        f"{sum(status['inboxes'].values()):,} deliveries wait"
+    )
+
+
+def draw(
+    out: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("network.svg"),
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Draw the network: brokers, links, tree, bytes, tables."""
+    network = _network(directory)
+    from pathcast.transport.network_map import network_map
+
+    out.write_text(network_map(asyncio.run(network.statuses()), network.links), encoding="utf-8")
+    say(f"{out} is written")
+    return ExitCode.OK
+
+
+def kill(
+    broker: Annotated[str, typer.Argument(help="Name of the broker.")],
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Kill a broker, as a failure of power would."""
+    _network(directory).kill(broker)
+    say(f"{broker} is killed; pathcast net heal starts it again")
+    return ExitCode.OK
+
+
+def heal(directory: DirectoryOption = NETWORK) -> ExitCode:
+    """Start the brokers that do not run."""
+    network = _network(directory)
+    gone = [name for name in network.names if not network.is_running(name)]
+    network.start(gone)
+    say(f"started: {', '.join(gone) or 'nothing, all run'}")
+    return ExitCode.OK
+
+
+def trace(
+    message: Annotated[Path, typer.Argument(help="File with a message.")],
+    at: Annotated[str, typer.Option("--at", help="Broker where it would be published.")],
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Say where a message would go, hop by hop, and who would get it; nothing is sent."""
+    network = _network(directory)
+    from pathcast.transport.network import traced
+
+    for hop in asyncio.run(traced(network, at, message.read_bytes())):
+        who = f"from {hop.sender}" if hop.sender else "published here"
+        answers().print(f"{'  ' * hop.depth}{hop.broker} ({who})")
+        for subscription in hop.subscriptions:
+            answers().print(f"{'  ' * hop.depth}  delivered: {subscription}")
+        if not hop.subscriptions and not hop.neighbours:
+            answers().print(f"{'  ' * hop.depth}  nobody here or further on wants it")
+    return ExitCode.OK
+
+
+def down(directory: DirectoryOption = NETWORK) -> ExitCode:
+    """End all brokers; what they keep stays, and pathcast net heal goes on with it."""
+    network = _network(directory)
+    network.stop(network.names)
+    say(f"{len(network.names)} brokers have ended")
+    return ExitCode.OK
+
+
+def _network(directory: Path) -> LocalNetwork:
+    with extra("net", "pathcast net"):
+        from pathcast.transport.network import LocalNetwork
+    network = LocalNetwork(directory)
+    network.names  # noqa: B018  (refuses a directory without one)
+    return network

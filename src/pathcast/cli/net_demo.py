@@ -1,0 +1,264 @@
+"""`pathcast net demo`: seven brokers, three sources, a broker killed on the way, nothing lost.
+
+Profiles of the sample domains are spread over all brokers of a network of processes on this
+machine; messages enter at three of them. Halfway one broker is killed and started again. What
+subscribers got is compared with what one process with all profiles delivers.
+It measures nothing: seven processes share the cores of one machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from pathcast.cli.console import answers, extra, say, say_warning
+from pathcast.cli.exits import ExitCode
+from pathcast.customize import Broker
+from pathcast.errors import ConfigError, UnavailableError
+from pathcast.model import Subscription
+from pathcast.workload.documents import generate_documents
+from pathcast.workload.domains import DOMAINS
+from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
+
+if TYPE_CHECKING:
+    from pathcast.transport.client import BrokerClient
+    from pathcast.transport.network import LocalNetwork
+
+TOPOLOGY = """\
+# What `pathcast net demo` ran: a ring of seven brokers with two short cuts.
+[network]
+directory = "network"
+links = [
+    ["b1", "b2"], ["b2", "b3"], ["b3", "b4"], ["b4", "b5"], ["b5", "b6"], ["b6", "b7"],
+    ["b1", "b7"], ["b2", "b6"], ["b3", "b7"],
+]
+"""
+ROOTS = {"alerts": "b1", "news": "b4", "payments": "b6"}
+KILLED = "b2"
+GROUP = 500
+PUBLISHED_AT_ONCE = 50
+PATIENCE_SECONDS = 120.0
+
+
+class Message(NamedTuple):
+    """A message of the demonstration."""
+
+    domain: str
+    id: str
+    body: bytes
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIRECTORY", help="Files of the network; replaced.")
+    ] = Path("demo-net"),
+    profiles: Annotated[int, typer.Option(min=10, help="Profiles of subscribers.")] = 30_000,
+    messages: Annotated[int, typer.Option(min=6, help="Messages, of three domains.")] = 600,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
+) -> ExitCode:
+    """Show a network: 7 brokers, 3 sources, one broker killed, every delivery accounted for."""
+    with extra("net", "pathcast net demo"):
+        from pathcast.transport.network import LocalNetwork, load_topology
+        from pathcast.transport.network_map import network_map
+    started = time.monotonic()
+    _clear(out)
+    out.mkdir(parents=True, exist_ok=True)
+    topology = out / "topology.toml"
+    topology.write_text(TOPOLOGY, encoding="utf-8")
+    network = LocalNetwork.write(load_topology(topology))
+    subscriptions = [
+        Subscription(each.query_id, each.subscriber, each.query, "ids")
+        for each in generate_subscriptions(
+            SubscriptionParameters(queries=profiles, subscribers=max(1, profiles // 30), seed=seed)
+        )
+    ]
+    stream = _messages(messages, seed)
+    expected = _expected(subscriptions, stream)
+    say(f"{profiles:,} profiles, {len(stream):,} messages, {len(expected):,} deliveries expected")
+    network.start(network.names)
+    say(f"{len(network.names)} brokers run")
+    try:
+        given = asyncio.run(_deliveries(network, subscriptions, stream, expected))
+        statuses = asyncio.run(network.statuses())
+        drawing = out / "network.svg"
+        drawing.write_text(network_map(statuses, network.links), encoding="utf-8")
+    finally:
+        network.stop(network.names)
+    doubled = sum(count - 1 for count in given.values())
+    lost, foreign = expected - given.keys(), given.keys() - expected
+    sent = sum(
+        each["bytes_sent"]
+        for status in statuses.values()
+        if status is not None
+        for each in status["neighbours"].values()
+    )
+    out_console = answers()
+    out_console.print(f"deliveries: {len(given):,}, as one process gives {len(expected):,}")
+    out_console.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
+    flooded = sum(len(each.body) for each in stream) * (len(network.names) - 1)
+    out_console.print(f"sent between brokers: {sent / 1e6:.1f} MB; messages to all: "
+                      f"{flooded / 1e6:.1f} MB")
+    out_console.print(f"map: {drawing}")
+    say(f"{time.monotonic() - started:.0f} s in all")
+    return ExitCode.OK if not (lost or doubled or foreign) else ExitCode.REFUSED
+
+
+def _clear(out: Path) -> None:
+    """Takes out an earlier demonstration; anything else is left alone."""
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not (out / "topology.toml").is_file():
+        reason = f"{out} is there and is not an earlier demonstration"
+        raise ConfigError("config.invalid", key="--out", reason=reason)
+    shutil.rmtree(out)
+
+
+def _messages(count: int, seed: int) -> list[Message]:
+    found = []
+    for domain in ROOTS:
+        source = DOMAINS[domain]
+        documents = generate_documents(source.graph(), source.documents(count // 3, seed))
+        found += [
+            Message(domain, f"{domain}-{number:06d}", body)
+            for number, body in enumerate(documents)
+        ]
+    return sorted(found, key=lambda each: each.id.rpartition("-")[2])
+
+
+def _expected(
+    subscriptions: Sequence[Subscription], stream: Sequence[Message]
+) -> set[tuple[str, str]]:
+    """Subscription and message of each delivery of one process that has all subscriptions."""
+    broker = Broker()
+    broker.subscribe(subscriptions)
+    batch = broker.process_batch([each.body for each in stream])
+    numbers, names = batch.numbers, batch.subscription_ids
+    rows = numbers.column("row").to_pylist()
+    places = numbers.column("subscription").to_pylist()
+    return {(names[place], stream[row].id) for row, place in zip(rows, places, strict=True)}
+
+
+async def _deliveries(
+    network: LocalNetwork,
+    subscriptions: Sequence[Subscription],
+    stream: Sequence[Message],
+    expected: set[tuple[str, str]],
+) -> Counter[tuple[str, str]]:
+    """Runs it all; how often each delivery came."""
+    readers = {name: _Reader(network, name) for name in network.names}
+    tasks = [asyncio.create_task(reader.read()) for reader in readers.values()]
+    begun = time.monotonic()
+    await _register_sources(network)
+    names = network.names
+    shares = {name: subscriptions[place :: len(names)] for place, name in enumerate(names)}
+    await asyncio.gather(*(_subscribe(network, name, rows) for name, rows in shares.items()))
+    say(f"all profiles registered: {time.monotonic() - begun:.1f} s")
+    await _until(
+        lambda: sum(len(each.in_force) for each in readers.values()) >= len(subscriptions)
+    )
+    say(f"all profiles in force: {time.monotonic() - begun:.1f} s")
+    begun = time.monotonic()
+    half = len(stream) // 2
+    await _publish(network, stream[:half])
+    network.kill(KILLED)
+    say(f"{KILLED} is killed, and others publish")
+    await _publish(network, stream[half:])
+    await asyncio.to_thread(network.start, [KILLED])
+    say(f"{KILLED} is started again")
+    with contextlib.suppress(TimeoutError):
+        await _until(
+            lambda: sum(len(each.given) for each in readers.values()) >= len(expected)
+        )
+    # Whatever is doubled or foreign would still come.
+    await asyncio.sleep(1.0)
+    say(f"all delivered: {time.monotonic() - begun:.1f} s")
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+    return sum((each.given for each in readers.values()), Counter())
+
+
+async def _until(holds: object) -> None:
+    assert callable(holds)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not holds():
+            await asyncio.sleep(0.05)
+
+
+async def _register_sources(network: LocalNetwork) -> None:
+    from pathcast.overlay.messages import Source
+    from pathcast.transport.broker import RegisterSource
+
+    for domain, root in ROOTS.items():
+        async with network.operator(root) as client:
+            await client.ask(RegisterSource(domain, Source()))
+
+
+async def _subscribe(network: LocalNetwork, name: str, rows: Sequence[Subscription]) -> None:
+    from pathcast.transport.broker import Accepted, Subscribe
+
+    async with network.operator(name) as client:
+        for start in range(0, len(rows), GROUP):
+            group = rows[start : start + GROUP]
+            profiles = tuple((each.id, each.query) for each in group)
+            answer = await client.ask(Subscribe(profiles))
+            assert isinstance(answer, Accepted)
+            for refused in answer.refused:
+                say_warning(": ".join(refused))
+
+
+async def _publish(network: LocalNetwork, stream: Sequence[Message]) -> None:
+    from pathcast.transport.broker import Publish
+
+    async with contextlib.AsyncExitStack() as stack:
+        clients: dict[str, BrokerClient] = {
+            domain: await stack.enter_async_context(network.operator(root))
+            for domain, root in ROOTS.items()
+        }
+        for start in range(0, len(stream), PUBLISHED_AT_ONCE):
+            group = stream[start : start + PUBLISHED_AT_ONCE]
+            for domain, client in clients.items():
+                mine = [each for each in group if each.domain == domain]
+                await client.publish([Publish(domain, each.id, each.body) for each in mine])
+
+
+class _Reader:
+    """A subscriber at one broker, which keeps its cursor over lost connections."""
+
+    def __init__(self, network: LocalNetwork, name: str) -> None:
+        self._network = network
+        self._name = name
+        self.in_force: set[str] = set()
+        self.given: Counter[tuple[str, str]] = Counter()
+
+    async def read(self) -> None:
+        """Takes what comes, until it is cancelled."""
+        from pathcast.overlay.deliveries import Delivery, InForce
+        from pathcast.transport.broker import DELIVERIES
+        from pathcast.transport.process import OPERATOR
+
+        after = 0
+        while True:
+            with contextlib.suppress(UnavailableError):
+                async with self._network.operator(self._name) as client:
+                    async for group in client.deliveries(OPERATOR, after):
+                        for each in group:
+                            told = DELIVERIES.decode(each.body)
+                            if isinstance(told, Delivery):
+                                id = told.subscription.removeprefix(f"{OPERATOR}/")
+                                self.given[id, told.message] += 1
+                            elif isinstance(told, InForce):
+                                self.in_force.add(told.subscription)
+                        after = group[-1].position
+                        await client.acknowledge(after)
+            await asyncio.sleep(0.1)

@@ -1,0 +1,384 @@
+"""A carrier: one node with a clock, a disk and connections.
+
+Events go into the node one after another; what it wants done is done in its order. Everything
+that came while the disk was being waited for is kept with one wait, together with the deliveries
+of the same events: an event is kept as a whole or not at all, and what it sends is sent after it
+is kept. So a process that is killed anywhere has spoken of nothing that it does not know when it
+starts again, and a delivery is in a subscriber's inbox exactly when the node knows that it made it.
+
+Timers are set and stopped at once: they do not outlive the process, so nobody can tell.
+
+Example:
+    See `pathcast.transport.memory`.
+
+It knows no message of the protocol, and no socket: streams come from `Dial` and `serve`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, ParamSpec, TypeVar
+
+from pathcast.errors import PathcastError, UnavailableError
+from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
+from pathcast.transport.connection import ByteStream
+from pathcast.transport.disk import Disk
+from pathcast.transport.frames import Codec, Packet
+from pathcast.transport.neighbours import Dial, Neighbours
+from pathcast.transport.security import Role
+
+LOG = logging.getLogger("pathcast.transport")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PENDING_MAX: Final = 8192
+"""Effects that may wait for the disk before anything more is taken from the network."""
+
+BACKLOG_MAX: Final = 100_000
+"""Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
+
+MakeNode = Callable[[Mapping[str, bytes], int], Node]
+"""Makes a node from what it saved, and a number that no other life of it has (53 bits)."""
+
+
+def _no_delivery(what: object) -> tuple[str, bytes]:
+    raise TypeError(f"this kind of node delivers nothing, and was about to deliver {what!r}")
+
+
+def _received(node: Node, client: str, message: object, now: float) -> Sequence[Effect]:
+    return node.receive(client, message, now)
+
+
+def _nothing_known(node: Node) -> Mapping[str, object]:
+    return {}
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """What a carrier has to know of the nodes that it runs.
+
+    Attributes:
+        make: Makes one.
+        codec: Of its messages.
+        delivery: Delivery id and bytes of what it delivers.
+        backlog: Neighbour -> messages that wait for it, as the node knows it; what is queued for
+            the neighbour's connection when not given.
+        request: What the node makes of a client's message; `receive` when not given.
+        roles: Message type -> what a client has to be allowed in order to send it; all others are
+            for neighbours alone.
+        describe: What it can say of itself to the operator, as JSON.
+    """
+
+    make: MakeNode
+    codec: Codec
+    delivery: Callable[[object], tuple[str, bytes]] = _no_delivery
+    backlog: Callable[[Node], Mapping[str, int]] | None = None
+    request: Callable[[Node, str, object, float], Sequence[Effect]] = _received
+    roles: Mapping[type, Role] = field(default_factory=dict)
+    describe: Callable[[Node], Mapping[str, object]] = _nothing_known
+
+
+@dataclass
+class _Group:
+    """Effects that are kept together, and who waits for that."""
+
+    effects: list[Effect] = field(default_factory=list)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
+
+
+class Carrier:
+    """A node, run in this event loop.
+
+    Args:
+        name: Name of the node.
+        kind: What the node is.
+        disk: Its disk; closed by `stop`.
+        dial: Makes streams to neighbours.
+        backlog_max: See `BACKLOG_MAX`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: NodeKind,
+        disk: Disk,
+        dial: Dial,
+        *,
+        backlog_max: int = BACKLOG_MAX,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.disk = disk
+        self.codec = kind.codec
+        self.node = kind.make(disk.saved(), secrets.randbits(53))
+        self.neighbours = Neighbours(
+            name, kind.codec, self._take, self._changed, self._has_room_from, dial
+        )
+        self.failure: asyncio.Future[None] | None = None
+        self._backlog_max = backlog_max
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"disk-{name}")
+        self._group = _Group()
+        self._work = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._is_writing = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._answers: dict[str, asyncio.Queue[object]] = {}
+        self._listeners: dict[str, set[asyncio.Event]] = {}
+        self._committing: asyncio.Task[None] | None = None
+        # A clock that does not jump, and that goes on where it was after a restart.
+        self._clock = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Seconds; what the node is told."""
+        return self._clock + time.monotonic()
+
+    async def start(self, neighbours: Sequence[str] = ()) -> None:
+        """Starts the node, and begins to connect to neighbours that are to be called from here."""
+        self.failure = asyncio.get_running_loop().create_future()
+        self._committing = asyncio.create_task(self._commit_all())
+        self._event(self.node.start)
+        self.neighbours.connect(neighbours)
+
+    async def stop(self) -> None:
+        """Ends gracefully: what was begun is kept, what was kept is sent if there is somebody."""
+        await self._flushed()
+        await self.neighbours.stop()
+        await self._flushed()
+        await self._end()
+
+    async def run(self) -> None:
+        """Returns when the carrier has stopped by itself.
+
+        Raises:
+            DiskError: It could not keep what it was told.
+        """
+        assert self.failure is not None, "start first"
+        await self.failure
+
+    async def abandon(self) -> None:
+        """Ends as a kill does: what is not on disk yet is lost. For tests."""
+        self._group = _Group()
+        await self._end()
+        await self.neighbours.stop()
+
+    async def serve(self, peer: str, stream: ByteStream) -> None:
+        """Runs a stream that a neighbour has made, whose name is certain."""
+        await self.neighbours.serve(peer, stream)
+
+    async def submit(self, client: str, messages: Sequence[object]) -> None:
+        """Gives the node a client's messages; returns when what it made of all of them is on disk.
+
+        Raises:
+            UnavailableError: Too many messages wait for neighbours; try again.
+            PathcastError: The node refused a message. Those before it are taken.
+            DiskError: Nothing was kept.
+        """
+        self._check_backlog()
+        for message in messages:
+            await self._room.wait()
+            self._event(self.kind.request, self.node, client, message)
+        await self._kept()
+
+    async def ask(self, client: str, message: object, seconds: float) -> object:
+        """Gives the node a client's message and waits for the first that it sends back to `client`.
+
+        Raises:
+            UnavailableError: Nothing came back in time.
+            PathcastError: The node refused the message.
+        """
+        with self.answers(client) as answers:
+            await self._room.wait()
+            self._event(self.kind.request, self.node, client, message)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await answers.get()
+            except TimeoutError as error:
+                raise UnavailableError("peer.silent", name=self.name, seconds=seconds) from error
+
+    @contextlib.contextmanager
+    def answers(self, client: str) -> Iterator[asyncio.Queue[object]]:
+        """What the node sends to `client`, who is no neighbour, meanwhile."""
+        queue: asyncio.Queue[object] = asyncio.Queue()
+        before = self._answers.get(client)
+        self._answers[client] = queue
+        try:
+            yield queue
+        finally:
+            if before is not None:
+                self._answers[client] = before
+            else:
+                del self._answers[client]
+
+    @contextlib.contextmanager
+    def listening(self, subscriber: str) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something was put into the subscriber's inbox."""
+        event = asyncio.Event()
+        self._listeners.setdefault(subscriber, set()).add(event)
+        try:
+            yield event
+        finally:
+            self._listeners[subscriber].discard(event)
+            if not self._listeners[subscriber]:
+                del self._listeners[subscriber]
+
+    async def on_disk(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls a method of the disk, in its thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writer, lambda: call(*args, **kwargs))
+
+    def backlog(self) -> Mapping[str, int]:
+        """Neighbour -> messages that it has not taken yet."""
+        if self.kind.backlog is not None:
+            return self.kind.backlog(self.node)
+        return {peer: each.queued for peer, each in self.neighbours.connections.items()}
+
+    def _check_backlog(self) -> None:
+        given = sum(self.backlog().values())
+        if given >= self._backlog_max:
+            raise UnavailableError(
+                "broker.full", name=self.name, given=given, maximum=self._backlog_max
+            )
+
+    def _has_room_from(self, peer: str) -> bool:
+        # What came from a neighbour is not sent back to it. So on a tree brokers that wait for
+        # each other form no circle, and whoever waits is waited for by nobody it waits for.
+        others = sum(count for name, count in self.backlog().items() if name != peer)
+        return others < self._backlog_max
+
+    async def _take(self, peer: str, taken: Sequence[tuple[Packet, object]]) -> None:
+        for _, message in taken:
+            if not self._room.is_set():
+                await self._room.wait()
+            self._event(self.node.receive, peer, message)
+
+    def _changed(self, peer: str, is_up: bool) -> None:
+        if not self._has_failed:
+            self._event(self.node.neighbour, peer, is_up)
+
+    def _wake(self, timer: str) -> None:
+        del self._timers[timer]
+        if not self._has_failed:
+            self._event(self.node.wake, timer)
+
+    @property
+    def _has_failed(self) -> bool:
+        return self.failure is None or self.failure.done()
+
+    def _event(self, handler: Callable[..., Sequence[Effect]], *event: object) -> None:
+        """Gives the node an event, at this moment, and begins what it wants done."""
+        if self._has_failed:
+            raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
+        try:
+            effects = handler(*event, self.now())
+        except PathcastError:
+            raise
+        except Exception as error:
+            # A bug of the node: what it holds in memory is not to be trusted any more.
+            LOG.exception("%s cannot go on", self.name)
+            assert self.failure is not None
+            self.failure.set_exception(error)
+            raise
+        self._do(effects)
+
+    def _do(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Wake(timer, after):
+                    self._stop_timer(timer)
+                    loop = asyncio.get_running_loop()
+                    self._timers[timer] = loop.call_later(max(after, 0.0), self._wake, timer)
+                case Cancel(timer):
+                    self._stop_timer(timer)
+                case Send() if not self._is_writing and not self._group.effects:
+                    self._send(effect)
+                case _:
+                    self._group.effects.append(effect)
+        if self._group.effects:
+            self._work.set()
+            if len(self._group.effects) > PENDING_MAX:
+                self._room.clear()
+
+    def _stop_timer(self, timer: str) -> None:
+        handle = self._timers.pop(timer, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _send(self, effect: Send) -> None:
+        if effect.to in self._answers:
+            self._answers[effect.to].put_nowait(effect.message)
+        else:
+            self.neighbours.offer(effect.to, self.codec.packet(effect.message))
+
+    async def _kept(self) -> None:
+        """Returns when what was done so far is on disk."""
+        if not self._group.effects and not self._is_writing:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._group.waiting.append(future)
+        self._work.set()
+        await future
+
+    async def _flushed(self) -> None:
+        if self._committing is not None and not self._committing.done():
+            await self._kept()
+
+    async def _commit_all(self) -> None:
+        assert self.failure is not None
+        group = _Group()
+        try:
+            while True:
+                await self._work.wait()
+                self._work.clear()
+                group, self._group = self._group, _Group()
+                self._is_writing = True
+                subscribers = await self._commit(group.effects)
+                self._is_writing = False
+                self._room.set()
+                for effect in group.effects:
+                    if isinstance(effect, Send):
+                        self._send(effect)
+                for future in group.waiting:
+                    if not future.done():
+                        future.set_result(None)
+                for subscriber in subscribers:
+                    for event in self._listeners.get(subscriber, ()):
+                        event.set()
+                self.neighbours.grant()
+        except PathcastError as error:
+            # A broker that cannot keep what it is told must not speak of it: it stops.
+            LOG.error("%s", error)
+            for future in (*group.waiting, *self._group.waiting, self.failure):
+                if not future.done():
+                    future.set_exception(error)
+
+    async def _commit(self, effects: Sequence[Effect]) -> list[str]:
+        saved: dict[str, bytes | None] = {}
+        deliveries: list[tuple[str, str, bytes]] = []
+        for effect in effects:
+            match effect:
+                case Save(key, value):
+                    saved[key] = value
+                case Forget(key):
+                    saved[key] = None
+                case Deliver(to, what):
+                    deliveries.append((to, *self.kind.delivery(what)))
+        if not saved and not deliveries:
+            return []
+        return await self.on_disk(self.disk.commit, saved, deliveries)
+
+    async def _end(self) -> None:
+        for timer in list(self._timers):
+            self._stop_timer(timer)
+        if self._committing is not None:
+            self._committing.cancel()
+            await asyncio.gather(self._committing, return_exceptions=True)
+        self._writer.shutdown(wait=True)
+        self.disk.close()

@@ -1,0 +1,164 @@
+"""The other end of `service`: what publishers, subscribers and operators call a broker with.
+
+Example:
+    >>> async def main(address: Address, codec: Codec) -> None:
+    ...     async with BrokerClient("ann", address, codec) as client:
+    ...         async for deliveries in client.deliveries("ann"):
+    ...             for position, delivery_id, body in deliveries:
+    ...                 print(delivery_id, len(body))
+    ...             await client.acknowledge(position)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+import grpc.aio
+import msgspec
+
+from pathcast.errors import PathcastError, UnavailableError
+from pathcast.transport.disk import Waiting
+from pathcast.transport.frames import Codec, Packet
+from pathcast.transport.grpc_streams import (
+    CONNECT_SECONDS,
+    SERVICE,
+    Address,
+    ClientStream,
+    error_from,
+)
+from pathcast.transport.security import introduction
+from pathcast.transport.service import Acknowledge, Follow, Inbox, Publications, Receipt
+
+_ENCODE: Final = msgspec.msgpack.Encoder().encode
+_RECEIPTS: Final = msgspec.msgpack.Decoder(Receipt)
+_PACKETS: Final = msgspec.msgpack.Decoder(Packet)
+_INBOXES: Final = msgspec.msgpack.Decoder(Inbox)
+
+
+class BrokerClient:
+    """A connection to one broker.
+
+    Args:
+        name: Who calls.
+        address: The broker.
+        codec: Of its protocol.
+    """
+
+    def __init__(self, name: str, address: Address, codec: Codec) -> None:
+        self._name = name
+        self._address = address
+        self._codec = codec
+        self._channel: Any = None
+        self._publishing: ClientStream | None = None
+        self._following: ClientStream | None = None
+
+    async def __aenter__(self) -> Self:
+        self._channel = self._address.channel()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._channel.channel_ready()
+        except TimeoutError as error:
+            await self._channel.close()
+            reason = f"nobody answers at {self._address.target}"
+            raise UnavailableError(
+                "peer.unreachable", name=self._address.name, reason=reason
+            ) from error
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._channel.close()
+
+    async def publish(self, messages: Sequence[object]) -> list[object]:
+        """Publishes messages; returns when all are on the broker's disk.
+
+        Returns:
+            What the broker answered to them.
+
+        Raises:
+            UnavailableError: The broker is not there, or has no room; publish again. Messages of
+                which that is not known are published again with the same ids.
+            PathcastError: It refused one.
+        """
+        if self._publishing is None:
+            self._publishing = self._stream("Publish")
+        packets = tuple(self._codec.packet(message) for message in messages)
+        try:
+            await self._publishing.send(_ENCODE(Publications(packets)))
+            data = await self._publishing.receive()
+            if data is None:
+                raise self._hung_up()
+        except PathcastError:
+            self._publishing = None
+            raise
+        receipt = _RECEIPTS.decode(data)
+        return [self._codec.message(packet, self._address.name) for packet in receipt.answers]
+
+    async def ask(self, message: object, seconds: float = 30.0) -> object:
+        """Sends a message and waits for the answer.
+
+        Raises:
+            PathcastError: It was refused, or there was no answer.
+        """
+        data = await self._once("Ask", _ENCODE(self._codec.packet(message)), seconds)
+        return self._codec.message(_PACKETS.decode(data), self._address.name)
+
+    async def status(self, seconds: float = 10.0) -> dict[str, Any]:
+        """What the broker knows of itself."""
+        found: dict[str, Any] = msgspec.json.decode(await self._once("Status", b"", seconds))
+        return found
+
+    async def deliveries(
+        self, subscriber: str, after: int | None = None
+    ) -> AsyncIterator[tuple[Waiting, ...]]:
+        """What comes into an inbox, in groups, for as long as it is iterated over.
+
+        Args:
+            subscriber: Whose inbox.
+            after: Position of the last delivery that is not wanted; what was acknowledged when not
+                given. A subscriber that keeps the position together with what it makes of
+                deliveries sees each exactly once.
+
+        Yields:
+            Position, delivery id and body of each.
+
+        Raises:
+            UnavailableError: The connection is lost; follow again.
+        """
+        self._following = self._stream("Deliveries")
+        await self._following.send(_ENCODE(Follow(subscriber, after)))
+        while (data := await self._following.receive()) is not None:
+            yield _INBOXES.decode(data).deliveries
+        raise self._hung_up()
+
+    async def acknowledge(self, position: int) -> None:
+        """Everything up to `position`, of what is followed, need not be kept any more."""
+        assert self._following is not None, "follow an inbox first"
+        await self._following.send(_ENCODE(Acknowledge(position)))
+
+    def _stream(self, method: str) -> ClientStream:
+        call = self._channel.stream_stream(f"/{SERVICE}/{method}")(metadata=self._introduction())
+        return ClientStream(self._address.name, self._channel, call)
+
+    def _hung_up(self) -> PathcastError:
+        name = self._address.name
+        return UnavailableError("peer.unreachable", name=name, reason="it hung up")
+
+    async def _once(self, method: str, data: bytes, seconds: float) -> bytes:
+        call = self._channel.unary_unary(f"/{SERVICE}/{method}")
+        try:
+            answer = await call(data, metadata=self._introduction(), timeout=seconds)
+        except grpc.aio.AioRpcError as error:
+            raise error_from(self._address.name, error.details() or "") from error
+        assert isinstance(answer, bytes)
+        return answer
+
+    def _introduction(self) -> tuple[tuple[str, str], ...]:
+        return introduction(self._name, self._address.token)

@@ -1,0 +1,238 @@
+"""Frames over gRPC: channels, streams of either end, and errors that keep their type on the way.
+
+gRPC's generic handlers carry bytes, which `frames` reads; there is no generated code. An error of
+the catalogue travels as its code and parameters; what a stranger sends as an error is only taken
+for one if the catalogue has it, and is cut to a few hundred characters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+import msgspec
+
+from pathcast.errors import (
+    CATALOGUE,
+    ConfigError,
+    FrameError,
+    Param,
+    PathcastError,
+    PeerRefusedError,
+    UnavailableError,
+    error_for,
+)
+from pathcast.transport.frames import FRAME_BYTES_MAX
+from pathcast.transport.security import Certificates, check_plain, introduction
+
+SERVICE: Final = "pathcast.Broker"
+FRAMES: Final = f"/{SERVICE}/Frames"
+
+CONNECT_SECONDS: Final = 5.0
+
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", FRAME_BYTES_MAX),
+    ("grpc.max_send_message_length", FRAME_BYTES_MAX),
+    ("grpc.keepalive_time_ms", 5_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 2_000),
+    # Two processes on one port would each get half of the connections.
+    ("grpc.so_reuseport", 0),
+    # A channel that is closed takes its connection along.
+    ("grpc.use_local_subchannel_pool", 1),
+    # A neighbour that comes back is found within a second.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+)
+
+_STATUS: Final = {
+    FrameError: grpc.StatusCode.INVALID_ARGUMENT,
+    PeerRefusedError: grpc.StatusCode.PERMISSION_DENIED,
+    UnavailableError: grpc.StatusCode.UNAVAILABLE,
+}
+
+_DETAILS_MAX: Final = 4096
+
+
+class _Details(msgspec.Struct, forbid_unknown_fields=True):
+    code: str
+    params: dict[str, str | int | float | None]
+
+
+_DETAILS: Final = msgspec.json.Decoder(_Details)
+
+
+def status_of(error: PathcastError) -> tuple[Any, str]:
+    """GRPC's status code and details for an error."""
+    status = _STATUS.get(type(error), grpc.StatusCode.FAILED_PRECONDITION)
+    # Details are a header of HTTP, which has to be ASCII.
+    params = {key: _plain(value) for key, value in error.params.items()}
+    return status, msgspec.json.encode(_Details(error.code, params)).decode()
+
+
+def _plain(value: Param) -> Param:
+    if isinstance(value, str):
+        return value[:400].encode("ascii", "backslashreplace").decode()
+    return value
+
+
+def error_from(name: str, details: str) -> PathcastError:
+    """The error of a call to `name` that failed with these details."""
+    try:
+        given = _DETAILS.decode(details[:_DETAILS_MAX])
+        if given.code in CATALOGUE:
+            return error_for(given.code, given.params)
+    except msgspec.DecodeError:
+        pass
+    return UnavailableError("peer.unreachable", name=name, reason=details[:400])
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where somebody is, and how to speak to it.
+
+    Attributes:
+        name: Name that its certificate has to show.
+        target: HOST:PORT or unix:PATH.
+        token: Ours, as it knows it.
+        certificates: Ours; None for plain text.
+        allow_plain: Whether plain text may leave this machine.
+    """
+
+    name: str
+    target: str
+    token: str | None = None
+    certificates: Certificates | None = None
+    allow_plain: bool = False
+
+    def channel(self) -> Any:
+        """A channel, not yet connected.
+
+        Raises:
+            ConfigError: Plain text to where it must not go; a certificate cannot be read.
+        """
+        if self.certificates is None:
+            check_plain(self.target, allow_plain=self.allow_plain)
+            return grpc.aio.insecure_channel(self.target, options=_OPTIONS)
+        options = (*_OPTIONS, ("grpc.ssl_target_name_override", self.name))
+        return grpc.aio.secure_channel(self.target, self.certificates.of_caller(), options=options)
+
+
+class ClientStream:
+    """The end that called."""
+
+    def __init__(self, name: str, channel: Any, call: Any) -> None:
+        self._name = name
+        self._channel = channel
+        self._call = call
+
+    async def send(self, data: bytes) -> None:
+        """Writes one frame.
+
+        Raises:
+            UnavailableError: The connection is lost.
+        """
+        try:
+            await self._call.write(data)
+        except asyncio.InvalidStateError as error:
+            raise error_from(self._name, await self._call.details() or "") from error
+        except grpc.aio.AioRpcError as error:
+            raise error_from(self._name, error.details() or "") from error
+
+    async def receive(self) -> bytes | None:
+        """Reads one frame.
+
+        Raises:
+            PathcastError: What the other end said that was wrong, or that the connection is lost.
+        """
+        try:
+            data = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            raise error_from(self._name, error.details() or "") from error
+        if data is grpc.aio.EOF:
+            return None
+        assert isinstance(data, bytes)
+        return data
+
+    async def close(self, error: PathcastError | None = None) -> None:
+        """Ends the call, and the channel with it."""
+        self._call.cancel()
+        await self._channel.close()
+
+
+class ServerStream:
+    """The end that was called; its handler ends the call."""
+
+    def __init__(self, name: str, context: Any) -> None:
+        self._name = name
+        self._context = context
+
+    async def send(self, data: bytes) -> None:
+        """Writes one frame.
+
+        Raises:
+            UnavailableError: The connection is lost.
+        """
+        try:
+            await self._context.write(data)
+        except (grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError) as error:
+            raise UnavailableError(
+                "peer.unreachable", name=self._name, reason=str(error)
+            ) from error
+
+    async def receive(self) -> bytes | None:
+        """Reads one frame."""
+        try:
+            data = await self._context.read()
+        except (grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError) as error:
+            raise UnavailableError(
+                "peer.unreachable", name=self._name, reason=str(error)
+            ) from error
+        if data is grpc.aio.EOF:
+            return None
+        assert isinstance(data, bytes)
+        return data
+
+    async def close(self, error: PathcastError | None = None) -> None:
+        """Nothing: the handler returns or aborts."""
+
+
+async def open_stream(name: str, address: Address, method: str = FRAMES) -> ClientStream:
+    """Calls a broker.
+
+    Args:
+        name: Who calls.
+        address: Who is called.
+        method: What for.
+
+    Raises:
+        UnavailableError: Nobody answers.
+        PeerRefusedError: The settings do not let plain text go there.
+    """
+    try:
+        channel = address.channel()
+    except ConfigError as error:
+        raise PeerRefusedError("peer.refused", name=address.name, reason=str(error)) from error
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await channel.channel_ready()
+    except TimeoutError as error:
+        await channel.close()
+        raise UnavailableError(
+            "peer.unreachable", name=address.name, reason=f"nobody answers at {address.target}"
+        ) from error
+    except BaseException:
+        await channel.close()
+        raise
+    call = channel.stream_stream(method)(metadata=introduction(name, address.token))
+    return ClientStream(address.name, channel, call)
+
+
+def server_options() -> tuple[tuple[str, int], ...]:
+    """Options of a listener."""
+    return _OPTIONS

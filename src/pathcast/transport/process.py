@@ -1,0 +1,158 @@
+"""A broker process: a carrier that listens, until somebody wants it to end.
+
+The operator of the machine speaks to it at a port of loopback with a token that is made anew for
+each life of the process; both are in the file `control` of its directory, which only its owner can
+read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pathcast.errors import UnavailableError
+from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.connection import ByteStream
+from pathcast.transport.disk import Disk
+from pathcast.transport.frames import Codec
+from pathcast.transport.grpc_streams import Address, open_stream
+from pathcast.transport.security import Gate, Peer
+from pathcast.transport.service import Service, listen
+from pathcast.transport.settings import BrokerSettings
+
+OPERATOR: Final = "operator"
+CONTROL: Final = "control"
+STOP_SECONDS: Final = 2.0
+
+
+class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file `control` of a directory: how to reach the process that has it.
+
+    Attributes:
+        name: Of the broker.
+        process: Its process id.
+        listen: HOST:PORT where it listens.
+        control: HOST:PORT for its operator.
+        token: That the operator has to give.
+    """
+
+    name: str
+    process: int
+    listen: str
+    control: str
+    token: str
+
+
+@contextlib.asynccontextmanager
+async def running(settings: BrokerSettings, kind: NodeKind) -> AsyncIterator[Carrier]:
+    """A broker that listens; it is stopped gracefully at the end.
+
+    Raises:
+        ConfigError: It cannot listen there.
+        DiskError: Its directory cannot be had.
+    """
+    name, addresses = settings.broker.name, settings.addresses
+
+    async def dial(peer: str) -> ByteStream:
+        return await open_stream(name, addresses[peer])
+
+    carrier = Carrier(
+        name, kind, Disk(settings.broker.directory), dial, backlog_max=settings.broker.backlog_max
+    )
+    gate = Gate(settings.peers, with_certificates=settings.tls is not None)
+    token = secrets.token_urlsafe(24)
+    operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
+    servers: list[Any] = []
+    path = settings.broker.directory / CONTROL
+    try:
+        server, port = await listen(
+            [Service(carrier, gate)],
+            settings.broker.listen,
+            settings.certificates,
+            allow_plain=settings.broker.allow_plain,
+        )
+        servers.append(server)
+        inside, control_port = await listen(
+            [Service(carrier, Gate([operator], with_certificates=False))], "127.0.0.1:0"
+        )
+        servers.append(inside)
+        await carrier.start(list(addresses))
+        host = settings.broker.listen.rpartition(":")[0]
+        control = Control(name, os.getpid(), f"{host}:{port}", f"127.0.0.1:{control_port}", token)
+        _write_control(path, control)
+        yield carrier
+    finally:
+        path.unlink(missing_ok=True)
+        await carrier.stop()
+        for server in servers:
+            await server.stop(STOP_SECONDS)
+
+
+async def run_broker(
+    settings: BrokerSettings, kind: NodeKind, ready: Callable[[str], None] = lambda _: None
+) -> None:
+    """Runs a broker until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: What it is told.
+        kind: Its node.
+        ready: Called with the address where it listens, as soon as it does.
+
+    Raises:
+        ConfigError: It cannot listen there.
+        DiskError: Its directory cannot be had, or it could not keep what it was told.
+    """
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with running(settings, kind) as carrier:
+        ready(read_control(settings.broker.directory).listen)
+        tasks = [asyncio.ensure_future(ended.wait()), asyncio.ensure_future(carrier.run())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
+
+
+def read_control(directory: Path) -> Control:
+    """How to reach the process of a directory.
+
+    Raises:
+        UnavailableError: None is running there.
+    """
+    try:
+        return msgspec.json.decode((directory / CONTROL).read_bytes(), type=Control)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UnavailableError(
+            "peer.unreachable", name=directory.name, reason=f"no broker runs in {directory}"
+        ) from error
+
+
+def operator_of(directory: Path, codec: Codec) -> BrokerClient:
+    """A client with which the operator speaks to the process of a directory.
+
+    Raises:
+        UnavailableError: None is running there.
+    """
+    control = read_control(directory)
+    address = Address(control.name, control.control, control.token)
+    return BrokerClient(OPERATOR, address, codec)
+
+
+def _write_control(path: Path, control: Control) -> None:
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(msgspec.json.encode(control))

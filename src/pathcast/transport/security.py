@@ -1,0 +1,168 @@
+"""Who may connect, and as whom: certificates, tokens, roles, and where plain text is allowed.
+
+With certificates both ends show one that the operator's authority signed (mTLS), and its subject
+alternative name has to be the name that its owner goes by. A token is a secret of one peer, beside
+or instead of a certificate. Without certificates an address that is not loopback is refused,
+unless the settings ask for plain text.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import grpc
+
+from pathcast.errors import ConfigError, PeerRefusedError
+
+Role: TypeAlias = Literal["neighbour", "publish", "subscribe", "operate"]
+
+NAME_KEY: Final = "pathcast-name"
+TOKEN_KEY: Final = "pathcast-token"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Somebody who is known here.
+
+    Attributes:
+        name: The name that it goes by.
+        token: Its secret; None where its certificate, or loopback, is enough.
+        roles: What it may do.
+    """
+
+    name: str
+    token: str | None = field(default=None, repr=False)
+    roles: frozenset[Role] = frozenset({"neighbour"})
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files of one process.
+
+    Attributes:
+        certificate: Its own, with its name as subject alternative name.
+        key: The private key of that.
+        authority: Certificates that those of others have to be signed with.
+    """
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+    def _read(self) -> tuple[bytes, bytes, bytes]:
+        try:
+            return (
+                self.certificate.read_bytes(),
+                self.key.read_bytes(),
+                self.authority.read_bytes(),
+            )
+        except OSError as error:
+            reason = f"{error.filename} cannot be read: {error.strerror}"
+            raise ConfigError("config.invalid", key="tls", reason=reason) from error
+
+    def of_server(self) -> Any:
+        """GRPC's credentials of a listener, who asks every caller for a certificate."""
+        certificate, key, authority = self._read()
+        return grpc.ssl_server_credentials(
+            [(key, certificate)], root_certificates=authority, require_client_auth=True
+        )
+
+    def of_caller(self) -> Any:
+        """GRPC's credentials of a caller."""
+        certificate, key, authority = self._read()
+        return grpc.ssl_channel_credentials(authority, key, certificate)
+
+
+def is_local(address: str) -> bool:
+    """Whether nothing that goes to an address leaves this machine.
+
+    Example:
+        >>> [is_local(a) for a in ("127.0.0.1:7000", "[::1]:7000", "unix:/run/p", "10.0.0.1:7000")]
+        [True, True, True, False]
+    """
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_plain(address: str, *, allow_plain: bool) -> None:
+    """Refuses plain text to or at an address of a network.
+
+    Raises:
+        ConfigError: It is one, and plain text was not asked for.
+    """
+    if not allow_plain and not is_local(address):
+        reason = (
+            f"{address} is not a loopback address, and there are no certificates; "
+            "give tls, or set allow_plain = true"
+        )
+        raise ConfigError("config.invalid", key="tls", reason=reason)
+
+
+class Gate:
+    """Tells who calls.
+
+    Args:
+        peers: All who may.
+        with_certificates: Whether callers show certificates, whose name then counts.
+    """
+
+    def __init__(self, peers: Iterable[Peer], *, with_certificates: bool) -> None:
+        self._peers = {peer.name: peer for peer in peers}
+        self._with_certificates = with_certificates
+
+    def add(self, peer: Peer) -> None:
+        """Lets somebody in from now on; who has the name already keeps its token."""
+        known = self._peers.get(peer.name)
+        roles = peer.roles | (known.roles if known else frozenset())
+        token = known.token if known else peer.token
+        self._peers[peer.name] = Peer(peer.name, token, roles)
+
+    def admit(
+        self, metadata: Mapping[str, str | bytes], identities: Iterable[bytes], role: Role
+    ) -> str:
+        """The name of a caller.
+
+        Args:
+            metadata: Of the call.
+            identities: Subject alternative names of its certificate.
+            role: What it is about to do.
+
+        Raises:
+            PeerRefusedError: It is not known, is not who it says it is, or may not do that.
+        """
+        name = str(metadata.get(NAME_KEY, ""))[:256]
+        peer = self._peers.get(name)
+        token = str(metadata.get(TOKEN_KEY, ""))
+        # A name that nobody has costs as much time as a wrong token.
+        expected = "" if peer is None or peer.token is None else peer.token
+        is_same = hmac.compare_digest(token.encode(), expected.encode())
+        if peer is None:
+            raise PeerRefusedError("peer.unknown", name=name)
+        if self._with_certificates:
+            names = [identity.decode("utf-8", "replace") for identity in identities]
+            if name not in names:
+                raise PeerRefusedError("peer.certificate", name=name, found=", ".join(names))
+        if peer.token is not None and not is_same:
+            raise PeerRefusedError("peer.token", name=name)
+        if role not in peer.roles:
+            raise PeerRefusedError("peer.role", name=name, role=role)
+        return name
+
+
+def introduction(name: str, token: str | None) -> tuple[tuple[str, str], ...]:
+    """The metadata with which a caller says who it is."""
+    if token is None:
+        return ((NAME_KEY, name),)
+    return ((NAME_KEY, name), (TOKEN_KEY, token))

@@ -1,0 +1,265 @@
+"""What a broker process offers to neighbours, publishers, subscribers and its operator, over gRPC.
+
+| method | who | what |
+|---|---|---|
+| Frames | neighbour | frames both ways, for as long as both live |
+| Publish | publish | frames of messages in, a receipt for each when it is on disk |
+| Ask | by message | one message in, the node's answer out |
+| Deliveries | subscribe | an inbox from a cursor on; acknowledgements back |
+| Status | operate | what the broker knows of itself, as JSON |
+
+A client speaks for itself only: an inbox is its own if it is called as the client is, or begins
+with the client's name and a slash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import grpc
+import grpc.aio
+import msgspec
+
+from pathcast.errors import (
+    ConfigError,
+    FrameError,
+    PathcastError,
+    PeerRefusedError,
+)
+from pathcast.transport.carrier import Carrier
+from pathcast.transport.disk import Waiting
+from pathcast.transport.frames import (
+    FRAME_PACKETS,
+    Count,
+    Name,
+    Packet,
+    decode,
+)
+from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
+from pathcast.transport.security import Certificates, Gate, Role, check_plain
+
+ANSWER_SECONDS: Final = 30.0
+BATCH: Final = 256
+"""Deliveries that are read from the disk, and sent, at a time."""
+
+
+class Publications(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Messages of a publisher, in their order."""
+
+    packets: Annotated[tuple[Packet, ...], msgspec.Meta(max_length=FRAME_PACKETS)]
+
+
+class Receipt(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """All messages of one `Publications` are on disk.
+
+    Attributes:
+        answers: What the node said to them.
+    """
+
+    answers: tuple[Packet, ...]
+
+
+class Follow(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Begins to follow an inbox.
+
+    Attributes:
+        subscriber: Whose.
+        after: Position of the last delivery that the subscriber has; None for the last that it
+            acknowledged.
+    """
+
+    subscriber: Name
+    after: Count | None = None
+
+
+class Acknowledge(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The subscriber has all deliveries up to a position, and wants none of them again."""
+
+    position: Count
+
+
+class Inbox(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Deliveries, in the order of their positions."""
+
+    deliveries: tuple[Waiting, ...]
+
+
+_ENCODE: Final = msgspec.msgpack.Encoder().encode
+_PUBLICATIONS: Final = msgspec.msgpack.Decoder(Publications)
+_PACKETS: Final = msgspec.msgpack.Decoder(Packet)
+_INBOX_CALLS: Final[msgspec.msgpack.Decoder[Follow | Acknowledge]] = msgspec.msgpack.Decoder(
+    Follow | Acknowledge
+)
+
+
+def described(carrier: Carrier) -> dict[str, object]:
+    """What every carrier can say of itself; JSON."""
+    return {
+        "name": carrier.name,
+        "neighbours": {
+            peer: asdict(connection.traffic)
+            for peer, connection in carrier.neighbours.connections.items()
+        },
+        "refusals": {peer: error.to_dict() for peer, error in carrier.neighbours.refusals.items()},
+        "backlog": dict(carrier.backlog()),
+        "node": carrier.kind.describe(carrier.node),
+    }
+
+
+class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """The methods of one listener.
+
+    Args:
+        carrier: The node that they are about.
+        gate: Who may call.
+    """
+
+    def __init__(self, carrier: Carrier, gate: Gate) -> None:
+        self._carrier = carrier
+        self._gate = gate
+        both_ways = grpc.stream_stream_rpc_method_handler
+        once = grpc.unary_unary_rpc_method_handler
+        self._methods = {
+            f"/{SERVICE}/Frames": both_ways(partial(self._guarded, self._frames)),
+            f"/{SERVICE}/Publish": both_ways(partial(self._guarded, self._publish)),
+            f"/{SERVICE}/Deliveries": both_ways(partial(self._guarded, self._deliveries)),
+            f"/{SERVICE}/Ask": once(partial(self._guarded, self._ask)),
+            f"/{SERVICE}/Status": once(partial(self._guarded, self._status)),
+        }
+
+    def service(self, call: Any) -> Any:
+        """The handler of a call; gRPC asks."""
+        return self._methods.get(call.method)
+
+    async def _guarded(
+        self, method: Callable[[Any, Any], Awaitable[Any]], request: Any, context: Any
+    ) -> Any:
+        try:
+            return await method(request, context)
+        except PathcastError as error:
+            await context.abort(*status_of(error))
+
+    def _admit(self, context: Any, role: Role) -> str:
+        metadata = dict(context.invocation_metadata() or ())
+        identities = context.auth_context().get("x509_subject_alternative_name", ())
+        return self._gate.admit(metadata, identities, role)
+
+    async def _frames(self, _: Any, context: Any) -> None:
+        peer = self._admit(context, "neighbour")
+        await self._carrier.serve(peer, ServerStream(peer, context))
+
+    async def _publish(self, _: Any, context: Any) -> None:
+        client = self._admit(context, "publish")
+        stream = ServerStream(client, context)
+        codec = self._carrier.codec
+        with self._carrier.answers(client) as answers:
+            while (data := await stream.receive()) is not None:
+                packets = decode(_PUBLICATIONS, data, client).packets
+                messages = [codec.message(packet, client) for packet in packets]
+                for message in messages:
+                    self._check_role(client, message, context)
+                await self._carrier.submit(client, messages)
+                said = [codec.packet(answers.get_nowait()) for _ in range(answers.qsize())]
+                await stream.send(_ENCODE(Receipt(tuple(said))))
+
+    async def _ask(self, data: bytes, context: Any) -> bytes:
+        # Who calls without a role of its own is found out here; what it may is seen below.
+        client = self._admit(context, "subscribe")
+        codec = self._carrier.codec
+        message = codec.message(decode(_PACKETS, data, client), client)
+        self._check_role(client, message, context)
+        seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
+        return _ENCODE(codec.packet(await self._carrier.ask(client, message, seconds)))
+
+    def _check_role(self, client: str, message: object, context: Any) -> None:
+        role = self._carrier.kind.roles.get(type(message))
+        if role is None:
+            raise PeerRefusedError("peer.role", name=client, role=f"send {type(message).__name__}")
+        self._admit(context, role)
+
+    async def _deliveries(self, _: Any, context: Any) -> None:
+        client = self._admit(context, "subscribe")
+        stream = ServerStream(client, context)
+        follow = decode(_INBOX_CALLS, await stream.receive() or b"", client)
+        if not isinstance(follow, Follow):
+            raise FrameError("frame.unreadable", peer=client, reason="`Follow` comes first")
+        subscriber = follow.subscriber
+        if subscriber != client and not subscriber.startswith(f"{client}/"):
+            raise PeerRefusedError("peer.role", name=client, role=f"read what is {subscriber}'s")
+        sending = asyncio.create_task(self._send_inbox(stream, subscriber, follow.after))
+        try:
+            while (data := await stream.receive()) is not None:
+                call = decode(_INBOX_CALLS, data, client)
+                if isinstance(call, Acknowledge):
+                    disk = self._carrier.disk
+                    await self._carrier.on_disk(disk.acknowledge, subscriber, call.position)
+                if sending.done():
+                    await sending
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    async def _send_inbox(self, stream: ServerStream, subscriber: str, after: int | None) -> None:
+        carrier = self._carrier
+        disk = carrier.disk
+        with carrier.listening(subscriber) as something:
+            sent = after if after is not None else await carrier.on_disk(disk.cursor, subscriber)
+            while True:
+                something.clear()
+                found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH)
+                if not found:
+                    await something.wait()
+                    continue
+                await stream.send(_ENCODE(Inbox(tuple(found))))
+                sent = found[-1].position
+
+    async def _status(self, _: bytes, context: Any) -> bytes:
+        self._admit(context, "operate")
+        status = described(self._carrier)
+        status["inboxes"] = await self._carrier.on_disk(self._carrier.disk.inboxes)
+        return msgspec.json.encode(status)
+
+
+async def listen(
+    services: Sequence[Service],
+    address: str,
+    certificates: Certificates | None = None,
+    *,
+    allow_plain: bool = False,
+) -> tuple[Any, int]:
+    """Begins to listen.
+
+    Args:
+        services: What is offered.
+        address: HOST:PORT, port 0 for one that is free, or unix:PATH, which only its owner may
+            then open.
+        certificates: Of this process; None for plain text.
+        allow_plain: Whether plain text may leave this machine.
+
+    Returns:
+        gRPC's server, and its port.
+
+    Raises:
+        ConfigError: The address cannot be had, or plain text must not be spoken there.
+    """
+    server = grpc.aio.server(options=server_options())
+    server.add_generic_rpc_handlers(tuple(services))
+    try:
+        if certificates is None:
+            check_plain(address, allow_plain=allow_plain)
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, certificates.of_server())
+    except RuntimeError as error:
+        raise ConfigError("config.invalid", key="listen", reason=str(error)) from error
+    await server.start()
+    if address.startswith("unix:"):
+        with contextlib.suppress(FileNotFoundError):
+            Path(address.removeprefix("unix:")).chmod(0o600)
+    return server, port

@@ -1,0 +1,204 @@
+"""The settings of one broker process: what `broker.toml` may say.
+
+Example:
+    >>> settings = load_settings("broker.toml")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+
+from pathcast.settings import (
+    FROZEN,
+    FileSettings,
+    SettingDescription,
+    described,
+    read_settings,
+)
+from pathcast.transport.carrier import BACKLOG_MAX
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.security import Certificates, Peer, Role
+
+
+def _checked_address(address: str) -> str:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"{address!r} is not HOST:PORT")
+    return address
+
+
+class BrokerSection(BaseModel):
+    """The process itself."""
+
+    model_config = FROZEN
+
+    name: str = Field(
+        min_length=1,
+        max_length=256,
+        description="Name of the broker, which no other has; with certificates, the one that its "
+        "own is made out to.",
+    )
+    directory: Path = Field(
+        description="Directory of what it keeps: made if it is missing, and nobody else's."
+    )
+    listen: str = Field(
+        default="127.0.0.1:0",
+        description="HOST:PORT where neighbours and clients call; port 0 takes one that is free.",
+    )
+    allow_plain: bool = Field(
+        default=False,
+        description="Whether to do without certificates at addresses that are not loopback: "
+        "everything, tokens included, is then readable on the way.",
+    )
+    members: tuple[str, ...] = Field(
+        default=(),
+        description="Other brokers of the network as it was founded; those that join later are "
+        "learned. No message is given up before all of them have had it.",
+    )
+    backlog_max: int = Field(
+        default=BACKLOG_MAX,
+        ge=1,
+        description="Messages that neighbours have not taken yet, of all of them, before "
+        "publishers have to wait.",
+    )
+
+    _listen = field_validator("listen")(_checked_address)
+
+
+class TlsSection(BaseModel):
+    """Certificates, as PEM files."""
+
+    model_config = FROZEN
+
+    certificate: Path = Field(
+        description="Certificate of the broker, with its name as subject alternative name."
+    )
+    key: Path = Field(description="Private key of the certificate.")
+    authority: Path = Field(
+        description="Certificates that those of neighbours and clients have to be signed with."
+    )
+
+
+class NeighbourSection(BaseModel):
+    """Another broker that this one is connected to."""
+
+    model_config = FROZEN
+
+    name: str = Field(min_length=1, max_length=256, description="Name of the neighbour.")
+    address: str | None = Field(
+        default=None, description="HOST:PORT where to call it; it has to call here when not given."
+    )
+    token: SecretStr | None = Field(
+        default=None, description="Secret that the two share and that the one who calls gives."
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _check_address(cls, address: str | None) -> str | None:
+        return None if address is None else _checked_address(address)
+
+
+class ClientSection(BaseModel):
+    """Somebody who publishes, subscribes or operates."""
+
+    model_config = FROZEN
+
+    name: str = Field(min_length=1, max_length=256, description="Name of the client.")
+    token: SecretStr | None = Field(default=None, description="Secret that it gives.")
+    publish: bool = Field(default=True, description="Whether it may publish.")
+    subscribe: bool = Field(default=True, description="Whether it may subscribe.")
+    operate: bool = Field(default=False, description="Whether it may ask what goes on.")
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """What it may do."""
+        roles: dict[Role, bool] = {
+            "publish": self.publish,
+            "subscribe": self.subscribe,
+            "operate": self.operate,
+        }
+        return frozenset(role for role, is_given in roles.items() if is_given)
+
+
+class BrokerSettings(FileSettings):
+    """Everything that `pathcast broker run` can be told."""
+
+    broker: BrokerSection = Field(description="The process itself.")
+    tls: TlsSection | None = Field(
+        default=None, description="Certificates; without them nothing leaves this machine."
+    )
+    neighbours: tuple[NeighbourSection, ...] = Field(
+        default=(), description="Other brokers that this one is connected to."
+    )
+    clients: tuple[ClientSection, ...] = Field(
+        default=(), description="Who may publish, subscribe and operate."
+    )
+
+    @model_validator(mode="after")
+    def _check_names(self) -> BrokerSettings:
+        names = [self.broker.name, *(each.name for each in self.neighbours)]
+        names += [each.name for each in self.clients]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ValueError(f"{', '.join(doubled)}: two have this name")
+        return self
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """Its certificates, if there are any."""
+        if self.tls is None:
+            return None
+        return Certificates(self.tls.certificate, self.tls.key, self.tls.authority)
+
+    @property
+    def peers(self) -> list[Peer]:
+        """Who may call."""
+        neighbours = [Peer(each.name, _secret(each.token)) for each in self.neighbours]
+        return neighbours + [
+            Peer(each.name, _secret(each.token), each.roles) for each in self.clients
+        ]
+
+    @property
+    def addresses(self) -> dict[str, Address]:
+        """Neighbours that are called from here."""
+        return {
+            each.name: Address(
+                each.name,
+                each.address,
+                _secret(each.token),
+                self.certificates,
+                self.broker.allow_plain,
+            )
+            for each in self.neighbours
+            if each.address is not None
+        }
+
+
+def _secret(token: SecretStr | None) -> str | None:
+    return None if token is None else token.get_secret_value()
+
+
+def describe_settings() -> list[SettingDescription]:
+    """Every key of the broker's file, for documentation and help."""
+    return described(BrokerSettings)
+
+
+def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> BrokerSettings:
+    """Read a broker's file.
+
+    Args:
+        path: The TOML file.
+        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
+
+    Returns:
+        The settings, all paths absolute.
+
+    Raises:
+        ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
+            cannot be used. The message names the key.
+    """
+    return read_settings(BrokerSettings, path, overrides)

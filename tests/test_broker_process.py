@@ -1,0 +1,394 @@
+"""Broker processes on loopback: kills, certificates, tokens, garbage, subscribers' cursors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+
+from flooding import CODEC, Count, Item, Publish, flooding
+from pathcast.errors import (
+    ConfigError,
+    FrameError,
+    PathcastError,
+    PeerRefusedError,
+    UnavailableError,
+)
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.frames import Hello, encode_frame
+from pathcast.transport.grpc_streams import Address, ClientStream, open_stream
+from pathcast.transport.process import operator_of, read_control, running
+from pathcast.transport.security import Certificates
+from pathcast.transport.settings import BrokerSettings, load_settings
+
+HERE = Path(__file__).parent
+LINE = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
+    """Waits until something holds; what is not there yet does not hold."""
+    until = asyncio.get_running_loop().time() + seconds
+    while True:
+        with contextlib.suppress(UnavailableError):
+            if await holds():
+                return
+        assert asyncio.get_running_loop().time() < until, "it did not come about in time"
+        await asyncio.sleep(0.02)
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Processes:
+    """Flooding brokers in a line."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.ports = dict(zip(LINE, free_ports(len(LINE)), strict=True))
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        for name, neighbours in LINE.items():
+            listed = "".join(
+                f'[[neighbours]]\nname = "{each}"\ntoken = "{"".join(sorted(name + each))}"\n'
+                + (f'address = "127.0.0.1:{self.ports[each]}"\n' if name < each else "")
+                for each in neighbours
+            )
+            (directory / f"{name}.toml").write_text(
+                f'[broker]\nname = "{name}"\ndirectory = "{name}"\n'
+                f'listen = "127.0.0.1:{self.ports[name]}"\n'
+                f'{listed}[[clients]]\nname = "reader"\ntoken = "ours"\n'
+            )
+
+    def start(self, name: str) -> None:
+        self.running[name] = subprocess.Popen(
+            [
+                sys.executable,
+                str(HERE / "flooding_process.py"),
+                str(self.directory / f"{name}.toml"),
+            ]
+        )
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def operator(self, name: str) -> BrokerClient:
+        return operator_of(self.directory / name, CODEC)
+
+    def address(self, name: str) -> Address:
+        return Address(name, f"127.0.0.1:{self.ports[name]}", "ours")
+
+    async def seen(self, name: str) -> int:
+        async with self.operator(name) as client:
+            answer = await client.ask(Count())
+            assert isinstance(answer, Count)
+            return answer.seen
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    found = Processes(tmp_path)
+    yield found
+    for process in found.running.values():
+        process.kill()
+        process.wait()
+
+
+async def publish_all(processes: Processes, name: str, ids: list[str]) -> None:
+    """Publishes in groups, again until a receipt came."""
+    groups = [ids[start : start + 20] for start in range(0, len(ids), 20)]
+    while groups:
+        with contextlib.suppress(UnavailableError):
+            async with BrokerClient("reader", processes.address(name), CODEC) as client:
+                while groups:
+                    await client.publish([Publish(id, b"x" * 200) for id in groups[0]])
+                    groups.pop(0)
+        await asyncio.sleep(0.02)
+
+
+async def follow(processes: Processes, name: str, count: int) -> list[str]:
+    """Delivery ids as a subscriber sees them who keeps its cursor, over lost connections."""
+    got: list[str] = []
+    after = 0
+    while len(got) < count:
+        with contextlib.suppress(UnavailableError):
+            async with BrokerClient("reader", processes.address(name), CODEC) as client:
+                async for deliveries in client.deliveries("reader", after):
+                    got += [each.delivery_id for each in deliveries]
+                    after = deliveries[-1].position
+                    await client.acknowledge(after)
+                    if len(got) >= count:
+                        return got
+        await asyncio.sleep(0.02)
+    return got
+
+
+def kill_and_restart(processes: Processes, kills: int, messages: int, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def main() -> None:
+        for name in LINE:
+            processes.start(name)
+        ids = [f"m{number}" for number in range(messages)]
+        publishing = asyncio.create_task(publish_all(processes, "a", ids))
+        following = asyncio.create_task(follow(processes, "c", messages))
+        for _ in range(kills):
+            await asyncio.sleep(chance.uniform(0.2, 1.0))
+            name = chance.choice("abc")
+            await asyncio.to_thread(processes.kill, name)
+            processes.start(name)
+        async with asyncio.timeout(60 + messages / 100):
+            await publishing
+            got = await following
+            assert sorted(got) == sorted(ids)
+            assert await follow(processes, "b", messages) != []
+            for name in LINE:
+
+                async def all_seen(name: str = name) -> bool:
+                    return await processes.seen(name) == messages
+
+                await eventually(all_seen)
+
+    asyncio.run(main())
+
+
+def test_kill_9_anywhere_loses_nothing_and_doubles_nothing(processes: Processes) -> None:
+    kill_and_restart(processes, kills=3, messages=600, seed=1)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(10))
+def test_kill_9_many_times_loses_nothing_and_doubles_nothing(
+    processes: Processes, seed: int
+) -> None:
+    kill_and_restart(processes, kills=20, messages=20_000, seed=seed)
+
+
+def test_sigterm_ends_a_process_and_gives_its_directory_back(processes: Processes) -> None:
+    async def main() -> None:
+        processes.start("c")
+        await eventually(lambda: _is_up(processes, "c"))
+        async with BrokerClient("reader", processes.address("c"), CODEC) as client:
+            await client.publish([Publish("m", b"x")])
+        process = processes.running.pop("c")
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 10) == 0
+        assert not (processes.directory / "c" / "control").exists()
+        with pytest.raises(UnavailableError):
+            processes.operator("c")
+        processes.start("c")
+        await eventually(lambda: _is_up(processes, "c"))
+        assert await processes.seen("c") == 1
+
+    asyncio.run(main())
+
+
+async def _is_up(processes: Processes, name: str) -> bool:
+    async with processes.operator(name) as client:
+        return bool((await client.status())["name"] == name)
+
+
+def settings_for(directory: Path, **sections: object) -> BrokerSettings:
+    broker = {"name": "b", "directory": directory / "b", **sections.pop("broker", {})}  # type: ignore
+    return BrokerSettings(broker=broker, **sections)  # type: ignore[arg-type]
+
+
+def address_of(settings: BrokerSettings, token: str | None = None) -> Address:
+    control = read_control(settings.broker.directory)
+    return Address("b", control.listen, token, settings.certificates)
+
+
+REFUSED = [
+    ("stranger", None, "peer.unknown"),
+    ("ann", None, "peer.token"),
+    ("ann", "wrong", "peer.token"),
+    ("a", "secret", "peer.role"),
+]
+
+
+@pytest.mark.parametrize(("name", "token", "code"), REFUSED)
+def test_who_may_not_publish_is_refused(
+    tmp_path: Path, name: str, token: str | None, code: str
+) -> None:
+    async def main() -> None:
+        settings = settings_for(
+            tmp_path,
+            clients=[{"name": "ann", "token": "hers"}],
+            neighbours=[{"name": "a", "token": "secret"}],
+        )
+        async with running(settings, flooding("b", ["a"])):
+            async with BrokerClient(name, address_of(settings, token), CODEC) as client:
+                with pytest.raises(PeerRefusedError) as caught:
+                    await client.publish([Publish("m", b"")])
+                assert caught.value.code == code
+                with pytest.raises(PathcastError):
+                    await client.status()
+            async with BrokerClient("ann", address_of(settings, "hers"), CODEC) as client:
+                await client.publish([Publish("m", b"")])
+                with pytest.raises(PeerRefusedError, match="operate"):
+                    await client.ask(Count())
+            async with BrokerClient("ann", address_of(settings, "hers"), CODEC) as client:
+                with pytest.raises(PeerRefusedError, match="send Item"):
+                    await client.publish([Item("forged", b"")])
+            async with BrokerClient("ann", address_of(settings, "hers"), CODEC) as client:
+                with pytest.raises(PeerRefusedError, match="bob"):
+                    async for _ in client.deliveries("bob"):
+                        pass
+            async with BrokerClient("ann", address_of(settings, "hers"), CODEC) as client:
+                with pytest.raises(ConfigError, match="is empty"):
+                    await client.publish([Publish("", b"")])
+
+    asyncio.run(main())
+
+
+def test_garbage_over_grpc_is_refused_with_its_reason_and_others_go_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = settings_for(
+            tmp_path, clients=[{"name": "ann"}], neighbours=[{"name": "a"}, {"name": "z"}]
+        )
+        async with running(settings, flooding("b", ["a", "z"])) as carrier:
+            kept = await open_stream("z", address_of(settings))
+            await kept.send(encode_frame(Hello("z", 10)))
+            await kept.receive()
+            stream = await open_stream("a", address_of(settings))
+            await stream.send(encode_frame(Hello("a", 10)))
+            await stream.receive()
+            await stream.send(b"garbage")
+            with pytest.raises(FrameError) as caught:
+                await until_its_end(stream)
+            assert caught.value.code == "frame.unreadable"
+            other = await open_stream("a", address_of(settings))
+            await other.send(encode_frame(Hello("somebody", 10)))
+            with pytest.raises(PeerRefusedError):
+                await until_its_end(other)
+            async with BrokerClient("ann", address_of(settings), CODEC) as client:
+                await client.publish([Publish("m", b"")])
+            assert list(carrier.neighbours.connections) == ["z"]
+            for each in (kept, stream, other):
+                await each.close()
+
+    asyncio.run(main())
+
+
+async def until_its_end(stream: ClientStream) -> None:
+    while await stream.receive() is not None:
+        pass
+
+
+def certificates(directory: Path, authority: object, name: str) -> Certificates:
+    cert = authority.issue_cert(name)  # type: ignore[attr-defined]
+    files = Certificates(
+        directory / f"{name}.pem", directory / f"{name}.key", directory / "authority.pem"
+    )
+    cert.cert_chain_pems[0].write_to_path(files.certificate)
+    cert.private_key_pem.write_to_path(files.key)
+    authority.cert_pem.write_to_path(files.authority)  # type: ignore[attr-defined]
+    return files
+
+
+def test_with_certificates_a_peer_is_who_its_certificate_says(tmp_path: Path) -> None:
+    trustme = pytest.importorskip("trustme")
+    authority = trustme.CA()
+    of = {name: certificates(tmp_path, authority, name) for name in ("b", "ann", "bob")}
+    (tmp_path / "strange").mkdir()
+    stranger = certificates(tmp_path / "strange", trustme.CA(), "ann")
+
+    async def main() -> None:
+        tls = {"certificate": of["b"].certificate, "key": of["b"].key}
+        tls["authority"] = of["b"].authority
+        settings = settings_for(
+            tmp_path, tls=tls, clients=[{"name": "ann", "token": "hers"}, {"name": "bob"}]
+        )
+        async with running(settings, flooding("b", [])):
+            target = read_control(settings.broker.directory).listen
+
+            async def publish(name: str, address: Address) -> None:
+                async with BrokerClient(name, address, CODEC) as client:
+                    await client.publish([Publish("m", b"")])
+
+            await publish("ann", Address("b", target, "hers", of["ann"]))
+            with pytest.raises(PeerRefusedError) as caught:
+                await publish("ann", Address("b", target, "hers", of["bob"]))
+            assert caught.value.code == "peer.certificate"
+            with pytest.raises(PeerRefusedError) as caught:
+                await publish("ann", Address("b", target, None, of["ann"]))
+            assert caught.value.code == "peer.token"
+            # Another name than the one that the broker's certificate is made out to.
+            for address in (
+                Address("c", target, "hers", of["ann"]),
+                Address("b", target, "hers", stranger),
+                Address("b", target, "hers"),
+            ):
+                with pytest.raises(UnavailableError):
+                    await publish("ann", address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        # Who is refused by TLS is tried again by gRPC until there is no time left.
+        patch.setattr("pathcast.transport.client.CONNECT_SECONDS", 0.3)
+        asyncio.run(main())
+
+
+def test_plain_text_stays_on_this_machine(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = settings_for(tmp_path, broker={"listen": "0.0.0.0:0"})
+        with pytest.raises(ConfigError, match="allow_plain"):
+            async with running(settings, flooding("b", [])):
+                pass
+        with pytest.raises(PeerRefusedError, match="allow_plain"):
+            await open_stream("a", Address("b", "192.0.2.1:7000"))
+        settings = settings_for(tmp_path, broker={"listen": "0.0.0.0:0", "allow_plain": True})
+        async with running(settings, flooding("b", [])):
+            pass
+
+    asyncio.run(main())
+
+
+REFUSED_SETTINGS = [
+    ('[broker]\nname = "a"', "broker.directory"),
+    ('[broker]\nname = "a"\ndirectory = "d"\nlisten = "here"', "broker.listen"),
+    ('[broker]\nname = "a"\ndirectory = "d"\nlisten = "h:99999"', "broker.listen"),
+    ('[broker]\nname = "a"\ndirectory = "d"\n[[neighbours]]\nname = "a"', "two have this name"),
+    ('[broker]\nname = "a"\ndirectory = "d"\n[[neighbours]]\nname = "b"\nadress = "h:1"', "adress"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), REFUSED_SETTINGS)
+def test_refusals_of_settings_name_the_key(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "broker.toml").write_text(text)
+    with pytest.raises(ConfigError, match=told):
+        load_settings(tmp_path / "broker.toml")
+
+
+def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = settings_for(tmp_path, neighbours=[{"name": "a"}])
+        kind = flooding("b", ["a"])
+        async with running(settings, kind), operator_of(settings.broker.directory, CODEC) as client:
+            await client.publish([Publish("m", b"")])
+            status = await client.status()
+        assert json.loads(json.dumps(status)) == {
+            "name": "b",
+            "neighbours": {},
+            "refusals": {},
+            "backlog": {"a": 1},
+            "node": {"seen": 1},
+            "inboxes": {"reader": 1},
+        }
+
+    asyncio.run(main())

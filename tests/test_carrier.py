@@ -1,0 +1,367 @@
+"""A node in memory: order, disk, connections that come and go, bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+
+from flooding import CODEC, Item, Publish, Taken, flooding
+from pathcast.errors import DiskError, FrameError, UnavailableError
+from pathcast.transport.carrier import Carrier
+from pathcast.transport.connection import WINDOW, Connection
+from pathcast.transport.disk import REMEMBERED, Disk
+from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
+from pathcast.transport.memory import MemoryNetwork, MemoryStream
+
+LINE = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
+
+
+async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Waits until something holds."""
+    until = asyncio.get_running_loop().time() + seconds
+    while not holds():
+        assert asyncio.get_running_loop().time() < until, "it did not come about in time"
+        await asyncio.sleep(0.005)
+
+
+def a_carrier(network: MemoryNetwork, name: str, directory: Path | None) -> Carrier:
+    carrier = Carrier(name, flooding(name, LINE[name]), Disk(directory), network.dial_from(name))
+    network.add(carrier)
+    return carrier
+
+
+def delivered(carrier: Carrier) -> list[str]:
+    return [each.delivery_id for each in carrier.disk.waiting("reader", 0, 10**6)]
+
+
+def test_messages_reach_all_over_two_hops_once() -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        carriers = {name: a_carrier(network, name, None) for name in LINE}
+        for name, carrier in carriers.items():
+            await carrier.start([peer for peer in LINE[name] if name < peer])
+        ids = [f"m{number}" for number in range(500)]
+        for id in ids:
+            await carriers["a"].submit("publisher", [Publish(id, b"x")])
+        await eventually(lambda: all(len(delivered(c)) >= 500 for c in carriers.values()))
+        for carrier in carriers.values():
+            assert sorted(delivered(carrier)) == sorted(ids)
+        await eventually(lambda: not any(sum(c.backlog().values()) for c in carriers.values()))
+        await network.stop()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_lost_when_carriers_are_killed_and_connections_cut(
+    tmp_path: Path, seed: int
+) -> None:
+    # A kill forgets what is not on disk, at whatever point; cuts lose what is under way.
+    chance = random.Random(seed)
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        for name in LINE:
+            carrier = a_carrier(network, name, tmp_path / name)
+            await carrier.start([peer for peer in LINE[name] if name < peer])
+        acknowledged: list[str] = []
+
+        async def publish() -> None:
+            for number in range(300):
+                id = f"m{number}"
+                while True:
+                    try:
+                        async with asyncio.timeout(1.0):
+                            await network.carriers["a"].submit("publisher", [Publish(id, b"x")])
+                        break
+                    except (UnavailableError, TimeoutError, RuntimeError):
+                        await asyncio.sleep(0.005)
+                acknowledged.append(id)
+
+        publishing = asyncio.create_task(publish())
+        for _ in range(8):
+            await asyncio.sleep(chance.uniform(0.0, 0.05))
+            if chance.random() < 0.4:
+                one, other = chance.choice([("a", "b"), ("b", "c")])
+                await network.cut(one, other)
+                await asyncio.sleep(chance.uniform(0.0, 0.02))
+                network.heal(one, other)
+            else:
+                name = chance.choice("abc")
+                await network.carriers[name].abandon()
+                carrier = a_carrier(network, name, tmp_path / name)
+                await carrier.start([peer for peer in LINE[name] if name < peer])
+        await publishing
+        everywhere = network.carriers.values()
+        await eventually(lambda: all(len(delivered(c)) >= 300 for c in everywhere), 20.0)
+        for carrier in everywhere:
+            assert sorted(delivered(carrier)) == sorted(acknowledged)
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_what_is_sent_is_on_disk_before(tmp_path: Path) -> None:
+    # The disk is slowed down: whatever a neighbour hears has to be in it by then.
+    async def main() -> None:
+        network = MemoryNetwork()
+        a, b = a_carrier(network, "a", None), a_carrier(network, "b", None)
+        heard: list[bool] = []
+        commit, receive = a.disk.commit, b.node.receive
+
+        def slowly(*args: object) -> list[str]:
+            import time
+
+            time.sleep(0.02)
+            return commit(*args)  # type: ignore[arg-type]
+
+        def hearing(sender: str, message: object, now: float):  # type: ignore[no-untyped-def]
+            if isinstance(message, Item):
+                heard.append(f"seen/{message.id}" in a.disk.saved())
+            return receive(sender, message, now)
+
+        a.disk.commit = slowly  # type: ignore
+        b.node.receive = hearing  # type: ignore[method-assign]
+        await a.start(["b"])
+        await b.start()
+        await eventually(lambda: "b" in a.neighbours.connections)
+        await asyncio.gather(*(a.submit("p", [Publish(f"m{n}", b"")]) for n in range(50)))
+        await eventually(lambda: len(heard) >= 50)
+        assert all(heard)
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_many_effects_are_kept_with_one_wait() -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        a = a_carrier(network, "a", None)
+        await a.start()
+        commits = []
+        commit = a.disk.commit
+        a.disk.commit = lambda *args: commits.append(1) or commit(*args)  # type: ignore
+        await asyncio.gather(*(a.submit("p", [Publish(f"m{n}", b"")]) for n in range(1000)))
+        assert len(commits) <= 5
+        assert len(a.disk.saved()) == 2000
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_frames_are_full_under_load_and_leave_at_once_when_idle() -> None:
+    async def main() -> None:
+        here, there = MemoryStream.pair()
+
+        async def take(peer: str, taken: object) -> None: ...
+
+        connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
+        await there.send(encode_frame(Hello("b", 10**6)))
+        await connection.open()
+        await there.receive()
+        running = asyncio.create_task(connection.run())
+        connection.offer(Packet(Flow.MESSAGE, b"one"))
+        data = await there.receive()
+        assert data is not None
+        assert len(decode_frame(data, "a").packets) == 1
+        for _ in range(5000):
+            connection.offer(Packet(Flow.MESSAGE, b"x" * 100))
+        sizes: list[int] = []
+        while sum(sizes) < 5000:
+            data = await there.receive()
+            assert data is not None
+            sizes.append(len(decode_frame(data, "a").packets))
+        assert min(sizes[:-1]) >= 50
+        await connection.close()
+        await running
+
+    asyncio.run(main())
+
+
+def test_a_neighbour_gets_no_more_messages_than_it_gave_credit_for_but_all_control() -> None:
+    async def main() -> None:
+        here, there = MemoryStream.pair()
+
+        async def take(peer: str, taken: object) -> None: ...
+
+        connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
+        await there.send(encode_frame(Hello("b", 3)))
+        await connection.open()
+        await there.receive()
+        running = asyncio.create_task(connection.run())
+        for _ in range(10):
+            connection.offer(Packet(Flow.MESSAGE, b"m"))
+        connection.offer(Packet(Flow.CONTROL, b"c"))
+        got: list[Packet] = []
+
+        async def get(count: int) -> list[Flow]:
+            while len(got) < count:
+                data = await there.receive()
+                assert data is not None
+                got.extend(decode_frame(data, "a").packets)
+            return sorted(packet.flow for packet in got)
+
+        assert await get(4) == [Flow.CONTROL, Flow.MESSAGE, Flow.MESSAGE, Flow.MESSAGE]
+        await asyncio.sleep(0.02)
+        assert connection.queued == 7
+        await there.send(encode_frame(Frame((), 5)))
+        assert len(await get(6)) == 6
+        assert connection.queued == 5
+        await connection.close()
+        await running
+
+    asyncio.run(main())
+
+
+def test_who_sends_more_than_the_credit_is_cut_off() -> None:
+    async def main() -> None:
+        here, there = MemoryStream.pair()
+
+        async def take(peer: str, taken: object) -> None: ...
+
+        connection = Connection("a", "b", here, CODEC, take, lambda peer: False)
+        await there.send(encode_frame(Hello("b", 1)))
+        await connection.open()
+        body = msgspec.msgpack.encode(Item("i", b""))
+        running = asyncio.create_task(connection.run())
+        for _ in range(WINDOW // 1000 + 1):
+            await there.send(encode_frame(Frame((Packet(Flow.MESSAGE, body),) * 1000, 1)))
+        with pytest.raises(FrameError) as caught:
+            await running
+        assert caught.value.code == "frame.credit"
+
+    asyncio.run(main())
+
+
+GARBAGE = [
+    b"",
+    b"\xff",
+    b"GET / HTTP/1.1\r\n\r\n",
+    encode_frame(Frame((Packet(Flow.CONTROL, b"garbage"),), 1)),
+    encode_frame(Frame((Packet(Flow.MESSAGE, msgspec.msgpack.encode(Taken("x"))),), 1)),
+    encode_frame(Frame((Packet(Flow.CONTROL, msgspec.msgpack.encode({"type": "Os"})),), 1)),
+    msgspec.msgpack.encode([[[9, b""]], 1]),
+    msgspec.msgpack.encode([[[0, b""]] * 1025, 1]),
+    msgspec.msgpack.encode([[], -1]),
+    msgspec.msgpack.encode([[], 2**60]),
+    b"\x91" * 100_000,
+]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_peer_that_sends_garbage_is_cut_off_and_others_are_not(garbage: bytes) -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        b, c = a_carrier(network, "b", None), a_carrier(network, "c", None)
+        await b.start(["c"])
+        await c.start()
+        await eventually(lambda: "c" in b.neighbours.connections)
+        kept = b.neighbours.connections["c"]
+        stream = await network.dial_from("a")("b")
+        await stream.send(encode_frame(Hello("a", 10)))
+        await eventually(lambda: "a" in b.neighbours.connections)
+        await stream.send(garbage)
+        await eventually(lambda: "a" not in b.neighbours.connections)
+        assert isinstance(b.neighbours.refusals["a"], FrameError)
+        assert b.neighbours.connections["c"] is kept
+        await b.submit("p", [Publish("m", b"")])
+        await eventually(lambda: delivered(c) == ["m"])
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_random_bytes_are_frames_or_frame_errors() -> None:
+    chance = random.Random(5)
+    real = encode_frame(Frame((CODEC.packet(Item("i", b"body")),) * 3, 7))
+    counts = {"frame": 0, "error": 0}
+    for _ in range(10_000):
+        data = bytearray(real if chance.random() < 0.8 else chance.randbytes(40))
+        for _ in range(chance.randint(1, 4)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        try:
+            frame = decode_frame(bytes(data), "x")
+            for packet in frame.packets:
+                CODEC.message(packet, "x")
+            counts["frame"] += 1
+        except FrameError:
+            counts["error"] += 1
+    assert min(counts.values()) > 200
+
+
+def test_publishers_wait_when_neighbours_do_not_take_what_there_is() -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        a = Carrier("a", flooding("a", ["b"]), Disk(None), network.dial_from("a"), backlog_max=20)
+        network.add(a)
+        b = a_carrier(network, "b", None)
+        await a.start(["b"])
+        for number in range(20):
+            await a.submit("p", [Publish(f"m{number}", b"")])
+        with pytest.raises(UnavailableError) as caught:
+            await a.submit("p", [Publish("more", b"")])
+        assert caught.value.code == "broker.full"
+        await b.start()
+        await eventually(lambda: a.backlog()["b"] == 0)
+        await a.submit("p", [Publish("more", b"")])
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_a_disk_that_fails_stops_the_carrier_before_it_speaks() -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        a, b = a_carrier(network, "a", None), a_carrier(network, "b", None)
+        await a.start(["b"])
+        await b.start()
+        await eventually(lambda: "b" in a.neighbours.connections)
+        a.disk._base.execute("drop table saved")
+        with pytest.raises(DiskError):
+            await a.submit("p", [Publish("m", b"")])
+        with pytest.raises(DiskError):
+            await a.run()
+        await asyncio.sleep(0.05)
+        assert delivered(b) == []
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_a_directory_has_one_owner_and_a_format(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "d")
+    with pytest.raises(DiskError) as caught:
+        Disk(tmp_path / "d")
+    assert caught.value.code == "disk.taken"
+    disk.commit({"k": b"v"})
+    disk._base.execute("pragma user_version = 99")
+    disk.close()
+    with pytest.raises(DiskError) as caught:
+        Disk(tmp_path / "d")
+    assert caught.value.code == "disk.format"
+    (tmp_path / "d" / "broker.sqlite").write_bytes(b"no base" * 5000)
+    with pytest.raises(DiskError) as caught:
+        Disk(tmp_path / "d")
+    assert caught.value.code == "disk.failed"
+
+
+def test_an_inbox_remembers_ids_past_their_acknowledgement() -> None:
+    disk = Disk(None)
+    disk.commit({}, [("ann", f"d{n}", b"x") for n in range(10)])
+    disk.acknowledge("ann", 7)
+    disk.commit({}, [("ann", "d3", b"x"), ("ann", "d10", b"x"), ("bob", "d3", b"x")])
+    assert [each.delivery_id for each in disk.waiting("ann", 0, 99)] == ["d7", "d8", "d9", "d10"]
+    assert disk.inboxes() == {"ann": 4, "bob": 1}
+    disk.acknowledge("ann", 2)
+    assert disk.cursor("ann") == 7
+    disk.acknowledge("ann", 10**9)
+    assert (disk.cursor("ann"), disk.inboxes()["ann"]) == (11, 0)
+    assert REMEMBERED > 1000
+    disk.close()

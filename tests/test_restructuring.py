@@ -1,0 +1,224 @@
+"""Early restructuring: steps are those of a tree of nodes, and routing sees what they will give.
+
+The oracle of the edits is lxml's tree; of the entries, matching on both sides of the steps.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final
+
+import pytest
+
+from broker_engines import missing
+from pathcast import Query, QueryIndex
+from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
+from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
+from pathcast.overlay.restructuring import (
+    TABLE_TO_LIST,
+    Edit,
+    EditStep,
+    Restructuring,
+    Steps,
+    before_steps,
+    common_steps,
+    parse_steps,
+)
+
+etree = pytest.importorskip("lxml.etree", reason="lxml is not installed")
+pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
+
+NAMES: Final = ("a", "b", "c", "n:d")
+BOUND: Final = {"n": "urn:n"}
+
+
+def element(rng: random.Random, depth: int, top: str = "") -> str:
+    name = top or rng.choice(NAMES)
+    attributes = "".join(
+        rng.choice([" {}='{}'", ' {}="{}>"', " {} = '{}'"]).format(x, rng.randrange(3))
+        for x in ("x", "y")
+        if rng.random() < 0.4
+    )
+    if top or rng.random() < 0.1:
+        attributes += " xmlns:n='urn:n'"
+    inside = "".join(
+        element(rng, depth - 1)
+        if depth and rng.random() < 0.6
+        else rng.choice(["1", "2", "<!--</b>-->", "<?p </a>?>"])
+        for _ in range(rng.randrange(6 if top else 4))
+    )
+    return f"<{name}{attributes}>{inside}</{name}\n>" if inside else f"<{name}{attributes}/>"
+
+
+def random_steps(rng: random.Random) -> Steps:
+    made = []
+    for _ in range(rng.randrange(1, 4)):
+        path = rng.choice(["//", "/top/", "/top//"]) + rng.choice(
+            [*NAMES, "*", "b[c]", "a/b", "c[@x = 1]"]
+        )
+        kind = rng.choice(list(Edit))
+        made.append(
+            f"{kind.value} {path}" + (f" {rng.choice('bce')}" if kind is Edit.RENAME else "")
+        )
+    return parse_steps(made, BOUND)
+
+
+def by_tree(message: bytes, steps: Steps) -> bytes:
+    """The steps on a tree, as the module says them."""
+    root = etree.fromstring(message)
+    for step in steps:
+        chosen = [e for e in root.xpath(step.path, namespaces=BOUND) if e is not root]
+        for each in chosen:
+            parent = each.getparent()
+            if step.edit is Edit.RENAME:
+                each.tag = each.tag.rpartition("}")[0] + "}" * each.tag.startswith("{") + step.name
+            elif parent is not None and (step.edit is Edit.DROP or not declares(each)):
+                replace(parent, each, keep=step.edit is Edit.UNWRAP)
+    return bytes(etree.tostring(root, method="c14n"))
+
+
+def declares(each: Any) -> bool:
+    """Whether a start tag has a declaration; lxml keeps those that say nothing new, too."""
+    return b"xmlns" in bytes(etree.tostring(each)).split(b">")[0] and each.get("declares") == "1"
+
+
+def replace(parent: Any, each: Any, *, keep: bool) -> None:
+    """Puts the content of an element, or nothing, in its place."""
+    at = parent.index(each)
+    pieces: list[str | Any] = (
+        [each.text or "", *each, each.tail or ""] if keep else [each.tail or ""]
+    )
+    children: list[str | Any] = []
+    for piece in pieces:
+        children.append(piece)
+        if not isinstance(piece, str) and piece.tail:
+            children.append(piece.tail)
+            piece.tail = None
+    each.tail = None
+    parent.remove(each)
+    before = parent[at - 1] if at else None
+    for child in children:
+        if isinstance(child, str):
+            if before is None:
+                parent.text = (parent.text or "") + child
+            else:
+                before.tail = (before.tail or "") + child
+        else:
+            parent.insert(at, child)
+            before, at = child, at + 1
+
+
+def marked(message: bytes) -> bytes:
+    """A message whose elements that declare a namespace say so, for the oracle."""
+    return message.replace(b" xmlns:n='urn:n'", b" xmlns:n='urn:n' declares='1'")
+
+
+def test_edits_are_those_of_a_tree() -> None:
+    rng, changed = random.Random(3), 0
+    for _ in range(250):
+        steps = random_steps(rng)
+        messages = [marked(element(rng, 4, "top").encode()) for _ in range(4)]
+        for message, found in zip(messages, Restructuring(steps).apply(messages), strict=True):
+            assert isinstance(found, bytes)
+            said = etree.tostring(etree.fromstring(found), method="c14n")
+            assert said == by_tree(message, steps), (message, list(map(str, steps)))
+            changed += found != message
+    assert changed > 300
+
+
+def test_steps_done_before_are_not_done_again() -> None:
+    rng = random.Random(5)
+    for _ in range(60):
+        steps = random_steps(rng)
+        done = rng.randrange(len(steps) + 1)
+        messages = [element(rng, 4, "top").encode() for _ in range(3)]
+        early = [m for m in Restructuring(steps[:done]).apply(messages) if isinstance(m, bytes)]
+        assert Restructuring(steps).apply(early, done) == Restructuring(steps).apply(messages)
+
+
+def whole_ones(steps: Steps, messages: list[bytes]) -> list[bytes]:
+    """Messages after steps that can be done to all of them."""
+    found = [each for each in Restructuring(steps).apply(messages) if isinstance(each, bytes)]
+    assert len(found) == len(messages)
+    return found
+
+
+def test_entries_hold_before_the_steps_and_between_them() -> None:
+    rng = random.Random(11)
+    texts = [
+        "//e",
+        "//b/@x",
+        "//e/c",
+        "/top/a/b",
+        "//b[a]//c",
+        "//*[text() = '12']",
+        "//e[. = '1']",
+    ]
+    texts += [
+        "//e[. = '1']",
+        "/top//e/n:d[2]",
+        "/top[a and b]//c",
+        "for $v in //e where $v/@y = '2' return $v/b",
+    ]
+    held = 0
+    for _ in range(120):
+        steps = random_steps(rng)
+        text = rng.choice(texts)
+        entries = disjuncts_of(text, BOUND)
+        messages = [element(rng, 4, "top").encode() for _ in range(8)]
+        index = QueryIndex(namespaces=BOUND)
+        for number, entry in enumerate(entries):
+            index.register([Query(f"after{number}", entry)])
+            index.register([Query(f"before{number}", before_steps(entry, steps))])
+        matcher = index.matcher(threads=1)
+        after = matcher.match_batch(whole_ones(steps, messages))
+        for done in range(len(steps) + 1):
+            now = whole_ones(steps[:done], messages)
+            for whole, early, last in zip(now, matcher.match_batch(now), after, strict=True):
+                wanted = {each for each in last.query_ids if each.startswith("after")}
+                given = {each.replace("after", "before") for each in wanted}
+                assert given <= set(early.query_ids), (text, whole)
+                held += bool(wanted)
+    assert held > 100
+
+
+def test_a_table_becomes_a_list() -> None:
+    message = b"<n><table><tr><td>a</td><td><b>c</b></td></tr><tr/></table></n>"
+    made = b"<n><list><item>a<b>c</b></item><item/></list></n>"
+    assert Restructuring(TABLE_TO_LIST).apply([message]) == [made]
+
+
+def test_the_document_element_stays() -> None:
+    for text in ("drop //*", "unwrap //*", "rename //* b"):
+        [found] = Restructuring(parse_steps([text])).apply([b"<a x='1'><c>t</c></a>"])
+        assert isinstance(found, bytes)
+        assert found.startswith(b"<a x='1'>")
+
+
+def test_what_steps_have_in_common() -> None:
+    one = parse_steps(["drop //a", "drop //b"])
+    assert common_steps([]) == ()
+    assert common_steps([one]) == one
+    assert common_steps([one, one[:1], one]) == one[:1]
+    assert common_steps([one, one[1:]]) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["drop", "rename //a", "rename //a 1b", "move //a", "", "drop //a[", "unwrap <a/>"]
+)
+def test_what_is_no_step(text: str) -> None:
+    with pytest.raises(QuerySyntaxError):
+        parse_steps([text])
+    with pytest.raises((QuerySyntaxError, UnsupportedQueryError)):
+        Restructuring((EditStep(Edit.DROP, "count(//a)"),))
+
+
+def test_messages_that_cannot_be_edited_say_so_and_disturb_no_other() -> None:
+    entity = b"<!DOCTYPE a [<!ENTITY e '<c/>'>]><a><b/>&e;</a>"
+    messages = [b"<a><c/><b/></a>", b"<a>", entity, "<a><c/></a>".encode("utf-16"), b"<a/>"]
+    found = Restructuring(parse_steps(["drop //c", "drop //b"])).apply(messages)
+    assert (found[0], found[4]) == (b"<a></a>", b"<a/>")
+    codes = [each.code if isinstance(each, PathcastError) else "" for each in found]
+    assert codes[2:4] == ["message.unreadable"] * 2
+    assert codes[1]
+    assert Disjunct.of(before_steps("/a", parse_steps(["drop //c"]))).text == "/a"
