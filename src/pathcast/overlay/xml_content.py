@@ -13,6 +13,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 
 from pathcast.customize import Broker
 from pathcast.limits import Limits
@@ -75,10 +76,12 @@ class XmlProfiles:
 
     def __init__(self, engine: str | None, limits: Limits | None) -> None:
         self._broker = Broker(engine, limits, threads=1)
+        # Subscribers share texts, and a text is asked about when it comes and when it goes.
+        self._entries = lru_cache(65_536)(disjuncts_of)
 
     def entries(self, profile: str) -> tuple[str, ...]:
         """See there."""
-        return disjuncts_of(profile)
+        return self._entries(profile)
 
     def add(self, subscription: str, profile: str) -> None:
         """See there.
