@@ -43,7 +43,7 @@ def sent(statuses: Sequence[int], url: str = "https://hook.example/in?x=1") -> t
     requests = []
     answers = list(statuses)
 
-    def answer(request: object) -> object:
+    def answer(request: httpx.Request) -> httpx.Response:
         requests.append(request)
         return httpx.Response(answers.pop(0), headers={"Location": "http://169.254.169.254/latest"})
 
@@ -130,8 +130,8 @@ def test_a_number_as_host_is_looked_at_like_a_name() -> None:
 def test_a_name_that_resolves_to_something_else_later_is_refused_then() -> None:
     reached = []
 
-    def answer(request: object) -> object:
-        reached.append(request.url.host)  # type: ignore[attr-defined]
+    def answer(request: httpx.Request) -> httpx.Response:
+        reached.append(request.url.host)
         return httpx.Response(503)
 
     async def main() -> object:
