@@ -13,8 +13,9 @@ Source: 001, sections 3.2, 4.2.1 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 import msgspec
@@ -41,7 +42,7 @@ from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.streams import Stream
 from pathcast.overlay.subscriptions import Subscription, Subscriptions
-from pathcast.overlay.trees import broadcast_tree, neighbours, spanning_tree, towards
+from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Deliver, Effect, Forget, Save
 
 __all__ = ["Broker", "BrokerSettings"]
@@ -398,8 +399,8 @@ class Broker:
             cursor if saved == number else 0,
             self._send,
             self._has_room,
-            lambda peer: tree in self.planes and self.planes[tree].is_active(peer),
-            lambda bodies: self.planes[tree].route(bodies),
+            partial(self._is_active, tree),
+            partial(self._route, tree),
             self._deliver,
             self._settings.held_messages_max,
             self._safeguards,
@@ -411,11 +412,17 @@ class Broker:
             tree,
             self._content.interests(),
             self._send,
-            lambda ticket: self._settled(tree, ticket),
+            partial(self._settled, tree),
             self._safeguards,
         )
         self.planes[tree] = plane
         plane.want(self.subscriptions.entries(), (), 0)
+
+    def _is_active(self, tree: str, peer: str) -> bool:
+        return tree in self.planes and self.planes[tree].is_active(peer)
+
+    def _route(self, tree: str, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
+        return self.planes[tree].route(bodies)
 
     def _tree_of(self, root: str) -> str:
         return SHARED if self._settings.trees == "spanning" else root
@@ -430,7 +437,7 @@ class Broker:
             if not self.announcements.has_left(name)
         }
         for tree, plane in sorted(self.planes.items()):
-            edges = broadcast_tree(links, tree) if tree else spanning_tree(links)
+            edges = self._edges(tree, links)
             way = towards(edges, self.name)
             linked = [peer for peer in neighbours(edges, self.name) if peer in self._sessions]
             told = {peer: not tree or way.get(tree) == peer for peer in linked}
@@ -443,6 +450,11 @@ class Broker:
                 if not stream.is_root and (root not in self._leads or self._leads[root] != lead):
                     self._leads[root] = lead
                     stream.lead(lead)
+
+    def _edges(self, tree: str, links: Links) -> list[Edge]:
+        if tree == SHARED:
+            return spanning_tree(links)
+        return broadcast_tree(links, tree) if tree in self.streams else []
 
     def _activate(self, tree: str, peer: str) -> None:
         for stream in self._streams_of(tree):

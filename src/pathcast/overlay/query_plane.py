@@ -13,7 +13,7 @@ What a neighbour tells before this broker sees the link in its tree is kept for 
 Whether a link that is gone, or one that is new, has been waited for does not matter: what a root
 publishes meanwhile comes again by position (`pathcast.overlay.streams`), judged by the new tables.
 
-Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0012 says.
+Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0014 says.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ class QueryPlane:
         """
         was_active = self.is_active(peer)
         known = self._heard_number.get(peer, 0)
-        if told.number != known + 1 or not (told.whole or peer in self._heard):
+        follows = told.number == known + 1 and peer in self._heard
+        if not (follows or (told.whole and told.number > known)):
             raise PeerError("overlay.interest", peer=peer, given=told.number, known=known)
         before = self._heard.get(peer, set())
         heard = (set() if told.whole else before - set(told.removed)) | set(told.added)

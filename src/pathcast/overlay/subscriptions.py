@@ -50,6 +50,10 @@ class Subscriptions:
     def names(self) -> list[str]:
         return sorted(self._held)
 
+    def profile(self, name: str) -> str:
+        """The text of a subscription's profile."""
+        return self._held[name].profile
+
     def entries(self) -> Entries:
         """All entries, sorted."""
         return tuple(sorted(self._count))

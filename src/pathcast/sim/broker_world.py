@@ -157,7 +157,7 @@ class BrokerWorld:
         try:
             for step in self.scenario.steps:
                 network.run(step.at)
-                self._perform(step)
+                self.perform(step)
             network.heal()
             network.become(NO_FAULTS)
             for name in sorted(network.disks):
@@ -183,7 +183,8 @@ class BrokerWorld:
 
     # Steps.
 
-    def _perform(self, step: Step) -> None:
+    def perform(self, step: Step) -> None:
+        """Do a step now."""
         own = getattr(self, f"do_{step.action}", None)
         if own is None:
             self.network.perform(step)
@@ -379,7 +380,9 @@ class BrokerWorld:
         for name in brokers:
             for tree, plane in sorted(self.node(name).broker.planes.items()):
                 interests = plane.interests
-                edges = broadcast_tree(links, tree) if tree else spanning_tree(links)
+                is_live = tree in self.node(name).broker.streams
+                live = links if is_live or not tree else {}
+                edges = broadcast_tree(live, tree) if tree else spanning_tree(live)
                 for peer in neighbours(edges, name):
                     behind = {other for other, way in towards(edges, name).items() if way == peer}
                     is_parent = bool(tree) and towards(edges, name).get(tree) == peer

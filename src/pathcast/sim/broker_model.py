@@ -1,0 +1,191 @@
+"""A few brokers over perfect links, every order of whose messages can be followed.
+
+The links are those that `pathcast.overlay.link` makes of the real ones: in order and once, until a
+session ends, which may happen at any moment as well (`resets`). What is asked of brokers (`todo`)
+happens at any moment, in any order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from pathcast.overlay.broker import Broker, BrokerSettings
+from pathcast.overlay.content import Content
+from pathcast.overlay.deliveries import Delivery, InForce
+from pathcast.overlay.messages import Payload, Source
+from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.protocol import Deliver
+from pathcast.sim.toy_content import TOY, satisfies
+
+__all__ = ["BrokerModel", "Publish", "Subscribe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """A subscription is asked for."""
+
+    host: str
+    name: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A message is published."""
+
+    root: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrive:
+    sender: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reset:
+    a: str
+    b: str
+
+
+Move = Subscribe | Publish | _Arrive | _Reset
+
+
+@dataclass
+class BrokerModel:
+    """Brokers, what is on the way between them, and what is still to be asked.
+
+    Args:
+        links: Between which brokers.
+        todo: Subscriptions and messages.
+        resets: Links whose session may end once, at any moment, with all that is on the way.
+        safeguards: For tests.
+        trees: See `BrokerSettings`.
+    """
+
+    links: tuple[tuple[str, str], ...]
+    todo: list[Subscribe | Publish]
+    resets: list[tuple[str, str]] = field(default_factory=list)
+    safeguards: Safeguards = ALL
+    trees: Literal["spanning", "broadcast"] = "spanning"
+    content: Content = TOY
+    brokers: dict[str, Broker] = field(default_factory=dict)
+    on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)
+    in_force: dict[str, Subscribe] = field(default_factory=dict)
+    due: dict[str, list[str]] = field(default_factory=dict)
+    delivered: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = sorted({name for link in self.links for name in link})
+        for n, name in enumerate(names, 1):
+            near = {b if a == name else a: 1 for a, b in self.links if name in (a, b)}
+            self.brokers[name] = Broker(
+                name,
+                near,
+                self.content,
+                {},
+                n,
+                partial(self._send, name),
+                partial(self._has_room, name),
+                names,
+                BrokerSettings(self.trees),
+                self.safeguards,
+            )
+        self.on_the_way = {
+            pair: deque() for a, b in self.links for pair in ((a, b), (b, a))
+        }
+        for broker in self.brokers.values():
+            broker.start()
+        for a, b in self.links:
+            self.brokers[a].session_began(b)
+            self.brokers[b].session_began(a)
+        for root in sorted({one.root for one in self.todo if isinstance(one, Publish)}):
+            self.brokers[root].register_source("source", Source())
+        self._calm()
+
+    def moves(self) -> Sequence[Move]:
+        return [
+            *(_Arrive(a, b) for (a, b), payloads in sorted(self.on_the_way.items()) if payloads),
+            *self.todo,
+            *(_Reset(a, b) for a, b in self.resets),
+        ]
+
+    def do(self, move: object) -> None:
+        match move:
+            case _Arrive(sender, to):
+                payload = self.on_the_way[sender, to].popleft()
+                self.brokers[to].hear(sender, payload)
+            case Subscribe(host, name, profile):
+                self.todo.remove(move)
+                self.brokers[host].subscribe(name, name, profile)
+            case Publish(root, body):
+                self.todo.remove(move)
+                message = body.decode()
+                self.due[message] = [
+                    name for name, one in self.in_force.items() if satisfies(body, one.profile)
+                ]
+                self.brokers[root].publish("source", message, body)
+            case _Reset(a, b):
+                self.resets.remove((a, b))
+                self.on_the_way[a, b].clear()
+                self.on_the_way[b, a].clear()
+                self.brokers[a].session_began(b)
+                self.brokers[b].session_began(a)
+        self._after()
+
+    def check_end(self) -> None:
+        self._calm()
+        for message, names in self.due.items():
+            for name in names:
+                assert message in self.delivered.get(name, []), f"{message} is lost to {name}"
+        for name, broker in self.brokers.items():
+            for plane in broker.planes.values():
+                for peer, told in plane.interests.from_scratch().items():
+                    assert plane.interests.told(peer) == told, f"{name} told {peer} what is stale"
+            for root, stream in broker.streams.items():
+                assert stream.cursor == self.brokers[root].streams[root].at, f"{name} stands still"
+            assert broker.subscriptions.names() == [
+                one for one, asked in sorted(self.in_force.items()) if asked.host == name
+            ], f"not all of {name} is in force"
+
+    def _send(self, sender: str, to: str, payload: Payload) -> None:
+        self.on_the_way[sender, to].append(payload)
+
+    def _has_room(self, sender: str, to: str) -> bool:
+        return True
+
+    def _after(self) -> None:
+        for name, broker in self.brokers.items():
+            broker.rewind()
+            broker.effects.clear()
+            given, broker.given = broker.given, []
+            for one in given:
+                if isinstance(one, Deliver):
+                    self._take(name, one)
+
+    def _take(self, host: str, given: Deliver) -> None:
+        match given.what:
+            case InForce(name):
+                subscriptions = self.brokers[host].subscriptions
+                self.in_force[name] = Subscribe(host, name, subscriptions.profile(name))
+            case Delivery() as one:
+                got = self.delivered.setdefault(one.subscription, [])
+                assert one.message not in got, f"{one.message} came twice to {one.subscription}"
+                got.append(one.message)
+
+    def _calm(self) -> None:
+        """Whatever is on the way arrives, and time passes, until nothing changes."""
+        for _ in range(4):
+            while any(self.on_the_way.values()):
+                for (a, b), payloads in sorted(self.on_the_way.items()):
+                    if payloads:
+                        self.brokers[b].hear(a, payloads.popleft())
+                        self._after()
+            for broker in self.brokers.values():
+                broker.tick()
+            self._after()

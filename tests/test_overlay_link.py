@@ -1,0 +1,171 @@
+"""A reliable link: in order, once, over sessions that end, exhaustively and at random."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import pytest
+
+pytest.importorskip("msgspec")
+
+from pathcast.errors import PeerError
+from pathcast.overlay.link import Link, LinkSettings
+from pathcast.overlay.messages import Frame, Hello, Settled, decoded, encoded
+from pathcast.overlay.safeguards import ALL, Safeguards
+
+
+def numbers(start: int) -> Iterator[int]:
+    return iter(range(start, start + 1_000_000))
+
+
+class Pair:
+    """Two ends, and everything that was ever sent between them: nothing is too old to arrive."""
+
+    def __init__(self, seed: int, safeguards: Safeguards = ALL) -> None:
+        self.draw = random.Random(seed)
+        self.safeguards = safeguards
+        self.settings = LinkSettings(window_frames=4, frame_payloads_max=2)
+        self.lives = itertools.count(1)
+        self.now = 0.0
+        self.ends = [self.begun(), self.begun()]
+        self.sent: list[list[list[int]]] = [[[]], [[]]]
+        self.got: list[list[list[int]]] = [[[]], [[]]]
+        self.on_the_way: list[list[Hello | Frame]] = [[], []]
+        self.said = itertools.count(1)
+
+    def begun(self) -> Link:
+        return Link(numbers(next(self.lives) * 1_000_000_000), self.settings, self.safeguards)
+
+    def flush(self) -> None:
+        for n, end in enumerate(self.ends):
+            self.on_the_way[1 - n] += [decoded(encoded(one)) for one in end.flush(self.now)]
+
+    def arrive(self, n: int, which: int, keep: bool) -> None:
+        message = self.on_the_way[n][which] if keep else self.on_the_way[n].pop(which)
+        received = self.ends[n].receive(message, self.now)
+        if received.began:
+            self.got[n].append([])
+            self.sent[n].append([])
+        self.got[n][-1] += [one.number for one in received.payloads if isinstance(one, Settled)]
+
+    def say(self, n: int) -> None:
+        if self.ends[n].is_up:
+            number = next(self.said)
+            self.sent[n][-1].append(number)
+            self.ends[n].send(Settled("", number))
+
+    def tick(self) -> None:
+        self.now += 0.3
+        for n, end in enumerate(self.ends):
+            if end.tick(self.now):
+                self.sent[n].append([])
+
+    def restart(self, n: int) -> None:
+        self.ends[n] = self.begun()
+        self.got[n].append([])
+        self.sent[n].append([])
+
+    def check(self, n: int) -> None:
+        """What an end got in a session is a beginning of what the other said in one."""
+        for got in self.got[n]:
+            if got:
+                said = next(one for one in self.sent[1 - n] if got[0] in one)
+                assert got == said[: len(got)], (got, said)
+
+
+def run(seed: int, safeguards: Safeguards = ALL) -> None:
+    pair = Pair(seed, safeguards)
+    draw = pair.draw
+    for _ in range(250):
+        pair.flush()
+        kind = draw.random()
+        n = draw.randrange(2)
+        if kind < 0.55 and pair.on_the_way[n]:
+            which = draw.randrange(min(len(pair.on_the_way[n]), draw.choice([1, 3, 50])))
+            pair.arrive(n, which, keep=draw.random() < 0.2)
+        elif kind < 0.6 and pair.on_the_way[n]:
+            pair.on_the_way[n].pop(draw.randrange(len(pair.on_the_way[n])))
+        elif kind < 0.8:
+            pair.say(n)
+        elif kind < 0.985:
+            pair.tick()
+        else:
+            pair.restart(n)
+        pair.check(0)
+        pair.check(1)
+    for _ in range(200):  # and at the end everything arrives
+        pair.flush()
+        for n in (0, 1):
+            while pair.on_the_way[n]:
+                pair.arrive(n, 0, keep=False)
+        pair.tick()
+    pair.check(0)
+    pair.check(1)
+    assert all(end.is_up for end in pair.ends), "the two ends found no common session"
+    for n in (0, 1):
+        assert pair.got[n][-1] == pair.sent[1 - n][-1], "something of the last session is missing"
+
+
+@pytest.mark.parametrize("seeds", [range(n, n + 50) for n in range(0, 200, 50)])
+def test_what_comes_is_what_was_said_in_order_and_once(seeds: range) -> None:
+    for seed in seeds:
+        run(seed)
+
+
+@pytest.mark.nightly
+def test_what_comes_is_what_was_said_at_length() -> None:
+    for seed in range(200, 20_000):
+        run(seed)
+
+
+@pytest.mark.parametrize("name", ["sessions", "resend", "deduplicate", "order"])
+def test_each_safeguard_of_a_link_is_missed(name: str) -> None:
+    assert name in {field.name for field in fields(ALL)}
+    with pytest.raises((AssertionError, StopIteration, PeerError)):
+        for seed in range(300):
+            run(seed, replace(ALL, **{name: False}))
+
+
+def test_a_session_ends_with_silence_and_with_too_much_that_waits() -> None:
+    pair = Pair(1)
+    for _ in range(4):
+        pair.flush()
+        for n in (0, 1):
+            while pair.on_the_way[n]:
+                pair.arrive(n, 0, keep=False)
+    end = pair.ends[0]
+    assert end.is_up
+    assert not end.tick(3.9)
+    assert end.tick(4.1) and not end.is_up
+    other = pair.ends[1]
+    for _ in range(pair.settings.waiting_max + 1):
+        other.send(Settled("", 1))
+    assert other.tick(0.1) and not other.is_up
+
+
+@pytest.mark.parametrize(
+    ("number", "acknowledged", "code"),
+    [(1000, 0, "overlay.window"), (0, 7, "overlay.acknowledged")],
+)
+def test_a_frame_that_cannot_be_is_refused(number: int, acknowledged: int, code: str) -> None:
+    a, b = Link(numbers(10)), Link(numbers(1000))
+    b.receive(a.flush(0.0)[0], 0.0)
+    _, answer = b.flush(0.0)
+    assert isinstance(answer, Hello)
+    a.receive(answer, 0.0)
+    with pytest.raises(PeerError) as refusal:
+        a.receive(Frame(answer.mine, answer.theirs, number, acknowledged, ()), 0.0)
+    assert refusal.value.code == code
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\xff", encoded(Hello(1, 2))[:-1], b"\x83\xa4type\xa5Hello\xa4mine\xff\xa6theirs\x00"],
+)
+def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
+    with pytest.raises(PeerError) as refusal:
+        decoded(data)
+    assert refusal.value.code == "overlay.frame"
