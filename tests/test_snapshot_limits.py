@@ -131,7 +131,7 @@ for case in json.loads((folder / "cases.json").read_text()):
 """
 
 
-SEEDS: Final = [*range(2), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(2, 80))]
+SEEDS: Final = [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, 80))]
 
 
 @broker_engines
@@ -179,7 +179,7 @@ def test_an_index_that_is_saved_and_opened_answers_alike(
 @broker_engines
 def test_another_process_answers_alike(engine: EngineName, tmp_path: Path) -> None:
     cases, expected = [], []
-    for seed in range(3):
+    for seed in range(1 if engine == "reference" else 3):
         rng = random.Random(100 + seed)
         limits = random_limits(rng)
         messages = near(limits, rng)

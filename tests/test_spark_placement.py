@@ -5,6 +5,7 @@ If one of these fails, what a subscriber gets depends on where queries are match
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -25,13 +26,13 @@ from typer.testing import CliRunner
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.cli.app import build_app
 from pathcast.errors import SnapshotFormatError
-from pathcast.spark import answering_partitions, assigning, placing
+from pathcast.spark import answering_partitions, assigning, merging, placing, sections
 from pathcast.spark.answering import Answerer
 from pathcast.spark.costs import Costs, choose
 from pathcast.spark.ledger import Commit, Ledger
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import run
-from pathcast.spark.routed import ROUTED
+from pathcast.spark.routed import ROUTED, remove_routed
 from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.summary import Summary
 from pathcast.spark.workers import InProcess
@@ -212,6 +213,110 @@ def test_partitioned_delivery_writes_what_broadcast_writes(
     assert any(note.startswith("partitioned: ") for note in report.notes)
 
 
+@pytest.mark.parametrize(("kind", "scheme"), [("text", "pep"), ("parquet", "cost")])
+def test_sections_take_up_reject_and_deliver_what_one_process_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, scheme: str
+) -> None:
+    """However small the sections are, and the ranges in which their takers are merged."""
+    monkeypatch.setattr(sections, "SECTION_ROWS", 7)
+    monkeypatch.setattr(merging, "RANGE_ROWS", 5)
+    monkeypatch.setattr(assigning, "EXACT_MAX", 0)
+    chosen = random.Random(f"sections {kind}")
+    put_subscriptions(tmp_path, chosen, 14)
+    add_faults(tmp_path, chosen)
+    more = ["output.matches=ids", f"placement.scheme={scheme}"]
+    if kind == "text":
+        write_as_text(tmp_path)
+        more.append(f"subscriptions.path={tmp_path}/subscriptions.tsv")
+    put_directory(tmp_path, some_messages(chosen, 40))
+    one = go(tmp_path, "broadcast", *more)
+    other = go(tmp_path, "partitioned", *more, *PARTITIONED)
+    found = check_same(tmp_path, one, other)
+    assert len(found["inboxes"]) > 50
+    assert one.rejected_queries == other.rejected_queries
+    assert len(one.rejected_queries) > 2
+    rejected = [
+        Counter(map(str, pq.read_table(tmp_path / out / "rejected_queries").to_pylist()))
+        for out in ("broadcast", "partitioned")
+    ]
+    assert rejected[0] == rejected[1]
+    assert sum(rejected[0].values()) > 5
+    takers = [
+        pa.ipc.open_file(path).read_all()
+        for out in ("broadcast", "partitioned")
+        for path in (tmp_path / out / "_snapshots").glob("*/takers.arrow")
+    ]
+    assert takers[0].equals(takers[1].combine_chunks()), "the same ranks"
+    assert takers[1].column(0).num_chunks > 3
+
+
+def add_faults(root: Path, chosen: random.Random) -> None:
+    """Rows that are none, and rows that another has taken the id of."""
+    path = root / "subscriptions.parquet"
+    rows = pq.read_table(path).to_pylist()
+    taken = chosen.sample(rows, 4)
+    rows += [{**row, "query": "/other", "subscriber": "dan"} for row in taken]
+    rows += [dict(row) for row in taken]
+    for name in ("subscriber", "query_id", "query"):
+        rows.insert(chosen.randrange(len(rows)), {**chosen.choice(rows), name: ""})
+    rows.insert(chosen.randrange(len(rows)), {**rows[0], "query_id": "mode", "deliver": "pigeon"})
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def write_as_text(root: Path) -> None:
+    """The table as text, where every field is quoted."""
+    table = pq.read_table(root / "subscriptions.parquet")
+    rows = [table.column_names, *(list(row.values()) for row in table.to_pylist())]
+    text = "".join(
+        "\t".join('"' + field.replace('"', '""') + '"' for field in row) + "\n" for row in rows
+    )
+    (root / "subscriptions.tsv").write_text(text)
+
+
+def test_an_output_goes_from_sections_to_one_whole_and_back(tmp_path: Path) -> None:
+    """The same subscriptions have one version, whoever took them up."""
+    put_subscriptions(tmp_path, random.Random(25), 6)
+    messages = some_messages(random.Random(26), 30)
+    kinds = [PARTITIONED, (), PARTITIONED, ("placement.kind=auto",), PARTITIONED]
+    for at, more in enumerate(kinds):
+        put_directory(tmp_path, messages[6 * at : 6 * at + 6], first=6 * at)
+        for out in ("partitioned", "broadcast"):
+            go(tmp_path, out, *(more if out == "partitioned" else ()), "output.matches=ids")
+    found = rows_in(tmp_path / "partitioned")
+    assert found == rows_in(tmp_path / "broadcast")
+    assert len(found["inboxes"]) > 20
+
+
+def test_partitions_are_opened_within_the_memory_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that may hold two of them closes what it served longest ago, and opens it again."""
+    lines = [f"ann\tq{n}\t/m/k{n}\tids\n" for n in range(40)]
+    (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\tdeliver\n" + "".join(lines))
+    put_directory(tmp_path, [f"<m>{''.join(f'<k{n}/>' for n in range(40))}</m>".encode()])
+    opened: list[int] = []
+    held: list[int] = []
+    partitions = answering_partitions._Partitions
+    make = partitions._opened
+
+    def counted(self: Any, number: int) -> Any:
+        held.append(sum(map(self._placed.open_bytes, self._open)) + self._placed.open_bytes(number))
+        opened.append(number)
+        return make(self, number)
+
+    monkeypatch.setattr(partitions, "_opened", counted)
+    more: tuple[str, ...] = (f"subscriptions.path={tmp_path}/s.tsv", "placement.partitions=40")
+    more += ("placement.scheme=hash",)
+    allowed = 20_000
+    go(tmp_path, "out", *PARTITIONED[:1], *more, f"placement.worker_bytes_max={allowed}")
+    assert len(opened) > 20
+    assert max(held) <= allowed
+    opened.clear()
+    held.clear()
+    go(tmp_path, "less", *PARTITIONED[:1], *more, "placement.worker_bytes_max=1")
+    assert len(opened) == len(set(opened)) > 20, "what is larger than all of it is open alone"
+
+
 def test_partitions_are_written_to_delta_tables(tmp_path: Path) -> None:
     pytest.importorskip("deltalake", reason="deltalake is not installed")
     put_subscriptions(tmp_path, random.Random(97), 6)
@@ -302,13 +407,21 @@ class Dying(InProcess):
         raise Killed
 
 
+CUTTING = 3
+"""Calls before the first messages are marked: sections are taken up, placed, and compiled."""
+
+
 @pytest.mark.parametrize(
-    ("calls", "tasks"), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (4, 1)]
+    ("calls", "tasks"),
+    [(0, 1), (1, 1), (2, 1)]
+    + [(CUTTING + calls, tasks) for calls in range(3) for tasks in range(2)]
+    + [(CUTTING + 2, 2), (CUTTING + 4, 1)],
 )
 def test_a_kill_at_any_stage_loses_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, tasks: int
 ) -> None:
-    """Before, in the middle of and after marking, answering and merging."""
+    """Before, in the middle of and after each stage of cutting and of delivering."""
+    monkeypatch.setattr(sections, "SECTION_ROWS", 8)
     put_subscriptions(tmp_path, random.Random(31), 6)
     put_directory(tmp_path, some_messages(random.Random(32), 30))
     chosen = settings(tmp_path, "partitioned", *PARTITIONED, "output.matches=ids")
@@ -317,8 +430,8 @@ def test_a_kill_at_any_stage_loses_and_repeats_nothing(
     with pytest.raises(Killed):
         run(chosen, workers=Dying(calls, tasks), progress=Notes())
     left = list((tmp_path / "partitioned" / ROUTED).glob("*"))
-    assert bool(left) == (calls + tasks > 0)
-    monkeypatch.undo()
+    assert bool(left) == ((calls, tasks) > (CUTTING, 0))
+    monkeypatch.setattr(placing, "remove_routed", remove_routed)
     go(tmp_path, "partitioned", *PARTITIONED, "output.matches=ids")
     go(tmp_path, "broadcast", "output.matches=ids")
     assert rows_in(tmp_path / "partitioned") == rows_in(tmp_path / "broadcast")
@@ -359,9 +472,9 @@ def test_attempts_that_are_not_reported_do_not_count(tmp_path: Path) -> None:
 
     put_subscriptions(tmp_path, random.Random(51), 6)
     put_directory(tmp_path, some_messages(random.Random(52), 20))
-    chosen = settings(tmp_path, "partitioned", *PARTITIONED)
+    chosen = settings(tmp_path, "partitioned", *PARTITIONED, "output.matches=ids")
     one = run(chosen, workers=Speculating(), progress=Notes())
-    check_same(tmp_path, go(tmp_path, "broadcast"), one)
+    check_same(tmp_path, go(tmp_path, "broadcast", "output.matches=ids"), one)
 
 
 def test_a_file_that_breaks_off_is_done_without_in_both(tmp_path: Path) -> None:
@@ -467,6 +580,52 @@ def test_check_tells_where_queries_would_be_matched_and_writes_nothing(tmp_path:
         assert "µs a message with all queries" in told
         assert "in 4 partitions" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_explain_says_where_queries_are_and_where_a_message_goes(tmp_path: Path) -> None:
+    """What it says is what a run does: the query is matched where the message is said to go."""
+    lines = [f"ann\tq{n}\t/m/a[@x = {n}]\tids\n" for n in range(40)]
+    lines += ["bob\tall\t//c[last()]\tids\n", "bob\tbad\t/a[\tids\n"]
+    (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\tdeliver\n" + "".join(lines))
+    put_directory(tmp_path, [f"<m><a x='{n}'/></m>".encode() for n in range(30)])
+    message = tmp_path / "one.xml"
+    message.write_bytes(b"<m><a x='7'/><a x='31'/></m>")
+
+    def call(kind: str, *more: str) -> Any:
+        settings(tmp_path, "out")
+        with (tmp_path / "pipeline.toml").open("a") as handle:
+            handle.write(f'[placement]\nkind = "{kind}"\npartitions = 5\n')
+        text = (tmp_path / "pipeline.toml").read_text()
+        (tmp_path / "pipeline.toml").write_text(text.replace("subscriptions.parquet", "s.tsv"))
+        return CliRunner().invoke(build_app(), ["explain", f"{tmp_path}/pipeline.toml", *more])
+
+    asked = [str(message), "--id", "q7", "--id", "q31", "--id", "all"]
+    told = call("partitioned", *asked, "--format", "json")
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.output)
+    assert (found["placement"], found["partitions"]) == ("partitioned", 6)
+    assert "would be chosen" in found["why"]
+    assert "µs a message with all queries" in found["why"]
+    goes = {each["partition"]: each for each in found["message"]}
+    assert found["queries"]["q7"] in goes
+    assert found["queries"]["q31"] in goes
+    assert found["queries"]["all"] == 5
+    assert 5 not in goes, "nothing in the message is named c"
+    assert len(goes) == len({found["queries"]["q7"], found["queries"]["q31"]})
+    assert goes[found["queries"]["q7"]]["routes"] == ["/m/a[@x=7]"]
+    text = " ".join(call("auto", *asked).output.split())
+    assert re.search(r"placement: (broadcast|partitioned): [0-9.,]+ µs a message", text), text
+    assert f"q7: partition {found['queries']['q7']}, where the message goes" in text
+    assert "all: partition 5, where it does not go" in text
+    assert "the message goes to 2 of 6:" in text
+    assert "by /m/a[@x=31]" in text
+    assert "on every worker" in call("broadcast", *asked).output
+    assert not (tmp_path / "out").exists()
+    refused = call("partitioned", "--id", "bad")
+    assert refused.exit_code != 0
+    assert "bad" in refused.output
+    message.write_bytes(b"<m>")
+    assert call("partitioned", str(message)).exit_code != 0
 
 
 @pytest.mark.parametrize("budget", [1, 4000])

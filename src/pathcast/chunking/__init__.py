@@ -34,6 +34,7 @@ from pathcast.chunking.evaluation import (
 from pathcast.chunking.filtering_scheme import Chunk, Chunking, FilteringScheme
 from pathcast.chunking.needs import Need
 from pathcast.chunking.optimal import Goal, SchemeCost, Sizes, by_size, cost, optimal_scheme
+from pathcast.chunking.pairs import Pair, PairCost, PairPlan, PlacedChunking, pair_tasks
 from pathcast.chunking.plain import cut_plainly
 from pathcast.chunking.query_tree import QueryTree, QueryTreeNode
 from pathcast.chunking.scheme import Pick, generate_chunking_scheme, picks
@@ -51,7 +52,11 @@ __all__ = [
     "FilteringScheme",
     "Goal",
     "Need",
+    "Pair",
+    "PairCost",
+    "PairPlan",
     "Pick",
+    "PlacedChunking",
     "QueryTree",
     "QueryTreeNode",
     "SchemeCost",
@@ -64,6 +69,7 @@ __all__ = [
     "generate_chunking_scheme",
     "merged",
     "optimal_scheme",
+    "pair_tasks",
     "picks",
     "tasks_of",
 ]

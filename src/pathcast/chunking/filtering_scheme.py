@@ -150,14 +150,11 @@ class Chunking:
         choose: PrefixChoice = generate_chunking_scheme,
         tolerance: float = 0.0,
     ) -> None:
-        if not isinstance(chunks, int) or not 1 <= chunks <= CHUNKS_MAX:
-            reason = f"{chunks!r} is not a whole number from 1 to {CHUNKS_MAX}"
-            raise ConfigError("config.invalid", key="chunks", reason=reason)
         if not 0 <= tolerance < 1:
             reason = f"{tolerance!r} is not a share from 0 to below 1"
             raise ConfigError("config.invalid", key="tolerance", reason=reason)
         self.tree = QueryTree()
-        self._chunks = chunks
+        self._chunks = _checked_degree(chunks)
         self._paths = None if paths is None or paths.root is None else paths
         self._choose = choose
         self._tolerance = tolerance
@@ -225,6 +222,18 @@ class Chunking:
                     self._weigh(alternative, weight - entry.weight)
                 entry.weight = weight
                 self._made = None
+
+    def resize(self, chunks: int) -> None:
+        """Changes the degree of the schemes to come.
+
+        Raises:
+            ConfigError: `chunks` is out of range.
+
+        Cost: of the prefixes; of moving the alternatives whose chunk comes or goes.
+        """
+        self._chunks = _checked_degree(chunks)
+        self._choose_again()
+        self._made = None
 
     def query(self, query_id: str) -> CleanQuery:
         """A query after clean-up."""
@@ -338,6 +347,13 @@ class Chunking:
             whole=QuerySet(_frozen(whole), self._version),
             paths=self._paths,
         )
+
+
+def _checked_degree(chunks: int) -> int:
+    if not isinstance(chunks, int) or not 1 <= chunks <= CHUNKS_MAX:
+        reason = f"{chunks!r} is not a whole number from 1 to {CHUNKS_MAX}"
+        raise ConfigError("config.invalid", key="chunks", reason=reason)
+    return chunks
 
 
 def _owned(members: _Members) -> list[tuple[str, Alternative]]:

@@ -60,8 +60,8 @@ def check(
 def _say_placement(pipeline: Path, engine: Engine | None) -> None:
     """Where a run would match the queries, and why; nothing where every worker holds all."""
     with extra("spark", "pathcast check of a pipeline"):
-        from pathcast.spark.placing import plan_of
+        from pathcast.spark.placement_explained import explain_placement
         from pathcast.spark.settings import load_settings
     settings = load_settings(pipeline)
     if settings.placement.kind != "broadcast":
-        say(f"placement: {plan_of(settings, engine_name(engine) or settings.engine.engine)}")
+        say(f"placement: {explain_placement(settings, engine_name(engine)).choice}")

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, write_json_line
+from pathcast.cli.console import answers, extra, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
 from pathcast.cli.messages import read_message
 from pathcast.cli.options import (
+    Engine,
     EngineOption,
     Format,
     FormatOption,
@@ -21,6 +22,7 @@ from pathcast.cli.options import (
     read_limits,
     read_namespaces,
 )
+from pathcast.cli.queries import PIPELINE_SUFFIX
 from pathcast.cli.transform import read_query
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, PathcastError
@@ -35,7 +37,9 @@ def explain(
     query: Annotated[
         str,
         typer.Argument(
-            metavar="QUERY", help="A standing query, XPath or XQuery, or @FILE for the one in FILE."
+            metavar="QUERY",
+            help="A standing query, XPath or XQuery, or @FILE for the one in FILE; or the TOML "
+            "file of a pipeline.",
         ),
     ],
     message: Annotated[
@@ -57,6 +61,15 @@ def explain(
             show_default=False,
         ),
     ] = None,
+    query_id: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="ID",
+            help="Of a pipeline: a query whose partition is told; can be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     engine: EngineOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
@@ -74,9 +87,16 @@ def explain(
     with other subscriptions, what only this one needs, and with --with how
     many others share each part; with a message, what is delivered of it.
 
+    Of a pipeline it shows where its queries are matched: by workers that hold
+    all or in partitions, why, and what either costs on messages of its source;
+    with --id, the partition of a query; with a message, the partitions that it
+    would go to, and the paths that lead there.
+
     A message that does not satisfy the query is an answer, not a failure: the
     exit code is 0.
     """
+    if query.endswith(PIPELINE_SUFFIX) and Path(query).is_file():
+        return _explain_pipeline(Path(query), message, query_id or [], engine, limit, format_)
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
     text = read_query(query)
     content = None if message is None else _content(message, limits)
@@ -105,6 +125,28 @@ def explain(
         answers().print(str(explanation))
     has_verdict = explanation.error is None and explanation.bug is None
     return ExitCode.OK if has_verdict else ExitCode.REFUSED
+
+
+def _explain_pipeline(
+    path: Path,
+    message: str | None,
+    query_ids: list[str],
+    engine: Engine | None,
+    limit: list[str] | None,
+    format_: Format,
+) -> ExitCode:
+    with extra("spark", "the file of a pipeline"):
+        from pathcast.spark.placement_explained import explain_placement
+        from pathcast.spark.settings import load_settings
+    settings = load_settings(path)
+    limits = read_limits(limit, settings.engine.message_limits())
+    content = None if message is None else _content(message, limits)
+    found = explain_placement(settings, engine_name(engine), query_ids=query_ids, message=content)
+    if format_ is Format.JSON:
+        write_json_line(found.to_dict())
+    else:
+        answers().print(found.to_text())
+    return ExitCode.OK
 
 
 def _content(message: str, limits: Limits) -> bytes:

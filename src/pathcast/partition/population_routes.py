@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from pathcast.partition.routes import Routes
+from pathcast.partition.routes import ROUTE_BYTES, Routes
 from pathcast.query import (
     OPERATORS,
     AttributeCondition,
@@ -47,12 +47,21 @@ _BARE: Final = len(OPERATORS)
 _SELECTING: Final = (Operator.EQ, Operator.STARTS_WITH)
 
 
-def routes_of_population(population: Population, placed: np.ndarray) -> Routes:
+def routes_of_population(
+    population: Population,
+    placed: np.ndarray,
+    *,
+    dont_care: int | None = None,
+    budget_bytes: int | None = None,
+) -> Routes:
     """Routes that are reached by every message that satisfies a query.
 
     Args:
         population: What the queries ask.
         placed: The partition of each.
+        dont_care: The partition that `fitted` would have every message go to before others lose
+            anything: where the routes cannot fit, those to it are not made.
+        budget_bytes: Bytes that they have to fit later; None for any.
 
     Returns:
         Linear paths with one comparison or none.
@@ -68,6 +77,13 @@ def routes_of_population(population: Population, placed: np.ndarray) -> Routes:
     kept = _best(parts, asked, part, targets, int(placed.max()) + 1)
     pairs = np.unique(np.stack([part[kept], targets[kept]], axis=1), axis=0)
     routes = Routes()
+    words = placed.max() // 64 + 1
+    least = len(np.unique(pairs[:, 0])) * (ROUTE_BYTES + 8 * int(words))
+    if dont_care is not None and budget_bytes is not None and least > budget_bytes:
+        is_given_up = pairs[:, 1] == dont_care
+        if is_given_up.any():
+            routes.lead_everything_to(1 << dont_care)
+        pairs = pairs[~is_given_up]
     paths: dict[int, NormalQuery] = {}
     for number, target in pairs.tolist():
         if number not in paths:

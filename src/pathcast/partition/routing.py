@@ -191,6 +191,25 @@ class RoutingIndex:
         matcher = self._snapshot.matcher(threads=threads, cache_bytes_max=cache_bytes_max)
         return RoutingMarker(matcher, self._masks, self.partitions)
 
+    def reached(self, message: bytes) -> Mapping[str, Sequence[int]]:
+        """The paths that hold of a message, or were not decided, and where each leads.
+
+        Raises:
+            MessageError: The message is refused.
+
+        Cost: a match against the paths.
+        """
+        result = self._snapshot.matcher(threads=1).match_batch([message])[0]
+        if result.error is not None:
+            raise result.error
+        names = {*result.query_ids, *result.verdicts}
+        found = {}
+        for number, name in enumerate(self._snapshot.query_ids):
+            if name in names:
+                targets = _bits(self._masks[number : number + 1])[1].tolist()
+                found[self._snapshot.query(name).text] = targets
+        return dict(sorted(found.items()))
+
     def routes(self) -> Mapping[str, Sequence[int]]:
         """Canonical path -> the partitions that it leads to."""
         found = {}

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from pathcast.spark.storage import Storage
 
 PARTITIONS_OPEN_MAX: Final = 4
-"""Partitions that a worker keeps open: it serves a run of them, one after another, and those that
-it served last are likely to come again."""
+"""Partitions that a worker keeps open where nothing is said: it serves a run of them, one after
+another, and those that it served last are likely to come again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,13 @@ class PartitionTask:
         task: What is delivered, and how.
         placed: The partitions.
         with_matches: Whether rows of matches are wanted.
+        bytes_max: Memory for the partitions that a worker keeps open; None for a few of them.
     """
 
     task: DeliveryTask
     placed: PartitionedGeneration
     with_matches: bool
+    bytes_max: int | None = None
 
     def __call__(self, units: Iterable[PartitionUnit]) -> Iterator[PartitionReport]:
         """The report of a share, whose units stand in the order of their partitions."""
@@ -130,16 +132,17 @@ class _Run:
 
     def run(self, units: Sequence[PartitionUnit]) -> None:
         task, report = self._task, self._report
+        partitions = _partitions(
+            task.storage,
+            self._job.placed,
+            task.engine,
+            task.threads,
+            task.cache_bytes_max,
+            task.matches != "numbers",
+            self._job.bytes_max,
+        )
         for number, of_partition in groupby(units, key=lambda unit: unit.partition):
-            opened = _opened(
-                task.storage,
-                self._job.placed,
-                number,
-                task.engine,
-                task.threads,
-                task.cache_bytes_max,
-                task.matches == "ids",
-            )
+            opened = partitions.open(number)
             self._clock.lap("open")
             for unit in of_partition:
                 self._answer(opened, unit)
@@ -149,8 +152,7 @@ class _Run:
         self._clock.lap("write")
         writers = (self._inboxes, self._letters)
         report.files = {writer.name: writer.files for writer in writers if writer.files}
-        ranks = np.flatnonzero(self._inboxes.received)
-        report.received = ranks.astype(np.uint32), self._inboxes.received[ranks]
+        report.received = self._inboxes.received()
 
     def _answer(self, opened: _Partition, unit: PartitionUnit) -> None:
         task, report = self._task, self._report
@@ -190,24 +192,76 @@ class _Partition:
     names: pa.Array
 
 
-@lru_cache(maxsize=PARTITIONS_OPEN_MAX)
-def _opened(
+class _Partitions:
+    """The partitions that a worker keeps open; those that it served last stay."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        placed: PartitionedGeneration,
+        engine: EngineName,
+        threads: int,
+        cache_bytes_max: int | None,
+        by_id: bool,
+        bytes_max: int | None,
+    ) -> None:
+        self._storage = storage
+        self._placed = placed
+        self._engine: EngineName = engine
+        self._threads = threads
+        self._cache_bytes_max = cache_bytes_max
+        self._by_id = by_id
+        self._bytes_max = bytes_max
+        self._open: dict[int, _Partition] = {}
+
+    def open(self, number: int) -> _Partition:
+        """A partition; others are closed first, those that were served longest ago, to make room.
+
+        One that is larger than all the memory there is for them is open alone.
+        """
+        found = self._open.pop(number, None)
+        if found is None:
+            self._make_room(self._placed.open_bytes(number))
+            found = self._opened(number)
+        self._open[number] = found
+        return found
+
+    def _make_room(self, wanted: int) -> None:
+        while self._open and self._is_full(wanted):
+            del self._open[next(iter(self._open))]
+
+    def _is_full(self, wanted: int) -> bool:
+        if self._bytes_max is None:
+            return len(self._open) >= PARTITIONS_OPEN_MAX
+        return sum(map(self._placed.open_bytes, self._open)) + wanted > self._bytes_max
+
+    def _opened(self, number: int) -> _Partition:
+        part = self._placed.partition(number)
+        with part.files(self._storage) as files:
+            answerer = Answerer(
+                files,
+                engine=self._engine,
+                threads=self._threads,
+                cache_bytes_max=self._cache_bytes_max,
+            )
+        names = answerer.query_ids
+        if part.has_notices and not self._by_id:
+            names = pa.array(self._placed.numbers(self._storage, number))
+        return _Partition(answerer, self._placed.ranks(self._storage, number), names)
+
+
+@lru_cache(maxsize=1)
+def _partitions(
     storage: Storage,
     placed: PartitionedGeneration,
-    number: int,
     engine: EngineName,
     threads: int,
     cache_bytes_max: int | None,
     by_id: bool,
-) -> _Partition:
-    """The engines of a partition, opened once per worker process while it serves it."""
-    part = placed.partition(number)
-    with part.files(storage) as files:
-        answerer = Answerer(files, engine=engine, threads=threads, cache_bytes_max=cache_bytes_max)
-    names = answerer.query_ids
-    if part.has_notices and not by_id:
-        names = pa.array(placed.numbers(storage, number))
-    return _Partition(answerer, placed.ranks(storage, number), names)
+    bytes_max: int | None,
+) -> _Partitions:
+    """The partitions of a generation, those that are open kept by a worker process."""
+    return _Partitions(storage, placed, engine, threads, cache_bytes_max, by_id, bytes_max)
 
 
 class _FindsWriter:

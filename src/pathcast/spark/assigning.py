@@ -2,7 +2,8 @@
 
 A query that is delivered as an id is known to the filter index, one whose results are delivered to
 the broker; both say what they ask for as columns (`pathcast.query.Population`), and are placed by
-one placement, made for the larger of the two.
+one placement. Of a generation in sections one section, which is a sample by the hash of ids, says
+how to place all.
 
 It decides nothing itself: `pathcast.partition` does.
 """
@@ -15,7 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pathcast.customize import Broker, SubscriptionSnapshot
+from pathcast.engine import Snapshot
+from pathcast.model import Subscription
 from pathcast.partition import (
     CostPlacement,
     HashPlacement,
@@ -26,16 +31,16 @@ from pathcast.partition import (
 )
 from pathcast.partition.population_routes import routes_of_population
 from pathcast.partition.routing import routes_of
+from pathcast.spark.generations import QUERIES, Generation
+from pathcast.spark.taking_up import read_ipc
 
 if TYPE_CHECKING:
-    from pathcast.customize import Broker
-    from pathcast.customize.subscription_engines import SubscriptionEngines
-    from pathcast.engine import Snapshot
     from pathcast.limits import Limits
-    from pathcast.model import EngineName, Subscription
+    from pathcast.model import EngineName
     from pathcast.partition.routes import Routes
     from pathcast.query import Population
     from pathcast.spark.settings import PlacementSettings
+    from pathcast.spark.storage import Storage
 
 EXACT_MAX: Final = 2_000
 """Queries whose routes begin as exact paths, which takes 0.4 ms each; of more, the routes begin
@@ -43,104 +48,72 @@ with one thing that each asks, from columns."""
 
 
 @dataclass(frozen=True)
-class Queries:
-    """What a generation was made of, as the driver holds it.
+class PieceQueries:
+    """The queries of a generation, or of a section of it, as they are placed.
 
     Attributes:
-        notices: Id -> filter query.
-        results: Id -> subscription whose results are delivered, of any of its takers.
-        takers: Who takes what, `TAKERS_SCHEMA`.
-        snapshot: The filter queries.
-        broker: The others.
+        table: `taking_up.QUERIES_SCHEMA`.
+        snapshot: The filter queries; None if there are none.
+        populations: What filter queries ask for, and what the others do; None for none.
     """
 
-    notices: Mapping[str, Subscription]
-    results: Mapping[str, Subscription]
-    takers: pa.Table
-    snapshot: Snapshot
-    broker: Broker
+    table: pa.Table
+    snapshot: Snapshot | None
+    populations: tuple[Population | None, Population | None]
 
     @classmethod
-    def of(cls, engines: SubscriptionEngines, takers: pa.Table) -> Queries:
-        """The queries of the engines that took them up."""
-        rows, index, broker = engines.queries, engines.index, engines.broker
-        notices = {name: row for name, row in rows.items() if name in index}
-        results = {name: row for name, row in rows.items() if name in broker}
-        return cls(notices, results, takers, index.freeze(), broker)
+    def open(cls, storage: Storage, piece: Generation, engine: EngineName) -> PieceQueries:
+        """The queries of a piece. Cost: 1 µs a filter query, 0.4 ms for each of the others."""
+        with piece.local(storage, [QUERIES]) as [path]:
+            table = read_ipc(path)
+        snapshot = notices = results = None
+        with piece.files(storage) as files:
+            if files.notices is not None:
+                snapshot = Snapshot.open(files.notices, engine=engine)
+                notices = snapshot.population()
+            if files.results is not None:
+                saved = SubscriptionSnapshot.open(files.results, engine=engine)
+                results = Broker.restored(saved, threads=1).population()
+        return cls(table, snapshot, (notices, results))
+
+    def larger(self) -> Population:
+        """That of which there are more."""
+        return max((each for each in self.populations if each is not None), key=len)
+
+    def place(self, placement: Placement) -> list[np.ndarray | None]:
+        """Where the queries of each population go."""
+        return [None if each is None else placement.place(each) for each in self.populations]
+
+    def rows(self, placed: list[np.ndarray | None]) -> np.ndarray:
+        """The same for each row of the table."""
+        found = np.zeros(len(self.table), dtype=np.uint32)
+        for population, where in zip(self.populations, placed, strict=True):
+            if population is not None and where is not None:
+                ids = pa.array(population.query_ids, pa.string())
+                at = pc.index_in(self.table.column("id").combine_chunks(), value_set=ids)
+                is_in = at.is_valid().to_numpy(zero_copy_only=False)
+                found[is_in] = where[pc.drop_null(at).to_numpy()]
+        return found
 
 
-@dataclass(frozen=True)
-class Assigned:
-    """Where queries go.
-
-    Attributes:
-        partitions: How many there are.
-        dont_care: The one of queries that nothing tells apart; None if there is none.
-        partition_of: Id -> partition.
-        routes: The routes to them, not yet within a budget.
-    """
-
-    partitions: int
-    dont_care: int | None
-    partition_of: Mapping[str, int]
-    routes: Routes
-
-
-def assigned(
-    queries: Queries,
+def placement_of(
+    queries: PieceQueries,
     settings: PlacementSettings,
     *,
     engine: EngineName,
     limits: Limits,
-    namespaces: Mapping[str, str],
     sample: pa.Array | None,
-) -> Assigned:
-    """Places the queries of a generation.
+) -> Placement:
+    """A placement made for queries.
 
     Args:
-        queries: The queries.
+        queries: The queries, or a sample of them.
         settings: The scheme, and how many partitions.
         engine: Which engine answers.
         limits: What a message may cost.
-        namespaces: Prefixes for all queries.
         sample: Messages; "pep" chooses patterns by what they have, "cost" measures on them.
-
-    Cost: 0.4 ms for each query whose results are delivered; of filter queries some µs for more than
-    `EXACT_MAX`, and 0.4 ms up to then.
     """
-    populations = [queries.snapshot.population(), queries.broker.population()]
-    larger = max(populations, key=len)
-    costs = None
-    if settings.scheme == "cost" and sample is not None and larger is populations[0]:
-        costs = measured_costs(queries.snapshot, sample, engine=engine)
-    placement = _placement(larger, settings, engine, limits, costs, sample)
-    placed = [placement.place(each) if len(each) else _NOWHERE for each in populations]
-    partition_of: dict[str, int] = {}
-    for population, where in zip(populations, placed, strict=True):
-        partition_of.update(zip(population.query_ids, where.tolist(), strict=True))
-    if len(partition_of) <= EXACT_MAX:
-        every = (*queries.notices.values(), *queries.results.values())
-        bound = (row._replace(namespaces=namespaces) for row in every)
-        routes = routes_of(bound, partition_of)
-    else:
-        routes = routes_of_population(populations[0], placed[0])
-        for route in routes_of_population(populations[1], placed[1]):
-            routes.add_targets(route.path, route.targets)
-    return Assigned(placement.partitions, placement.dont_care, partition_of, routes)
-
-
-_NOWHERE: Final = np.zeros(0, dtype=np.uint32)
-
-
-def _placement(
-    population: Population,
-    settings: PlacementSettings,
-    engine: EngineName,
-    limits: Limits,
-    costs: np.ndarray | None,
-    sample: pa.Array | None,
-) -> Placement:
-    count = settings.partitions
+    population, count = queries.larger(), settings.partitions
     match settings.scheme:
         case "pep":
             return PepPlacement.of(
@@ -151,5 +124,56 @@ def _placement(
         case "hash":
             return HashPlacement(count)
         case "cost":
-            known = np.ones(len(population)) if costs is None else costs
-            return CostPlacement.of(population, known, count)
+            costs = np.ones(len(population))
+            if sample is not None and population is queries.populations[0]:
+                assert queries.snapshot is not None
+                costs = measured_costs(queries.snapshot, sample, engine=engine)
+            return CostPlacement.of(population, costs, count)
+
+
+def routes_to(
+    queries: PieceQueries,
+    placed: list[np.ndarray | None],
+    *,
+    is_exact: bool,
+    namespaces: Mapping[str, str],
+    dont_care: int | None,
+    budget_bytes: int,
+) -> Routes:
+    """The routes that lead to the partitions of some queries.
+
+    Args:
+        queries: The queries.
+        placed: `PieceQueries.place`.
+        is_exact: Whether they begin as exact paths; see `EXACT_MAX`.
+        namespaces: Prefixes for all queries.
+        dont_care: As for `routes_of_population`.
+        budget_bytes: Likewise.
+    """
+    if is_exact:
+        rows = zip(*(queries.table.column(n).to_pylist() for n in _TEXTS), strict=True)
+        partition_of = dict(
+            zip(queries.table.column("id").to_pylist(), queries.rows(placed).tolist(), strict=True)
+        )
+        bound = (Subscription(name, "", text, mode, namespaces) for name, text, mode in rows)
+        return routes_of(bound, partition_of)
+    pairs = [
+        (population, where)
+        for population, where in zip(queries.populations, placed, strict=True)
+        if population is not None and where is not None
+    ]
+    found = None
+    for population, where in pairs:
+        routes = routes_of_population(
+            population, where, dont_care=dont_care, budget_bytes=budget_bytes
+        )
+        if found is None:
+            found = routes
+            continue
+        for route in routes:
+            found.add_targets(route.path, route.targets)
+    assert found is not None, "a piece without queries is not placed"
+    return found
+
+
+_TEXTS: Final = ("id", "query", "deliver")

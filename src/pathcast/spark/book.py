@@ -9,13 +9,10 @@ It delivers nothing and knows nothing of Spark.
 
 from __future__ import annotations
 
-import gc
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,20 +25,22 @@ from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, EngineName, Subscription
-from pathcast.spark.assigning import Queries
-from pathcast.spark.generations import (
-    DESCRIPTION,
-    NOTICES,
-    RESULTS,
-    TAKERS,
-    TAKERS_SCHEMA,
-    Generation,
+from pathcast.spark.cutting import Cutter
+from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
+from pathcast.spark.sections import take_up_in_sections
+from pathcast.spark.taking_up import (
+    collector_paused,
+    takers_table,
+    write_engines,
+    write_ipc,
+    write_queries,
 )
-from pathcast.spark.partitions import PartitionedGeneration, PartitionWriter
 
 if TYPE_CHECKING:
+    from pathcast.spark.partitions import PartitionedGeneration
     from pathcast.spark.settings import PlacementSettings
     from pathcast.spark.storage import Storage
+    from pathcast.spark.workers import Workers
 
 Signature = tuple[tuple[str, int, int, int], ...]
 """Name, time, size and inode of every file."""
@@ -70,6 +69,8 @@ class SubscriptionBook:
         engine: Which engine compiles the queries.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, by name; the defaults for the others.
+        sections: Who takes them up in sections (see `pathcast.spark.sections`); None for this
+            process, which holds all of them then.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class SubscriptionBook:
         engine: EngineName | None = None,
         namespaces: Mapping[str, str] | None = None,
         limits: Mapping[str, int | str] | None = None,
+        sections: Callable[[], Workers] | None = None,
     ) -> None:
+        self._sections = sections
         self._limits = dict(limits or {})
         self._path = path
         self._output = output
@@ -91,7 +94,6 @@ class SubscriptionBook:
         self._signature: Signature | None = None
         self._current: TakenUp | None = None
         self._engines: SubscriptionEngines | None = None
-        self._takers: pa.Table | None = None
 
     def current(self) -> TakenUp:
         """The generation of the files as they are now.
@@ -121,32 +123,54 @@ class SubscriptionBook:
         self,
         generation: Generation,
         placement: PlacementSettings,
+        workers: Workers,
         sample: pa.Array | None = None,
     ) -> PartitionedGeneration | None:
         """A generation in partitions, which are made where they are not there.
 
-        None for an earlier generation that was never cut in this way: its queries are gone.
+        None for an earlier generation that was taken up to be held as a whole: its texts are gone.
 
         Args:
             generation: The generation.
             placement: How to cut it.
+            workers: Who does it.
             sample: Messages that are like those to come.
         """
-        current, engines, takers = self._current, self._engines, self._takers
-        is_current = current is not None and current.generation.version == generation.version
-        writer = PartitionWriter(
+        cutter = Cutter(
             self._output,
             placement,
             engine=engine_name(self._engine),
             namespaces=self._namespaces,
         )
-        if not is_current or engines is None or takers is None:
-            return PartitionedGeneration.read(self._output, generation, writer.name)
-        return writer.write(generation, Queries.of(engines, takers), sample)
+        current, engines = self._current, self._engines
+        if current is not None and current.generation == generation and engines is not None:
+            name = f"{generation.folder}/{QUERIES}"
+            if not self._output.exists(name):
+                write_queries(self._output, generation.folder, engines)
+        return cutter.cut(generation, workers, sample)
 
     def _build(self) -> TakenUp:
-        with _collector_paused():
-            return self._taken_up()
+        with collector_paused():
+            if self._sections is None:
+                return self._taken_up()
+            return self._in_sections(self._sections())
+
+    def _in_sections(self, workers: Workers) -> TakenUp:
+        try:
+            generation, rejected = take_up_in_sections(
+                self._path,
+                self._deliver,
+                self._output,
+                workers,
+                engine=self._engine,
+                namespaces=self._namespaces,
+                limits=self._limits,
+            )
+        except ConfigError as error:
+            if error.params["key"] != str(self._path):
+                raise
+            raise _unusable(error.message) from error
+        return TakenUp(generation, tuple(rejected))
 
     def _taken_up(self) -> TakenUp:
         limits = Limits(**self._limits)  # type: ignore[arg-type]
@@ -167,56 +191,26 @@ class SubscriptionBook:
         self, engines: SubscriptionEngines, takers: Mapping[tuple[str, str], Subscription]
     ) -> Generation:
         """The files of a generation; those of a version that is there are left as they are."""
-        rows = [takers[key] for key in sorted(takers)]
         version = SetVersion(Limits(**self._limits))  # type: ignore[arg-type]
-        namespaces = self._namespaces or None
-        versions = [version.add(row._replace(namespaces=namespaces)) for row in rows]
+        table = takers_table(takers, version, self._namespaces or None)
         generation = Generation(
             version.text,
-            queries=len({row.id for row in rows}),
-            subscriptions=len(rows),
+            queries=len({name for _, name in takers}),
+            subscriptions=len(takers),
             has_notices=len(engines.index) > 0,
             has_results=len(engines.broker) > 0,
             written=uuid.uuid4().hex,
             limits=tuple(sorted(self._limits.items())),
         )
         output, folder = self._output, generation.folder
-        table = self._takers = pa.table(
-            [[row.subscriber for row in rows], [row.id for row in rows], versions],
-            schema=TAKERS_SCHEMA,
-        )
         if output.exists(f"{folder}/{DESCRIPTION}"):
-            return Generation.read(output, version.text)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, TAKERS_SCHEMA) as writer:
-            writer.write_table(table)
-        output.write(f"{folder}/{TAKERS}", sink.getvalue().to_pybytes())
-        with TemporaryDirectory() as temporary:
-            file = Path(temporary) / "snapshot"
-            if generation.has_notices:
-                engines.index.freeze().save(file)
-                output.write(f"{folder}/{NOTICES}", file.read_bytes())
-            if generation.has_results:
-                engines.broker.freeze().save(file)
-                output.write(f"{folder}/{RESULTS}", file.read_bytes())
+            found = Generation.read(output, version.text)
+            if not found.sections:
+                return found
+        write_ipc(output, f"{folder}/{TAKERS}", table)
+        write_engines(output, folder, engines)
         output.write(f"{folder}/{DESCRIPTION}", generation.to_json())
         return generation
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Leaves the garbage collector out: millions of objects are made that stay, in no circle.
-
-    To look through them again and again as they become more is a quarter of the time that it takes
-    to make them.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:

@@ -83,6 +83,27 @@ def evaluate_chunks(
     Cost: one job of as many tasks as there are chunks that have something, each with the bytes of
         its chunk; the largest is the first.
     """
-    tasks = sorted(tasks_of(scheme, message, cut), key=lambda task: -len(task.message))
-    shares: Sequence[Sequence[ChunkTask]] = [[task] for task in tasks]
+    return evaluate_tasks(workers, tasks_of(scheme, message, cut), engine=engine, limits=limits)
+
+
+def evaluate_tasks(
+    workers: Workers,
+    tasks: Iterable[ChunkTask],
+    *,
+    engine: str | None = None,
+    limits: Limits | None = None,
+) -> ChunkAnswer:
+    """Evaluates the tasks of a message on workers: `tasks_of`, or `pathcast.chunking.pair_tasks`.
+
+    Args:
+        workers: Who runs them.
+        tasks: Chunks, or pairs of chunk and partition, with what is asked of them.
+        engine: As for `QueryIndex`.
+        limits: What one of them may cost.
+
+    Returns:
+        The answer for the message.
+    """
+    ordered = sorted(tasks, key=lambda task: -len(task.message))
+    shares: Sequence[Sequence[ChunkTask]] = [[task] for task in ordered]
     return merged(workers.run(EvaluateChunks(engine, limits), shares) if shares else ())

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.spark.answering import Answerer
+from pathcast.spark.partitions import RESULTS_BYTES
 
 if TYPE_CHECKING:
     from pathcast.model import EngineName
@@ -48,9 +49,8 @@ SAMPLE_PARTITIONS: Final = 4
 PASSES: Final = 3
 """Passes of which the quickest counts; the first fills the caches."""
 
-RESULTS_BYTES: Final = 12
-"""Bytes in memory for each byte of the file of subscriptions whose results are delivered; filter
-queries are mapped as they are."""
+QUERY_BYTES: Final = 140
+"""Bytes of a filter query in a snapshot, about."""
 
 MEMORY_SHARE: Final = 0.5
 """Share of the memory of this machine that queries may take where nothing is said."""
@@ -142,10 +142,10 @@ def measure(
     Cost: some passes over the sample, and opening some partitions and, if they fit, all queries.
     """
     held = queries_bytes(placed, storage)
-    allowed = worker_bytes_max or _memory()
+    allowed = allowed_bytes(worker_bytes_max)
     count = 0 if messages is None else len(messages)
     if messages is None or not count:
-        answer_us = 0.0 if held <= allowed else None
+        answer_us = None if held > allowed or placed.generation.sections else 0.0
         return Costs(held, allowed, 0.0, 0, answer_us, 0.0, 0.0, 0.0, len(placed.partitions))
 
     def answering(generation: Generation, batch: pa.RecordBatch) -> float:
@@ -161,7 +161,8 @@ def measure(
     for number, rows in _some_partitions(marks):
         spent += answering(placed.partition(number), messages.take(pa.array(rows)))
         pairs += len(rows)
-    answer_us = answering(placed.generation, messages) / count if held <= allowed else None
+    fits = held <= allowed and not placed.generation.sections
+    answer_us = answering(placed.generation, messages) / count if fits else None
     return Costs(
         queries_bytes=held,
         worker_bytes_max=allowed,
@@ -177,6 +178,8 @@ def measure(
 
 def queries_bytes(placed: PartitionedGeneration, storage: Storage) -> int:
     """Memory that all queries of a generation take on a worker, about."""
+    if placed.generation.sections:
+        return QUERY_BYTES * placed.generation.queries
     with placed.generation.files(storage) as files:
         mapped = [path.stat().st_size for path in (files.takers, files.notices) if path is not None]
         made = 0 if files.results is None else files.results.stat().st_size
@@ -201,5 +204,8 @@ def _timed(call: Callable[[], T]) -> tuple[float, T]:
     return least, found
 
 
-def _memory() -> int:
+def allowed_bytes(worker_bytes_max: int | None) -> int:
+    """Memory that queries may take on a worker: as told, or a share of that of this machine."""
+    if worker_bytes_max is not None:
+        return worker_bytes_max
     return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)

@@ -4,7 +4,11 @@
         takers.arrow            who takes which query: subscriber, subscription id, own version
         notices.snapshot        the filter queries, mapped into memory; absent if there are none
         results.subscriptions   the queries whose results are delivered; absent if there are none
+        queries.arrow           their texts, where they are to be cut into partitions
         generation.json         what it holds; written last
+
+A generation that no process holds as a whole has only the first and the last of these; its queries
+lie in *sections*, each with the same files, in a folder that `sections` writes.
 
 A filter query is a subscription that is delivered as an id. Equal queries of several subscribers
 are one query; `takers.arrow` says who gets what it finds. Files of a version never change: a
@@ -18,9 +22,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +46,7 @@ SNAPSHOTS: Final = "_snapshots"
 TAKERS: Final = "takers.arrow"
 NOTICES: Final = "notices.snapshot"
 RESULTS: Final = "results.subscriptions"
+QUERIES: Final = "queries.arrow"
 DESCRIPTION: Final = "generation.json"
 
 TAKERS_SCHEMA: Final = pa.schema(
@@ -51,6 +57,27 @@ TAKERS_SCHEMA: Final = pa.schema(
     ]
 )
 """One row a pair of subscriber and query, ascending by both."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """Some of the queries of a generation: a partition, or a section.
+
+    Attributes:
+        queries: Distinct queries in it.
+        has_notices: Whether some are filter queries.
+        has_results: Whether the results of some are delivered.
+        bytes: Size of its files.
+    """
+
+    queries: int
+    has_notices: bool
+    has_results: bool
+    bytes: int
+
+
+NO_FILES: Final = PartFiles(0, False, False, 0)
+"""Nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +94,8 @@ class Generation:
             everywhere, but not the same files.
         limits: Names and values of limits on a message that are not the defaults.
         part: Folder inside that of the version, of a part of its queries: see `partitions`.
+        home: Folder of its sections, which are written before the version is known.
+        sections: What lies there; empty where the generation is one whole.
     """
 
     version: str
@@ -77,6 +106,8 @@ class Generation:
     written: str
     limits: tuple[tuple[str, int | str], ...] = ()
     part: str = ""
+    home: str = ""
+    sections: tuple[PartFiles, ...] = ()
 
     def message_limits(self) -> Limits:
         """What a message may cost: agreed when the generation was made, and kept with it."""
@@ -86,6 +117,29 @@ class Generation:
     def folder(self) -> str:
         """Where its files lie in the output."""
         return f"{SNAPSHOTS}/{self.version}{self.part and f'/{self.part}'}"
+
+    def pieces(self) -> list[Generation]:
+        """The generations that have its queries: its sections, or itself."""
+        return [
+            replace(self.piece(section, f"{number}"), version=self.home)
+            for number, section in enumerate(self.sections)
+        ] or [self]
+
+    def piece(self, held: PartFiles, part: str) -> Generation:
+        """A part of its queries as a generation of its own.
+
+        Args:
+            held: What it has.
+            part: Its folder.
+        """
+        return replace(
+            self,
+            queries=held.queries,
+            has_notices=held.has_notices,
+            has_results=held.has_results,
+            part=part,
+            sections=(),
+        )
 
     def to_json(self) -> bytes:
         """As `generation.json` has it."""
@@ -101,7 +155,9 @@ class Generation:
         name = f"{SNAPSHOTS}/{version}/{DESCRIPTION}"
         try:
             row = json.loads(storage.read(name))
-            return cls(**{**row, "limits": tuple((key, value) for key, value in row["limits"])})
+            row["limits"] = tuple((key, value) for key, value in row["limits"])
+            row["sections"] = tuple(PartFiles(**each) for each in row.get("sections", ()))
+            return cls(**row)
         except (FileNotFoundError, ValueError, TypeError, KeyError) as error:
             raise SnapshotFormatError(
                 "snapshot.damaged", path=storage.url(name), reason=str(error)
@@ -114,7 +170,12 @@ class Generation:
         Args:
             storage: The output that it belongs to.
         """
-        there = {TAKERS: True, NOTICES: self.has_notices, RESULTS: self.has_results}
+        is_whole = not self.sections
+        there = {
+            TAKERS: True,
+            NOTICES: self.has_notices and is_whole,
+            RESULTS: self.has_results and is_whole,
+        }
         names = [name for name, is_there in there.items() if is_there]
         with self.local(storage, names) as paths:
             found = dict(zip(names, paths, strict=True))
@@ -189,22 +250,53 @@ def open_saved(path: Path, engine: EngineName) -> SavedQueries:
         return SavedQueries(opened.version, None, path, engine)
 
 
+class TakerRows(NamedTuple):
+    """Some rows of a table of takers, as `TakerTable` has them."""
+
+    subscribers: pa.Array
+    ids: pa.Array
+    versions: pa.Array
+
+
 class TakerTable:
     """The pairs of subscriber and query; the place of a pair is its *rank*.
 
-    Attributes:
-        subscribers: By rank, ascending.
-        ids: Id of the query, by rank, ascending within a subscriber.
-        versions: The subscription's own version, by rank.
+    Args:
+        table: `TAKERS_SCHEMA`, ascending by subscriber and then by the id of the query. It stays
+            where it is: a table of millions is mapped, and few of its rows are looked at.
     """
 
     def __init__(self, table: pa.Table) -> None:
-        self.subscribers, self.ids, self.versions = (
-            table.column(name).combine_chunks() for name in TAKERS_SCHEMA.names
-        )
+        self._rows = table.select(TAKERS_SCHEMA.names).to_batches() or [
+            pa.RecordBatch.from_pylist([], TAKERS_SCHEMA)
+        ]
+        self._starts = np.cumsum([0, *(len(batch) for batch in self._rows)])
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return int(self._starts[-1])
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        """Ids of the queries by rank; copied where the table is in several batches."""
+        return pa.concat_arrays([batch.column("subscription_id") for batch in self._rows])
+
+    @cached_property
+    def subscribers(self) -> pa.Array:
+        """Subscribers by rank, likewise."""
+        return pa.concat_arrays([batch.column("subscriber") for batch in self._rows])
+
+    def rows(self, ranks: np.ndarray) -> TakerRows:
+        """The rows of some ranks, which ascend."""
+        borders = np.searchsorted(ranks, self._starts)
+        taken = [
+            batch.take(pa.array(ranks[first:end] - start))
+            for batch, first, end, start in zip(
+                self._rows, borders[:-1], borders[1:], self._starts[:-1], strict=True
+            )
+            if first < end
+        ]
+        columns = zip(*(batch.columns for batch in taken or [self._rows[0][:0]]), strict=True)
+        return TakerRows(*(pa.concat_arrays(column) for column in columns))
 
     def takers_of(self, query_ids: pa.Array | pa.ChunkedArray) -> Takers:
         """Who takes each of some queries.

@@ -37,7 +37,7 @@ from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
-from pathcast.spark.book import SubscriptionBook, TakenUp, rejected_table, too_few
+from pathcast.spark.book import TakenUp, rejected_table, too_few
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.files import FileReader, FoundFile, Unit
@@ -54,7 +54,7 @@ from pathcast.spark.ledger import (
     sole_writer,
 )
 from pathcast.spark.outputs import Layout, claim, write_rejected
-from pathcast.spark.placing import Placer
+from pathcast.spark.placing import Placer, book_of, is_held_whole
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import (
@@ -120,7 +120,7 @@ def run(
         pipeline = Pipeline(settings, output, report, stop)
         with _workers_of(settings, spark, workers) as ready:
             try:
-                pipeline.begin()
+                pipeline.begin(ready)
                 found_workers = ready()
                 start_seconds = time.monotonic() - started
                 summary = pipeline.run(found_workers)
@@ -161,13 +161,12 @@ class Pipeline:
         self._listing = listing_of(source, checkpoint)
         self._extra = passed_columns(source, (), checkpoint)
         self._unpublished: list[Commit] = []
-        self._book = SubscriptionBook(
-            settings.subscriptions.path,
+        self._book = book_of(
+            settings,
             output,
-            deliver=settings.subscriptions.deliver,
-            engine=settings.engine.engine,
-            namespaces=settings.subscriptions.namespaces,
-            limits=settings.engine.limits,
+            lambda: self._workers(),
+            settings.engine.engine,
+            is_whole=is_held_whole(settings),
         )
         self._delta = DeltaTables(output, self._layout) if out.format == "delta" else None
         self._compaction = BackgroundCompaction(
@@ -182,18 +181,23 @@ class Pipeline:
         self._kept = ""
         self._rejected: Sequence[RejectedSubscription] = ()
         self._generation: Generation
+        self._workers: Callable[[], Workers]
         self._summary = Summary(output=str(output))
         # Generation -> deliveries by rank. Ranks become names once, at the end.
         self._received: dict[Generation, np.ndarray] = {}
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
 
-    def begin(self) -> None:
+    def begin(self, workers: Callable[[], Workers]) -> None:
         """Takes up the subscriptions, which takes as long as Spark does to start.
+
+        Args:
+            workers: Who is asked for where all subscriptions are too many for this process.
 
         Raises:
             ConfigError: They cannot be read, or too many of them are rejected.
         """
+        self._workers = workers
         self._generation = self._first_generation()
 
     def run(self, workers: Workers) -> Summary:
@@ -563,8 +567,7 @@ class Pipeline:
             ranks = np.flatnonzero(counts)
             if len(ranks):
                 with generation.files(self._output) as here:
-                    subscribers = here.table().subscribers
-                names = subscribers.take(pa.array(ranks)).dictionary_encode()
+                    names = here.table().rows(ranks).subscribers.dictionary_encode()
                 totals = np.bincount(names.indices.to_numpy(), weights=counts[ranks])
                 pairs = zip(names.dictionary.to_pylist(), totals.tolist(), strict=True)
                 received.update({name: int(total) for name, total in pairs})

@@ -220,10 +220,13 @@ def _subscriptions(
     storage: Storage, version: str, subscriber: str, engine: EngineName | None
 ) -> dict[str, Taken]:
     """What a subscriber had asked for in a generation."""
-    with Generation.read(storage, version).files(storage) as files:
-        table = files.table()
-        mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
-        return _texts_of(files, mine, engine)
+    found: dict[str, Taken] = {}
+    for piece in Generation.read(storage, version).pieces():
+        with piece.files(storage) as files:
+            table = files.table()
+            mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
+            found |= _texts_of(files, mine, engine) if mine else {}
+    return found
 
 
 def _texts_of(

@@ -340,8 +340,9 @@ class PlacementSettings(BaseModel):
     worker_bytes_max: int | None = Field(
         default=None,
         ge=1,
-        description="Memory that the queries may take on one worker; a share of what this machine "
-        "has when not given.",
+        description="Memory that the queries may take on one worker: all of them, or the "
+        "partitions that it keeps open. When not given, a share of what this machine has, and a "
+        "few partitions.",
     )
 
 

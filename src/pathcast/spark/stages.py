@@ -259,7 +259,7 @@ def _deliveries(
     taken = pa.array(answer.ranks[part])
     chosen = pa.array(fragments, mask=fragments == NO_FRAGMENT)
     ids = make_ids(
-        table.versions.take(pa.array(ranks)).to_pylist(),
+        table.rows(ranks).versions.to_pylist(),
         pa.array(places.astype(np.uint32)),
         pc.fill_null(answer.message_ids, "").to_pylist(),
         pa.array(rows.astype(np.uint32)),

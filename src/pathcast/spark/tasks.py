@@ -161,8 +161,7 @@ class _Run:
         report = self._report
         report.files = {writer.name: writer.files for writer in writers if writer.files}
         report.refused = self._letters.refused
-        ranks = np.flatnonzero(self._inboxes.received)
-        report.received = ranks.astype(np.uint32), self._inboxes.received[ranks]
+        report.received = self._inboxes.received()
 
     def _batch(self, batch: pa.RecordBatch, file: str | None) -> None:
         task, report = self._task, self._report

@@ -291,14 +291,14 @@ class InboxWriter(_Output):
         self._extra = extra
         self._held: list[tuple[Answer, pa.RecordBatch]] = []
         self._rows = self._bytes = 0
-        self.received = np.zeros(len(table), dtype=np.int64)
-        """Deliveries by rank."""
+        self._received: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, answer: Answer, batch: pa.RecordBatch) -> None:
         """Takes the deliveries of an answer to a batch."""
         if not len(answer):
             return
-        self._held.append((answer, batch))
+        # Not the messages: those of many partitions would be held, each with a copy of its own.
+        self._held.append((answer, batch.select(self._extra.names)))
         self._rows += len(answer)
         self._bytes += answer.values.nbytes
         if self._rows >= DELIVERIES_A_FILE or self._bytes >= FRAGMENT_BYTES_A_FILE:
@@ -309,35 +309,40 @@ class InboxWriter(_Output):
         if not self._rows:
             return
         batch = _Joined([answer for answer, _ in self._held])
-        extra = pa.Table.from_batches(
-            [batch.select(self._extra.names) for _, batch in self._held], self._extra
-        )
-        self.received += np.bincount(batch.ranks, minlength=len(self._table))
+        extra = pa.Table.from_batches([batch for _, batch in self._held], self._extra)
         # Rank first, then the order of messages: one sort of 64-bit integers, no text.
         keys = batch.ranks.astype(np.uint64) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
         keys.sort()
         order = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        ranks = batch.ranks[order]
+        starts = np.flatnonzero(_is_first(ranks))
+        self._received.append((ranks[starts], np.diff(starts, append=len(ranks))))
         for start in range(0, len(order), ROWS_A_GROUP):
             self._append(self._group(batch, order[start : start + ROWS_A_GROUP], extra))
-        first, last = (
-            self._table.subscribers[int(batch.ranks[order[place]])].as_py() for place in (0, -1)
-        )
-        self._end(first, last)
+        ends = self._table.rows(batch.ranks[order[[0, -1]]]).subscribers
+        self._end(ends[0].as_py(), ends[1].as_py())
         self._held, self._rows, self._bytes = [], 0, 0
+
+    def received(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ranks, ascending, and how many deliveries each got."""
+        ranks = np.concatenate([np.zeros(0, np.uint32), *(found for found, _ in self._received)])
+        counts = np.concatenate([np.zeros(0, np.int64), *(count for _, count in self._received)])
+        distinct, at = np.unique(ranks, return_inverse=True)
+        return distinct.astype(np.uint32), np.bincount(at, counts, len(distinct)).astype(np.int64)
 
     def _group(self, batch: _Joined, order: np.ndarray, extra: pa.Table) -> pa.Table:
         """A row group, each column with a dictionary of its own."""
         ranks = batch.ranks[order]
-        is_new = np.concatenate([[True], ranks[1:] != ranks[:-1]])
+        is_new = _is_first(ranks)
         places = (np.cumsum(is_new) - 1).astype(np.int32)
-        distinct = pa.array(ranks[is_new])
-        subscribers = self._table.subscribers.take(distinct).dictionary_encode()
+        takers = self._table.rows(ranks[is_new])
+        subscribers = takers.subscribers.dictionary_encode()
         rows, messages = _distinct(batch.rows[order], len(batch.message_ids))
         message_ids = batch.message_ids.take(pa.array(rows))
         numbers = batch.result_numbers[order]
         ids = self._make_ids(
-            self._table.versions.take(distinct).to_pylist(),
+            takers.versions.to_pylist(),
             pa.array(places.astype(np.uint32)),
             message_ids.to_pylist(),
             pa.array(messages.astype(np.uint32)),
@@ -347,7 +352,7 @@ class InboxWriter(_Output):
             pa.DictionaryArray.from_arrays(
                 subscribers.indices.take(pa.array(places)), subscribers.dictionary
             ),
-            pa.DictionaryArray.from_arrays(pa.array(places), self._table.ids.take(distinct)),
+            pa.DictionaryArray.from_arrays(pa.array(places), takers.ids),
             pa.DictionaryArray.from_arrays(pa.array(messages), message_ids),
             pa.array(numbers.astype(np.int32)),
             batch.fragments_of(order),
@@ -360,6 +365,11 @@ class InboxWriter(_Output):
         ]
         passed = extra.take(pa.array(batch.rows[order]))
         return pa.table([*columns, *passed.columns], schema=pa.schema([*fields, *self._extra]))
+
+
+def _is_first(ascending: np.ndarray) -> np.ndarray:
+    """Where a value stands that is not the one before it."""
+    return np.concatenate([[True], ascending[1:] != ascending[:-1]])
 
 
 class _Joined:

@@ -1,0 +1,268 @@
+"""Subscriptions taken up in sections: no process ever holds all of them.
+
+    rows of the file -> a section by the hash of their ids -> engines of a section, side by side
+                     -> its files and what was rejected -> the table of takers of all
+
+    _snapshots/HOME/N/          HOME is a name that no other writing has; N the number of a section
+        takers.arrow, notices.snapshot, results.subscriptions, queries.arrow    as of a generation
+        ranks.arrow             place of each of its takers in the whole table
+
+What has one id is in one section, in the order of the file: so each section takes and rejects what
+all of them together would. The driver holds a batch of rows, a range of takers, and four bytes a
+subscription.
+
+It places nothing: `cutting` does.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pathcast.customize.identity import SetVersion
+from pathcast.customize.subscription_engines import SubscriptionEngines
+from pathcast.customize.subscription_rows import (
+    ROW_SCHEMA,
+    RejectedSubscription,
+    about_rows,
+    read_row_tables,
+    rows_of_table,
+)
+from pathcast.errors import PathcastError
+from pathcast.limits import Limits
+from pathcast.partition.placement import stable_hashes
+from pathcast.spark.generations import (
+    DESCRIPTION,
+    NO_FILES,
+    SNAPSHOTS,
+    TAKERS,
+    Generation,
+    PartFiles,
+)
+from pathcast.spark.merging import merge_takers
+from pathcast.spark.routed import opened_ipc
+from pathcast.spark.sources import shares_of
+from pathcast.spark.taking_up import (
+    collector_paused,
+    takers_table,
+    write_engines,
+    write_ipc,
+    write_queries,
+)
+
+if TYPE_CHECKING:
+    from pathcast.model import DeliverMode, EngineName
+    from pathcast.spark.storage import Storage
+    from pathcast.spark.workers import Workers
+
+SECTION_ROWS: Final = 100_000
+"""Rows of a section, about: some 100 MB while they are compiled."""
+
+SECTIONS_MAX: Final = 512
+"""Sections, each of which is a file that is open while rows are read."""
+
+_ROWS: Final = "rows.arrow"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionUnit:
+    """Rows to be taken up.
+
+    Attributes:
+        number: Number of the section.
+        cost: Rows.
+    """
+
+    number: int
+    cost: int
+
+
+@dataclass(slots=True)
+class SectionReport:
+    """What became of the rows of a section.
+
+    Attributes:
+        number: Its number.
+        files: What it has.
+        subscriptions: Pairs of subscriber and query.
+        version: Of these.
+        rejected: The others.
+        error: Why it was not taken up.
+    """
+
+    number: int
+    version: SetVersion
+    files: PartFiles = NO_FILES
+    subscriptions: int = 0
+    rejected: list[RejectedSubscription] = field(default_factory=list)
+    error: PathcastError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeUpTask:
+    """Compiles the rows of sections; pickled.
+
+    Attributes:
+        storage: The output.
+        home: Folder of the sections.
+        path: File that the rows are of.
+        engine: Which engine compiles.
+        namespaces: Prefixes for all queries.
+        limits: What a message may cost, where that is not the default.
+    """
+
+    storage: Storage
+    home: str
+    path: str
+    engine: EngineName | None
+    namespaces: tuple[tuple[str, str], ...]
+    limits: tuple[tuple[str, int | str], ...]
+
+    def __call__(self, units: Iterable[SectionUnit]) -> Iterator[SectionReport]:
+        """A report a section."""
+        limits = Limits(**dict(self.limits))  # type: ignore[arg-type]
+        for unit in units:
+            report = SectionReport(unit.number, SetVersion(limits))
+            try:
+                with collector_paused():
+                    self._take_up(report, limits)
+            except PathcastError as error:
+                report.error = error
+            yield report
+
+    def _take_up(self, report: SectionReport, limits: Limits) -> None:
+        folder = f"{SNAPSHOTS}/{self.home}/{report.number}"
+        with opened_ipc(self.storage, f"{folder}/{_ROWS}") as reader:
+            rows = rows_of_table(reader.read_all(), self.path)
+        namespaces = dict(self.namespaces)
+        engines = SubscriptionEngines(self.engine, limits, namespaces)
+        taken = engines.take_up(rows)
+        report.rejected = taken.rejected
+        report.subscriptions = len(taken.takers)
+        held = {key: row for key, (row, _) in taken.takers.items()}
+        table = takers_table(held, report.version, namespaces or None)
+        write_ipc(self.storage, f"{folder}/{TAKERS}", table)
+        report.files = write_engines(self.storage, folder, engines)
+        write_queries(self.storage, folder, engines)
+
+
+def take_up_in_sections(
+    path: Path,
+    deliver: DeliverMode,
+    storage: Storage,
+    workers: Workers,
+    *,
+    engine: EngineName | None,
+    namespaces: Mapping[str, str],
+    limits: Mapping[str, int | str],
+) -> tuple[Generation, list[RejectedSubscription]]:
+    """Takes up the subscriptions at a path.
+
+    Args:
+        path: As for `read_rows`.
+        deliver: Likewise.
+        storage: The output.
+        workers: Who compiles.
+        engine: Which engine compiles.
+        namespaces: Prefixes for all queries.
+        limits: What a message may cost, by name.
+
+    Returns:
+        The generation, and what was rejected: what is no row first, then by their places.
+
+    Raises:
+        ConfigError: They cannot be read.
+
+    Cost: what compiling all of them costs, shared by the workers; 2 µs a row here.
+    """
+    written = uuid.uuid4().hex
+    home = f"sections-{written}"
+    rejected: list[RejectedSubscription] = []
+    units = _write_rows(path, deliver, storage, home, rejected)
+    agreed = tuple(sorted(limits.items()))
+    bound = tuple(sorted(namespaces.items()))
+    task = TakeUpTask(storage, home, str(path), engine, bound, agreed)
+    reports: list[SectionReport] = workers.run(task, shares_of(units, workers.count))
+    # Not by the tasks, of which another attempt may still read them.
+    storage.delete(f"{SNAPSHOTS}/{home}/{unit.number}/{_ROWS}" for unit in units)
+    reports.sort(key=lambda report: report.number)
+    version = SetVersion(Limits(**dict(agreed)))  # type: ignore[arg-type]
+    refused: list[RejectedSubscription] = []
+    for report in reports:
+        if report.error is not None:
+            raise report.error
+        version.add_all(report.version)
+        refused += report.rejected
+    refused.sort(key=lambda each: (each.place.path, each.place.line, each.place.column or 0))
+    parts = [report.files for report in reports]
+    generation = Generation(
+        version.text,
+        queries=sum(part.queries for part in parts),
+        subscriptions=sum(report.subscriptions for report in reports),
+        has_notices=any(part.has_notices for part in parts),
+        has_results=any(part.has_results for part in parts),
+        written=written,
+        limits=agreed,
+        home=home,
+        sections=tuple(parts),
+    )
+    return _kept(storage, generation), [*rejected, *refused]
+
+
+def _kept(storage: Storage, generation: Generation) -> Generation:
+    """The generation of this version that is there in sections; else this one, made complete."""
+    described = f"{generation.folder}/{DESCRIPTION}"
+    if storage.exists(described):
+        found = Generation.read(storage, generation.version)
+        if found.sections:
+            _remove_sections(storage, generation)
+            return found
+    merge_takers(storage, generation)
+    storage.write(described, generation.to_json())
+    return generation
+
+
+def _remove_sections(storage: Storage, generation: Generation) -> None:
+    for piece in generation.pieces():
+        storage.delete(f"{piece.folder}/{name}" for name in storage.names(piece.folder))
+
+
+def _write_rows(
+    path: Path,
+    deliver: DeliverMode,
+    storage: Storage,
+    home: str,
+    rejected: list[RejectedSubscription],
+) -> list[SectionUnit]:
+    """Writes each row into the file of its section; `rejected` gets what is none."""
+    count = min(SECTIONS_MAX, about_rows(path) // SECTION_ROWS + 1)
+    sizes = np.zeros(count, dtype=np.int64)
+    with ExitStack() as stack:
+        writers: list[pa.RecordBatchFileWriter] = []
+        for number in range(count):
+            handle = storage.create(f"{SNAPSHOTS}/{home}/{number}/{_ROWS}")
+            stack.enter_context(handle)
+            writers.append(stack.enter_context(pa.ipc.new_file(handle, ROW_SCHEMA)))
+        for table, malformed in read_row_tables(path, deliver):
+            rejected += malformed
+            for number, rows in enumerate(_by_section(table, count)):
+                if len(rows):
+                    writers[number].write_table(rows)
+                    sizes[number] += len(rows)
+    return [SectionUnit(number, size) for number, size in enumerate(sizes.tolist())]
+
+
+def _by_section(table: pa.Table, count: int) -> Sequence[pa.Table]:
+    """Rows by the hash of their ids, in their order."""
+    at = stable_hashes(table.column("query_id").to_pylist(), seed=0) % np.uint32(count)
+    ordered = table.take(pa.array(np.argsort(at, kind="stable")))
+    ends = np.cumsum(np.bincount(at, minlength=count)).tolist()
+    starts = [0, *ends[:-1]]
+    return [ordered.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
