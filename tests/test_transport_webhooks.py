@@ -7,6 +7,7 @@ import hmac
 import ipaddress
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +15,19 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 
 import httpx
 
+from flooding import Publish, flooding
 from pathcast.errors import PeerRefusedError, UnavailableError
-from pathcast.transport.disk import Waiting
+from pathcast.transport.carrier import Carrier
+from pathcast.transport.disk import Disk, Waiting
+from pathcast.transport.memory import MemoryNetwork
+from pathcast.transport.process import running
+from pathcast.transport.settings import BrokerSettings
 from pathcast.transport.webhooks import (
     ATTEMPTS_MAX,
     Webhook,
     WebhookSender,
     checked_address,
+    post_inbox,
     signature,
 )
 
@@ -150,3 +157,68 @@ def test_the_operator_can_allow_a_network() -> None:
     assert address == "10.1.2.3"
     with pytest.raises(PeerRefusedError):
         asyncio.run(checked_address(hook, resolving(["10.2.0.1"])))  # type: ignore
+
+
+def test_an_inbox_is_posted_in_order_and_dead_letters_are_kept() -> None:
+    async def main() -> None:
+        taken: list[bytes] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            if request.content == b"bad":
+                return httpx.Response(400)
+            taken.append(request.content)
+            return httpx.Response(200)
+
+        network = MemoryNetwork()
+        carrier = Carrier("a", flooding("a", []), Disk(None), network.dial_from("a"))
+        await carrier.start()
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+            look_up = resolving(["93.184.216.34"])
+            sender = WebhookSender(Webhook("http://hook.example/", SECRET), client, look_up)  # type: ignore
+            task = asyncio.create_task(post_inbox(carrier, "reader", sender))
+            for number, body in enumerate([b"one", b"bad", b"two"]):
+                await carrier.submit("p", [Publish(f"m{number}", body)])
+            async with asyncio.timeout(10):
+                while carrier.disk.cursor("reader") < 3:
+                    await asyncio.sleep(0.01)
+            task.cancel()
+        assert taken == [b"one", b"two"]
+        ((delivery, reason),) = carrier.disk.dead_letters("reader")
+        assert (delivery.delivery_id, delivery.body) == ("m1", b"bad")
+        assert reason == "the answer was 400"
+        await carrier.stop()
+
+    asyncio.run(main())
+
+
+def test_a_client_of_a_broker_has_its_deliveries_posted(tmp_path: Path) -> None:
+    async def main() -> None:
+        got: asyncio.Queue[bytes] = asyncio.Queue()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+            got.put_nowait(await reader.readexactly(length))
+            writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        settings = BrokerSettings(
+            broker={"name": "b", "directory": tmp_path / "b"},  # type: ignore[arg-type]
+            clients=[  # type: ignore[arg-type]
+                {
+                    "name": "reader",
+                    "webhook": f"http://127.0.0.1:{port}/in",
+                    "webhook_secret": "shared",
+                    "webhook_networks": ["127.0.0.0/8"],
+                }
+            ],
+        )
+        async with running(settings, flooding("b", [])) as carrier:
+            await carrier.submit("p", [Publish("m", b"<hit/>")])
+            async with asyncio.timeout(10):
+                assert await got.get() == b"<hit/>"
+        server.close()
+
+    asyncio.run(main())

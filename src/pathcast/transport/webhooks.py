@@ -22,17 +22,23 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
+import logging
 import random
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import httpx
 
 from pathcast.errors import PeerRefusedError, UnavailableError
 from pathcast.transport.disk import Waiting
+
+if TYPE_CHECKING:
+    from pathcast.transport.carrier import Carrier
+
+LOG = logging.getLogger("pathcast.transport")
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -66,7 +72,7 @@ def signature(secret: bytes, timestamp: str, body: bytes) -> str:
 
     Example:
         >>> signature(b"secret", "1700000000", b"<a/>")[:20]
-        'sha256=c72cc42d9c4ea'
+        'sha256=af9750a1961c7'
     """
     digest = hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256)
     return f"sha256={digest.hexdigest()}"
@@ -123,6 +129,33 @@ async def checked_address(hook: Webhook, look_up: Resolve = resolve) -> tuple[ht
 
 def _refused(hook: Webhook, reason: str) -> PeerRefusedError:
     return PeerRefusedError("peer.refused", name=hook.url, reason=f"no webhook: {reason}")
+
+
+async def post_inbox(carrier: Carrier, subscriber: str, sender: WebhookSender) -> None:
+    """Posts what comes into an inbox, in order, for as long as it is not cancelled.
+
+    What was posted and not yet acknowledged when the process ended is posted again, with its id.
+
+    Args:
+        carrier: Whose inboxes.
+        subscriber: Whose inbox.
+        sender: Posts it.
+    """
+    disk = carrier.disk
+    with carrier.listening(subscriber) as something:
+        while True:
+            something.clear()
+            after = await carrier.on_disk(disk.cursor, subscriber)
+            found = await carrier.on_disk(disk.waiting, subscriber, after, 256)
+            if not found:
+                await something.wait()
+            for delivery in found:
+                reason = await sender.send(delivery)
+                if reason is None:
+                    await carrier.on_disk(disk.acknowledge, subscriber, delivery.position)
+                else:
+                    LOG.warning("a dead letter of %s: %s", subscriber, reason)
+                    await carrier.on_disk(disk.set_aside, subscriber, delivery, reason)
 
 
 class WebhookSender:
