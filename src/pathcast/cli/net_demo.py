@@ -43,7 +43,7 @@ links = [
 """
 ROOTS = {"alerts": "b1", "news": "b4", "payments": "b6"}
 KILLED = "b2"
-GROUP = 100
+GROUP = 25
 PUBLISHED_AT_ONCE = 50
 PATIENCE_SECONDS = 120.0
 
