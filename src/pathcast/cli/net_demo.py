@@ -60,7 +60,7 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIRECTORY", help="Files of the network; replaced.")
     ] = Path("demo-net"),
-    profiles: Annotated[int, typer.Option(min=10, help="Profiles of subscribers.")] = 30_000,
+    profiles: Annotated[int, typer.Option(min=10, help="Profiles of subscribers.")] = 6_000,
     messages: Annotated[int, typer.Option(min=6, help="Messages, of three domains.")] = 600,
     seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
 ) -> ExitCode:
