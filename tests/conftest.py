@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pathcast.errors import JavaMissingError
+from postgresql_server import PostgresqlServer, postgresql_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,3 +34,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """One server for all tests of databases; they are skipped, with the reason, without it."""
+    with postgresql_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new, empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'profiles.db'}"
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    return server.database()

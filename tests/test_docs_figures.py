@@ -89,15 +89,19 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
 
 def test_tables_of_the_page_on_scaling_are_what_its_records_give(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
-    linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+placement[\w-]+)\)"
+    linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
     page = tmp_path / "scaling.md"
     page.write_text(text, encoding="utf-8")
     placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
+    chunking = read_definition(ROOT / "benchmarks", "chunking-figures", ChunkingFigures)
     runs = re.findall(linked, text)
-    assert runs
+    assert len(runs) == 3
     for run in runs:
         directory = ROOT / "benchmarks" / "records" / run
-        assert write_placement_page(page, directory, *read_run(directory), placement)
+        if "-placement-" in run:
+            assert write_placement_page(page, directory, *read_run(directory), placement)
+        else:
+            assert write_chunking_page(page, directory, *read_run(directory), chunking)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(text)
 
 

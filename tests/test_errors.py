@@ -39,6 +39,8 @@ BUILTIN_BASES = {
     "ConfigError": ValueError,
     "KernelMissingError": ImportError,
     "MissingDependencyError": ImportError,
+    "StoreError": RuntimeError,
+    "RegistrationError": ValueError,
     "KernelBugError": RuntimeError,
 }
 

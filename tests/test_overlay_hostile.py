@@ -117,6 +117,10 @@ REFUSED: dict[str, tuple[Lie, str]] = {
         lambda node: [Interest("", 500, False, ("a1",), ())],
         "overlay.interest",
     ),
+    "entries that are none": (
+        lambda node: [Interest("", 500, True, ("a1", "no entry"), ())],
+        "overlay.entry",
+    ),
     "settles what nobody told": (lambda node: [Settled("", 10_000)], "overlay.settled"),
     "a version out of reach": (
         lambda node: [Announce((presence("a", 2**61),))],
@@ -147,7 +151,9 @@ REFUSED: dict[str, tuple[Lie, str]] = {
         "overlay.entries",
     ),
     "more sources than are taken": (
-        lambda node: [Announce(tuple(Announcement("z", f"{n}", 1, 1, Source()) for n in range(60)))],
+        lambda node: [
+            Announce(tuple(Announcement("z", f"{n}", 1, 1, Source()) for n in range(60)))
+        ],
         "overlay.catalog",
     ),
     "more brokers than are taken": (

@@ -20,7 +20,7 @@ from pathcast.model import DeliverMode, EngineName
 from pathcast.partition import PepPlacement, exclusiveness_patterns
 from pathcast.partition.population_routes import routes_of_population
 from pathcast.partition.routes import Routes, bits_of, fitted, route_bytes
-from pathcast.partition.routing import SNAPSHOT, TARGETS, RoutingIndex, routes_of, words_for
+from pathcast.partition.routing import FILE, RoutingIndex, routes_of, words_for
 from pathcast.query import normalise
 from pathcast.query.containment import covers
 from pathcast.testing import (
@@ -222,23 +222,18 @@ def test_an_index_is_the_same_from_its_files(engine: EngineName, tmp_path: Path)
     assert opened.marker().mark(messages).partitions == index.marker().mark(messages).partitions
 
 
-def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
-    texts = ("/a", "/b")
-    for text in texts:
-        folder = tmp_path / text[1:]
-        folder.mkdir()
-        routes = Routes()
-        routes.add([normalise(text)], 0)
-        RoutingIndex.of(routes, 1, engine="reference").save(folder)
-    one, other = tmp_path / "a", tmp_path / "b"
-    content = (one / TARGETS).read_bytes()
-    (one / TARGETS).write_bytes((other / TARGETS).read_bytes())
-    with pytest.raises(SnapshotFormatError, match=f"it is not of .*{SNAPSHOT}"):
-        RoutingIndex.open(one, engine="reference")
-    for cut in (0, 7, len(content) // 2):
-        (one / TARGETS).write_bytes(content[:cut])
-        with pytest.raises(SnapshotFormatError, match=TARGETS):
-            RoutingIndex.open(one, engine="reference")
+def test_a_file_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:
+    routes = Routes()
+    routes.add([normalise("/a/b")], 0)
+    RoutingIndex.of(routes, 1, engine="reference").save(tmp_path)
+    content = (tmp_path / FILE).read_bytes()
+    damaged = [content[:cut] for cut in (0, 7, len(content) // 2)]
+    damaged += [content.replace(b"/a/b", other) for other in (b"/a/c", b"/a/[")]
+    for each in damaged:
+        assert each != content
+        (tmp_path / FILE).write_bytes(each)
+        with pytest.raises(SnapshotFormatError, match=FILE):
+            RoutingIndex.open(tmp_path, engine="reference")
 
 
 def test_the_rows_of_a_partition() -> None:

@@ -16,6 +16,7 @@ mod population;
 mod push;
 mod query;
 mod records;
+mod routing;
 
 /// Native kernel of Pathcast.
 #[pymodule]
@@ -38,6 +39,8 @@ mod pathcast_kernel {
     use super::query::canonical_form;
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
+    #[pymodule_export]
+    use super::routing::{RoutingStream, RoutingTable};
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {

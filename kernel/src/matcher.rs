@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Field};
 use pathcast_core::batch::{Answer, Interrupted, Messages, Pool, UsedUp};
 use pathcast_core::index::{IdTable, Index};
 use pathcast_core::matcher::{Options, Stats, Target, View};
+use pathcast_core::routing::RoutingTable;
 use pathcast_core::snapshot::Snapshot;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -25,6 +26,8 @@ pub enum Source {
     Snapshot(Arc<Snapshot>),
     /// A changing index.
     Index(Arc<Index>),
+    /// A routing table.
+    Routes(Arc<RoutingTable>),
 }
 
 impl Target for Source {
@@ -32,6 +35,7 @@ impl Target for Source {
         match self {
             Source::Snapshot(snapshot) => f(View::of_snapshot(snapshot)),
             Source::Index(index) => f(View::of_index(&index.state())),
+            Source::Routes(table) => f(View::of_routes(table)),
         }
     }
 }
@@ -88,6 +92,10 @@ impl Matcher {
                     let ids = index.state().ids();
                     (answer, ids)
                 }
+                // Targets have no ids.
+                Source::Routes(_) => {
+                    (self.pool.run(&self.source, &batch, give_up), IdTable::default())
+                }
             }
         });
         let answer = match (answer, raised) {
@@ -121,12 +129,17 @@ impl Matcher {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
-        let steps_max = limit(limits, "evaluation_steps_max")?.into();
-        let message_steps_max = limit(limits, "message_steps_max")?.into();
-        let limits = limits_of(limits)?;
-        let options = Options { limits, cache_bytes_max, steps_max, message_steps_max };
+        let options = options_of(limits, cache_bytes_max)?;
         Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
     }
+}
+
+/// Options; `limits` has the attributes of `pathcast.limits.Limits`.
+pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult<Options> {
+    let steps_max = limit(limits, "evaluation_steps_max")?.into();
+    let message_steps_max = limit(limits, "message_steps_max")?.into();
+    let limits = limits_of(limits)?;
+    Ok(Options { limits, cache_bytes_max, steps_max, message_steps_max })
 }
 
 /// The messages of an Arrow array, where they lie.

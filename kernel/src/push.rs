@@ -6,7 +6,8 @@ use pathcast_core::door::push::{Bounds, Counts, PushParser as Parser};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-type Answer<'py> = Option<(&'static str, Bound<'py, PyDict>)>;
+/// Nothing, or the code and the parameters of a refusal.
+pub type Answer<'py> = Option<(&'static str, Bound<'py, PyDict>)>;
 
 /// Reads a message that arrives in blocks. Its answers are nothing, or the code and the parameters of a
 /// refusal.
@@ -64,7 +65,8 @@ impl PushParser {
     }
 }
 
-fn answer(py: Python<'_>, outcome: Result<(), Refusal>) -> PyResult<Answer<'_>> {
+/// The outcome of a call as Python has it.
+pub fn answer(py: Python<'_>, outcome: Result<(), Refusal>) -> PyResult<Answer<'_>> {
     let Err(refusal) = outcome else { return Ok(None) };
     Ok(Some((refusal.code.as_str(), refusal_params(py, &refusal)?)))
 }

@@ -62,8 +62,11 @@ pub fn place_after(
     let (state, closed, beside, open, tags) = outcome;
     let effect = Effect { closed, beside, open, tags, fault: None };
     let outcome = Outcome { state: to_state(state)?, effect };
-    let after = place.after(&outcome, ancestors);
-    Ok(after.map(|place| (place.state as u8, place.depth, place.is_closed, place.tags)))
+    Ok(place.after(&outcome, ancestors).map(|place| from_place(&place)))
+}
+
+fn from_place(place: &Place) -> PyPlace {
+    (place.state as u8, place.depth, place.is_closed, place.tags.clone())
 }
 
 fn to_state(number: u8) -> PyResult<State> {
@@ -168,6 +171,13 @@ impl RecordCutter {
     #[getter]
     fn offset(&self) -> u64 {
         self.0.offset()
+    }
+
+    /// The place at the end of the range; nothing where it has not been read to its end, or the file breaks
+    /// off in it.
+    #[getter]
+    fn after(&self) -> Option<PyPlace> {
+        self.0.after().map(from_place)
     }
 
     /// The rows so far: offsets, sizes and messages as Arrow arrays, and row, code and parameters of

@@ -247,6 +247,27 @@ class PublicationError(PathcastError, RuntimeError):
     family = "PublicationError"
 
 
+class StoreError(PathcastError, RuntimeError):
+    """The profile database did not do what was asked. `retry` says whether trying again helps.
+
+    What was asked in one call was done wholly or not at all; after "store.away" a write may have
+    been done, and is asked for again under the same request.
+    """
+
+    family = "StoreError"
+
+    @property
+    def retry(self) -> bool:
+        """Whether the same call can succeed later, without anybody doing anything."""
+        return self.code in ("store.away", "store.locked")
+
+
+class RegistrationError(PathcastError, ValueError):
+    """The registration service or a broker refuses a request of a source or a user."""
+
+    family = "RegistrationError"
+
+
 class MissingDependencyError(PathcastError, ImportError):
     """A library of an optional part is not installed."""
 
@@ -405,6 +426,13 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "the {field} has a lone surrogate, {character}, at character {offset}, which is no "
         "character; if it comes from bytes, decode them in the encoding that they are in",
     ),
+    "row.length": CatalogueEntry(
+        "UnusableRowError", "the {field} has {given} bytes, at most {maximum} are allowed"
+    ),
+    "row.character": CatalogueEntry(
+        "UnusableRowError",
+        "the {field} has the character {character} at character {offset}, which XML does not allow",
+    ),
     "query.unknown": CatalogueEntry("UnknownQueryError", "no query has the id {id}"),
     "query.duplicate": CatalogueEntry(
         "DuplicateQueryError", "the id {id} is taken; remove it first or choose another"
@@ -528,6 +556,63 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "delta.damaged": CatalogueEntry(
         "SourceError", "the log of the table {path} cannot be understood: {reason}; restore it"
+    ),
+    # The profile database.
+    "store.away": CatalogueEntry(
+        "StoreError", "the database {url} cannot be reached: {reason}; try again"
+    ),
+    "store.locked": CatalogueEntry(
+        "StoreError",
+        "the database {url} is in use by others for too long: {reason}; try again",
+    ),
+    "store.full": CatalogueEntry(
+        "StoreError", "the disk of the database {url} is full: {reason}; make room"
+    ),
+    "store.damaged": CatalogueEntry(
+        "StoreError", "{url} is no database, or is damaged: {reason}; restore it"
+    ),
+    "store.refused": CatalogueEntry(
+        "StoreError", "the database {url} does not allow this: {reason}"
+    ),
+    "store.newer": CatalogueEntry(
+        "StoreError",
+        "the database {url} has schema {found}, and this Pathcast knows none after {known}; use "
+        "the Pathcast that made it, or a newer one",
+    ),
+    "store.older": CatalogueEntry(
+        "StoreError",
+        "the database {url} has schema {found}, this Pathcast needs {known}; bring it up to date "
+        "with Store.open(url, migrate=True)",
+    ),
+    "store.compacted": CatalogueEntry(
+        "StoreError",
+        "changes after position {after} were asked for, and the log begins after {start}; read the "
+        "state, and go on from its position",
+    ),
+    "store.ahead": CatalogueEntry(
+        "StoreError",
+        "changes after position {after} were asked for, and the log ends at {end}: this is another "
+        "database, or an older copy of it; read the state, and go on from its position",
+    ),
+    "store.conflict": CatalogueEntry(
+        "StoreError",
+        "{kind} {id} is at version {found}, and {expected} was expected; read it again",
+    ),
+    "store.requested": CatalogueEntry(
+        "StoreError", "the request {request} was done already, at position {position}"
+    ),
+    "store.deposed": CatalogueEntry(
+        "StoreError",
+        "the lease {name} was taken over under token {found}; what is done under {token} does not "
+        "count any more",
+    ),
+    # Registration in a network of brokers.
+    "registration.capacity": CatalogueEntry(
+        "RegistrationError",
+        "no broker has room for {wanted}; add one, or ask for less",
+    ),
+    "registration.unknown": CatalogueEntry(
+        "RegistrationError", "{sender} has no {kind} {id} here; ask the service where it is"
     ),
     # Files of records. Each says the byte of the file.
     "records.context": CatalogueEntry(
@@ -750,6 +835,8 @@ FAMILIES: dict[str, type[PathcastError]] = {
         SourceError,
         PeerError,
         PublicationError,
+        StoreError,
+        RegistrationError,
         MissingDependencyError,
         JavaMissingError,
         KernelMissingError,

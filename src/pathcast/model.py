@@ -68,6 +68,23 @@ class Subscription(NamedTuple):
     namespaces: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RoutingEntry:
+    """Paths that must all hold, and where a message of which they do is to go.
+
+    Attributes:
+        paths: Location paths in canonical text (`pathcast.query.canonical_text`), one at least.
+        targets: A bit for each target: a link of a broker, a partition.
+
+    Example:
+        >>> RoutingEntry(("/nitf/head", "/nitf//series"), 0b101).targets.bit_count()
+        2
+    """
+
+    paths: tuple[str, ...]
+    targets: int
+
+
 class Gate(NamedTuple):
     """What a subscription was compiled to, so that it need not be compiled again.
 

@@ -68,6 +68,22 @@ impl Collector {
         }
     }
 
+    /// The bits by word.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.bits
+    }
+
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.drain_words(|_, _| {});
+    }
+
+    /// Moves everything here that is in another collector of the same room.
+    pub fn take_all(&mut self, other: &mut Collector) {
+        other.drain_words(|at, bits| self.add_word(at as u32, bits));
+    }
+
     /// Adds a word.
     #[inline]
     pub fn add_word(&mut self, at: u32, bits: u64) {
@@ -79,6 +95,11 @@ impl Collector {
     #[inline]
     pub fn has_word(&self, at: u32, bits: u64) -> bool {
         self.bits[at as usize] & bits == bits
+    }
+
+    /// Whether all of a set is there.
+    pub fn has_words(&self, words: &Words) -> bool {
+        words.at.iter().zip(&words.bits).all(|(&at, &bits)| self.has_word(at, bits))
     }
 
     /// Whether a number is there.

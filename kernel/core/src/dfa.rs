@@ -18,6 +18,7 @@
 use crate::collect::{Collector, Words};
 use crate::names::{NameId, NameTable};
 use crate::nfa::{Nfa, PlanId, QueryNumber, StateId};
+use crate::routing::reach::{add, is_reached};
 use crate::symbols::Class;
 use crate::tree::{MessageTree, NONE};
 use hashbrown::HashTable;
@@ -53,6 +54,47 @@ pub struct Block {
     pub plans: Box<[PlanId]>,
     /// The `//`-child states of the inner states; [`UNKNOWN`] until asked for.
     below: BlockId,
+    /// Where the automaton has targets: what its states lead to.
+    leads: Option<Box<Leads>>,
+}
+
+/// What a block leads to.
+#[derive(Debug)]
+struct Leads {
+    /// Its states themselves.
+    here: Box<[u64]>,
+    /// The states that they lead to.
+    under: Box<[u64]>,
+    /// Plans that look into the elements that its states are reached by.
+    inside: Box<[u64]>,
+}
+
+impl Leads {
+    fn of<N: Nfa>(nfa: &N, states: &[StateId]) -> Option<Box<Leads>> {
+        let reach = nfa.reach()?;
+        let mut leads = Leads::none(reach.words());
+        for &state in states {
+            add(&mut leads.here, reach.of_state(state));
+            add(&mut leads.under, reach.under(state));
+            add(&mut leads.inside, reach.inside(state));
+        }
+        Some(Box::new(leads))
+    }
+
+    fn none(words: usize) -> Leads {
+        let none = || vec![0; words].into();
+        Leads { here: none(), under: none(), inside: none() }
+    }
+
+    fn add(&mut self, other: &Leads) {
+        add(&mut self.here, &other.here);
+        add(&mut self.under, &other.under);
+        add(&mut self.inside, &other.inside);
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Leads>() + 24 * self.here.len()
+    }
 }
 
 /// What is active after a label path.
@@ -66,6 +108,9 @@ struct Active {
     accepting: Box<[BlockId]>,
     /// Those of both that have plans.
     planned: Box<[BlockId]>,
+    /// Where the automaton has targets: what can be reached below, and by what is inside the element.
+    below: Option<Box<[u64]>>,
+    inside: Option<Box<[u64]>>,
 }
 
 /// A cache of what the NFA does; see the module's text.
@@ -183,6 +228,37 @@ impl LazyDfa {
         active.reached.is_empty() && active.looping.is_empty()
     }
 
+    /// The state in which nothing is active; made if it is not there.
+    pub fn dead_state(&mut self) -> DfaState {
+        self.intern_state(vec![], vec![])
+    }
+
+    /// Whether all targets that a block leads to by itself have been found; false where the automaton has none.
+    #[inline]
+    pub fn has_reached(&self, block: BlockId, found: &Collector) -> bool {
+        let leads = &self.blocks[block as usize].leads;
+        leads.as_ref().is_some_and(|leads| is_reached(&leads.here, found))
+    }
+
+    /// The same for all that can be reached below a state.
+    #[inline]
+    pub fn has_reached_below(&self, state: DfaState, found: &Collector) -> bool {
+        let below = &self.states[state as usize].below;
+        below.as_ref().is_some_and(|below| is_reached(below, found))
+    }
+
+    /// The same for all that may be reached by what is inside an element of a state.
+    #[inline]
+    pub fn has_reached_inside(&self, state: DfaState, found: &Collector) -> bool {
+        let inside = &self.states[state as usize].inside;
+        inside.as_ref().is_some_and(|inside| is_reached(inside, found))
+    }
+
+    /// Number of transitions.
+    pub fn transition_count(&self) -> usize {
+        self.transitions.len()
+    }
+
     /// A block.
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block as usize]
@@ -282,13 +358,17 @@ impl LazyDfa {
     fn merge<N: Nfa>(&mut self, nfa: &N, blocks: &[BlockId]) -> BlockId {
         self.collector.reserve(self.offset as usize + nfa.query_count());
         let (mut inner, mut plans) = (Vec::new(), Vec::new());
+        let mut leads = nfa.reach().map(|reach| Box::new(Leads::none(reach.words())));
         for &block in blocks {
             let block = &self.blocks[block as usize];
             self.collector.add_words(&block.words);
             inner.extend_from_slice(&block.inner);
             plans.extend_from_slice(&block.plans);
+            if let (Some(leads), Some(more)) = (&mut leads, &block.leads) {
+                leads.add(more);
+            }
         }
-        self.intern_block(inner, plans)
+        self.intern_block(inner, plans, leads)
     }
 
     /// The block of these states.
@@ -305,11 +385,16 @@ impl LazyDfa {
         for range in self.ranges.drain(..) {
             self.collector.add_range(&range, self.offset);
         }
-        self.intern_block(inner, plans)
+        self.intern_block(inner, plans, Leads::of(nfa, states))
     }
 
     /// The block with these inner states and plans, and the words in the collector.
-    fn intern_block(&mut self, mut inner: Vec<StateId>, mut plans: Vec<PlanId>) -> BlockId {
+    fn intern_block(
+        &mut self,
+        mut inner: Vec<StateId>,
+        mut plans: Vec<PlanId>,
+        leads: Option<Box<Leads>>,
+    ) -> BlockId {
         normalise(&mut inner);
         normalise(&mut plans);
         let words = self.collector.drain_to_words();
@@ -322,15 +407,40 @@ impl LazyDfa {
             return known;
         }
         self.memory += (inner.len() + plans.len()) * 4 + words.memory() + BLOCK_BYTES;
+        self.memory += leads.as_ref().map_or(0, |leads| leads.memory());
         let id = self.blocks.len() as BlockId;
         let (inner, plans) = (inner.into(), plans.into());
-        self.blocks.push(Block { inner, words, plans, below: UNKNOWN });
+        self.blocks.push(Block { inner, words, plans, below: UNKNOWN, leads });
         let blocks = &self.blocks;
         self.block_index.insert_unique(key, id, |&b| {
             let block = &blocks[b as usize];
             hash_ids(&[&block.inner, block.words.at(), &block.plans])
         });
         id
+    }
+
+    /// What can be reached below a state: what follows its blocks, and once more what loops.
+    fn leads_below(&self, reached: &[BlockId], looping: &[BlockId]) -> Option<Box<[u64]>> {
+        let words = self.blocks[EMPTY as usize].leads.as_ref()?.here.len();
+        let mut below = vec![0; words];
+        for (blocks, is_looping) in [(reached, false), (looping, true)] {
+            for &block in blocks {
+                let leads = self.blocks[block as usize].leads.as_ref()?;
+                add(&mut below, &leads.under);
+                if is_looping {
+                    add(&mut below, &leads.here);
+                }
+            }
+        }
+        Some(below.into())
+    }
+
+    fn leads_inside<'b>(&self, blocks: impl Iterator<Item = &'b BlockId>) -> Option<Box<[u64]>> {
+        let mut inside = vec![0; self.blocks[EMPTY as usize].leads.as_ref()?.here.len()];
+        for &block in blocks {
+            add(&mut inside, &self.blocks[block as usize].leads.as_ref()?.inside);
+        }
+        Some(inside.into())
     }
 
     fn intern_state(&mut self, reached: Vec<BlockId>, looping: Vec<BlockId>) -> DfaState {
@@ -355,10 +465,13 @@ impl LazyDfa {
         let active = Active {
             accepting: with(|b| !b.words.is_empty()),
             planned: with(|b| !b.plans.is_empty()),
+            below: self.leads_below(&reached, &looping),
+            inside: self.leads_inside(reached.iter().chain(&looping)),
             reached: reached.into(),
             looping: looping.into(),
         };
         self.memory += 4 * 2 * (active.reached.len() + active.looping.len()) + STATE_BYTES;
+        self.memory += active.below.as_ref().map_or(0, |below| 16 * below.len());
         let id = self.states.len() as DfaState;
         self.states.push(active);
         let states = &self.states;

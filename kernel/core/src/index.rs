@@ -61,7 +61,7 @@ impl Texts {
 
 /// The ids behind query numbers; valid for the numbers of the batch it was taken for, however the index
 /// has changed since.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct IdTable {
     base: Option<Arc<Snapshot>>,
     delta: Arc<RwLock<Texts>>,

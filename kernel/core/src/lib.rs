@@ -5,10 +5,11 @@
 //! (two ways of running it), [`content`] (the conditions of many plans together), [`conditions`] (those
 //! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`collect`] (query numbers), [`index`] and
 //! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the whole way of a
-//! message, of many; `runner` and `workers` inside), [`population`] (what all queries ask for, as
-//! columns). Customised delivery: [`customize`] (the plans that subscriptions share, and subscriptions of
-//! all kinds), [`xquery`] (programs beyond them), [`output`] (nodes as text), [`delivery_ids`] (which
-//! delivery is which). Files that hold many messages: [`records`]. Beside it
+//! message, of many; `runner` and `workers` inside), [`routing`] (tables of what leads where, several
+//! paths to a target), [`population`] (what all queries ask for, as columns). Customised delivery:
+//! [`customize`] (the plans that subscriptions share, and subscriptions of all kinds), [`xquery`] (programs
+//! beyond them), [`output`] (nodes as text), [`delivery_ids`] (which delivery is which). Files that hold
+//! many messages: [`records`]. Beside it
 //! all, [`chunker`] (messages of any length, cut as they arrive).
 
 #[cfg(target_endian = "big")]
@@ -32,6 +33,7 @@ pub mod plain;
 pub mod population;
 pub mod query;
 pub mod records;
+pub mod routing;
 mod runner;
 pub mod snapshot;
 pub mod symbols;

@@ -8,6 +8,7 @@ use crate::conditions::PostProcessor;
 use crate::door::{Door, Limits, Parsed, Refusal};
 use crate::index::IndexState;
 use crate::nfa::{Nfa, QueryNumber};
+use crate::routing::RoutingTable;
 use crate::runner::{Run, Runner};
 use crate::snapshot::Snapshot;
 use crate::xpath;
@@ -87,15 +88,24 @@ pub struct View<'v> {
     base: Option<&'v Snapshot>,
     delta: Option<&'v crate::nfa::growing::GrowingNfa>,
     removed: Option<&'v [u64]>,
+    routes: Option<&'v RoutingTable>,
     /// What the caches of base and delta were compiled from.
     generation: u64,
     revision: u64,
 }
 
 impl<'v> View<'v> {
+    const EMPTY: View<'static> =
+        View { base: None, delta: None, removed: None, routes: None, generation: 1, revision: 1 };
+
     /// A snapshot alone.
     pub fn of_snapshot(snapshot: &'v Snapshot) -> Self {
-        View { base: Some(snapshot), delta: None, removed: None, generation: 1, revision: 1 }
+        View { base: Some(snapshot), ..View::EMPTY }
+    }
+
+    /// A routing table: the numbers are its targets.
+    pub fn of_routes(routes: &'v RoutingTable) -> Self {
+        View { routes: Some(routes), ..View::EMPTY }
     }
 
     /// A changing index.
@@ -104,6 +114,7 @@ impl<'v> View<'v> {
             base: state.base().map(|base| &**base),
             delta: (!state.delta().is_empty()).then(|| state.delta()),
             removed: state.removed(),
+            routes: None,
             generation: state.generation,
             revision: state.revision,
         }
@@ -116,7 +127,9 @@ impl<'v> View<'v> {
     }
 
     fn number_count(&self) -> usize {
-        self.base.map_or(0, Snapshot::len) + self.delta.map_or(0, |delta| delta.len())
+        self.base.map_or(0, Snapshot::len)
+            + self.delta.map_or(0, |delta| delta.len())
+            + self.routes.map_or(0, Nfa::query_count)
     }
 }
 
@@ -287,6 +300,14 @@ impl Engine {
             self.delta.follow(view.revision, offset);
             used_nfa |= self.delta.run(delta, &mut run);
         }
+        if let Some(routes) = view.routes {
+            self.base.follow(view.generation, 0);
+            used_nfa |= self.base.run(routes, &mut run);
+            // What has not been decided may hold.
+            run.collector.take_all(run.undecided);
+            run.collector.take_all(run.over_budget);
+            routes.conclude(run.collector);
+        }
         let steps = run.budget.taken();
         let matched_at = Instant::now();
         let before = numbers.len();
@@ -295,6 +316,10 @@ impl Engine {
         self.undecided.remove_all(&self.collector);
         self.undecided.remove_all(&self.over_budget);
         self.collector.drain_into(numbers, view.removed);
+        if let Some(routes) = view.routes {
+            let targets = numbers[before..].partition_point(|&number| number < routes.targets());
+            numbers.truncate(before + targets);
+        }
         self.over_budget.drain_into(&mut undecided.by_query, view.removed);
         self.undecided.drain_into(&mut undecided.by_message, view.removed);
         stats.verdicts += undecided.len() as u64;

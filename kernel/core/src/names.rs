@@ -65,6 +65,7 @@ impl NameTable {
     }
 
     /// Changes whenever the ids given out before have become meaningless.
+    #[inline]
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -5,12 +5,13 @@ use crate::batch::UsedUp;
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
 use crate::content::run::{Blocks, Contents, Ends, Found, Setting};
-use crate::dfa::{BlockId, DfaState, LazyDfa};
+use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
 use crate::matcher::Stats;
 use crate::names::NameTable;
 use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId};
 use crate::plain::RunTimeStack;
-use crate::tree::Message;
+use crate::routing::reach::{Reach, is_reached};
+use crate::tree::{Message, NONE};
 use crate::xpath;
 use crate::xpath::budget::Budget;
 use std::ops::Range;
@@ -73,7 +74,7 @@ pub(crate) struct Runner {
 
 /// Decides plans once it is known where their main paths end; lists that keep their memory.
 #[derive(Debug, Default)]
-struct Conditions {
+pub(crate) struct Conditions {
     ranges: Vec<Range<QueryNumber>>,
     undecided: Vec<BlockId>,
     /// Plans that hold.
@@ -104,7 +105,7 @@ impl Blocks for StateBlocks {
 
 impl Conditions {
     /// Decides the plans of blocks together, by their conditions; the few that are no conjunctions one by one.
-    fn decide<N: Nfa>(
+    pub fn decide<N: Nfa>(
         &mut self,
         nfa: &N,
         blocks: &impl Blocks,
@@ -122,6 +123,7 @@ impl Conditions {
             now: marks.now,
             held: &mut self.held,
             offset: run.offset,
+            reach: nfa.reach(),
         };
         self.undecided.clear();
         let (budget, undecided) = (&mut run.budget, &mut self.undecided);
@@ -210,7 +212,7 @@ impl Conditions {
 
 /// Marks of one message, undone by counting on.
 #[derive(Debug, Default)]
-struct Marks {
+pub(crate) struct Marks {
     now: u32,
     dfa_states: Vec<u32>,
     blocks: Vec<u32>,
@@ -264,7 +266,10 @@ impl Runner {
         let tree = run.message.tree;
         let known = self.dfa.len() as u64;
         self.elements_since_reset += tree.len() as u64;
-        let misses = self.dfa.run(nfa, run.names, tree, &mut self.reached, run.cache_bytes_max);
+        let misses = match nfa.reach() {
+            None => self.dfa.run(nfa, run.names, tree, &mut self.reached, run.cache_bytes_max),
+            Some(reach) => self.run_until_reached(nfa, reach, run),
+        };
         let Some(misses) = misses else {
             run.stats.cache_misses += self.dfa.len() as u64 - known;
             self.forget(run.stats);
@@ -272,7 +277,9 @@ impl Runner {
         };
         run.stats.cache_misses += misses;
         run.stats.cache_hits += tree.len() as u64 - misses;
-        self.collect(run.collector);
+        if nfa.reach().is_none() {
+            self.collect(run.collector);
+        }
         if nfa.plan_count() > 0 {
             self.postprocess(nfa, run);
             if self.dfa.memory() + self.contents.memory() > run.cache_bytes_max {
@@ -280,6 +287,52 @@ impl Runner {
             }
         }
         true
+    }
+
+    /// The same as [`LazyDfa::run`] and [`Runner::collect`] for an automaton with targets: what lies below an
+    /// element is not looked at if all that could be reached there has been.
+    fn run_until_reached<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        reach: &Reach,
+        run: &mut Run<'_, '_>,
+    ) -> Option<u64> {
+        let tree = run.message.tree;
+        let (dfa, marks, reached) = (&mut self.dfa, &mut self.marks, &mut self.reached);
+        dfa.prepare(nfa, run.names);
+        let dead = dfa.dead_state();
+        let transitions = dfa.transition_count();
+        reached.clear();
+        reached.reserve(tree.len());
+        self.distinct.clear();
+        while let Some(&name) = tree.name.get(reached.len()) {
+            let element = reached.len();
+            let from = match tree.parent[element] {
+                NONE => INITIAL,
+                parent => reached[parent as usize],
+            };
+            let state = dfa.step_by_name(nfa, from, name);
+            if dfa.memory() > run.cache_bytes_max {
+                return None;
+            }
+            reached.push(state);
+            marks.dfa_states.resize(dfa.len().max(marks.dfa_states.len()), 0);
+            if mark(&mut marks.dfa_states, state, marks.now) {
+                self.distinct.push(state);
+                for (_, block) in dfa.accepting(state) {
+                    run.collector.add_words(&block.words);
+                }
+            }
+            let end = tree.element_end[element] as usize;
+            if end > element + 1 && dfa.has_reached_below(state, run.collector) {
+                if mark(&mut marks.dfa_states, dead, marks.now) {
+                    self.distinct.push(dead);
+                }
+                reached.resize(end, dead);
+            }
+        }
+        reach.conclude(run.collector);
+        Some((dfa.transition_count() - transitions) as u64)
     }
 
     /// Drops the caches, and does without them for a while if they have not been worth their making.
@@ -316,13 +369,15 @@ impl Runner {
     /// decided together, by their conditions; the few that are no conjunctions one by one.
     fn postprocess<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
         self.runs.clear();
-        if self.distinct.iter().all(|&state| self.dfa.planned(state).is_empty()) {
+        let is_wanted =
+            |block: &BlockId| nfa.reach().is_none() || !self.dfa.has_reached(*block, run.collector);
+        if !self.distinct.iter().any(|&state| self.dfa.planned(state).iter().any(is_wanted)) {
             return;
         }
         self.grouping.group(&self.distinct, &self.reached, self.dfa.len());
         for (group, &state) in self.distinct.iter().enumerate() {
             let elements = self.grouping.range(group);
-            let blocks = self.dfa.planned(state).iter();
+            let blocks = self.dfa.planned(state).iter().filter(|block| is_wanted(block));
             self.runs.extend(blocks.map(|&block| (block, elements.clone())));
         }
         let found = Ends { runs: &self.runs, elements: &self.grouping.elements };
@@ -366,7 +421,7 @@ impl Runner {
 
 impl Marks {
     /// Makes all marks those of an earlier message.
-    fn begin(&mut self, plans: usize, expressions: usize) {
+    pub fn begin(&mut self, plans: usize, expressions: usize) {
         if self.now == u32::MAX / 2 {
             *self = Marks::default();
         }
@@ -391,7 +446,9 @@ fn check_plan<N: Nfa>(
     marks: &mut Marks,
     ranges: &mut Vec<Range<QueryNumber>>,
 ) {
-    if marks.plans[plan as usize] == marks.now {
+    let is_known = marks.plans[plan as usize] == marks.now;
+    let is_reached = |reach: &Reach| is_reached(reach.of_plan(plan), run.collector);
+    if is_known || nfa.reach().is_some_and(is_reached) {
         return;
     }
     if run.budget.left() == 0 {

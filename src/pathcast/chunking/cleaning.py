@@ -47,7 +47,7 @@ from pathcast.errors import QuerySyntaxError
 from pathcast.query import parse
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import is_bare_self, is_double_slash, notation
-from pathcast.query.parser import DEPTH_MAX, check_length
+from pathcast.query.parser import DEPTH_MAX, NODES_MAX, PREDICATES_MAX, check_length
 from pathcast.query.static import Kind, kind_of, nesting, resolve
 from pathcast.query.syntax import (
     Axis,
@@ -158,6 +158,8 @@ def clean(
 
 def _is_query(text: str) -> bool:
     """Whether a text is within the limits of a query."""
+    if len(text) <= NODES_MAX // 2 and text.count("[") + text.count("(") <= PREDICATES_MAX:
+        return True  # it has no room for more, and needs not be read
     try:
         parse(text)
     except QuerySyntaxError:

@@ -18,6 +18,7 @@ from pathcast.engine.backend import (
     EngineModule,
     IndexBackend,
     MatcherBackend,
+    RoutingBackend,
     SnapshotBackend,
 )
 from pathcast.engine.explanation import (
@@ -41,6 +42,7 @@ from pathcast.engine.results import (
     QueryIds,
     QueryNumbers,
 )
+from pathcast.engine.routing import Routed, Router, RoutingStream, RoutingTable
 from pathcast.engine.selection import ENGINE_VARIABLE, engine_name, select_engine
 from pathcast.engine.snapshot import Snapshot
 from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
@@ -67,6 +69,11 @@ __all__ = [
     "QueryIds",
     "QueryIndex",
     "QueryNumbers",
+    "Routed",
+    "Router",
+    "RoutingBackend",
+    "RoutingStream",
+    "RoutingTable",
     "Snapshot",
     "SnapshotBackend",
     "StepExplanation",

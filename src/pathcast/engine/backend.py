@@ -1,6 +1,7 @@
 """What an engine has to offer, as protocols.
 
-Three kinds of thing: an index that changes, a snapshot that does not, and a matcher made by either.
+Four kinds of thing: an index that changes, a snapshot that does not, a routing table, and a matcher
+made by any of them.
 `pathcast.reference` and `pathcast.kernel` each are a module of the shape `EngineModule`; the
 facades of this room speak to nothing else, so that an engine can be exchanged without their notice.
 
@@ -20,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pathcast.limits import Limits
+from pathcast.limits import Limits, StreamBounds
 from pathcast.message import MessageTree
-from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport
+from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport, RoutingEntry
 from pathcast.query import Population
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ __all__ = [
     "IndexBackend",
     "MatcherBackend",
     "MatcherOptions",
+    "RoutingBackend",
+    "RoutingStreamBackend",
     "SnapshotBackend",
 ]
 
@@ -128,11 +131,69 @@ class IndexBackend(Protocol):
         """Whether a query has this id."""
 
 
+class RoutingStreamBackend(Protocol):
+    """Routes messages that arrive in blocks; see `pathcast.engine.routing.RoutingStream`."""
+
+    def begin(self, encoding: str | None) -> None:
+        """A message begins, whatever has become of the one before."""
+
+    def feed(self, block: bytes) -> None:
+        """Takes in the next bytes of the message.
+
+        Raises:
+            MessageError: The message is refused.
+        """
+
+    def finish(self) -> None:
+        """The message ends here.
+
+        Raises:
+            MessageError: It is refused.
+        """
+
+    @property
+    def targets(self) -> list[int]:
+        """The targets reached so far, ascending."""
+
+    @property
+    def decided_at(self) -> int | None:
+        """Bytes that had arrived when the decision was final; None while it is not."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory held for the message, about."""
+
+
+class RoutingBackend(Protocol):
+    """An immutable routing table."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, about."""
+
+    def matcher(self, options: MatcherOptions) -> MatcherBackend:
+        """A matcher whose numbers are targets.
+
+        It has no verdicts: what has not been decided of a message may hold, and its targets are
+        among those of the message.
+        """
+
+    def stream(self, options: MatcherOptions, bounds: StreamBounds) -> RoutingStreamBackend:
+        """What routes one message after another as it arrives."""
+
+
 class EngineModule(Protocol):
     """The module of an engine."""
 
     def new_index(self, namespaces: Mapping[str, str], limits: Limits) -> IndexBackend:
         """An empty index with default bindings of prefixes; its snapshots keep the limits."""
+
+    def new_routing_table(self, entries: Sequence[RoutingEntry], targets: int) -> RoutingBackend:
+        """A table of entries that were looked at (`pathcast.engine.routing`).
+
+        Raises:
+            ConfigError: A path is not in canonical text.
+        """
 
     def open_snapshot(self, path: Path) -> SnapshotBackend:
         """Opens a snapshot file.

@@ -17,9 +17,8 @@ Example:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
 
 from pathcast.errors import (
     DuplicateQueryError,
@@ -32,24 +31,17 @@ from pathcast.errors import (
 )
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.dissemination import new_dissemination as new_dissemination
+from pathcast.kernel.matcher import KernelIds, KernelMatcher, native_options
 from pathcast.kernel.population import population_of_columns
+from pathcast.kernel.routing import KernelRoutingStream as KernelRoutingStream
+from pathcast.kernel.routing import KernelRoutingTable
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
-from pathcast.model import (
-    BatchAnswer,
-    BatchStats,
-    MatcherOptions,
-    OverBudget,
-    Query,
-    RegisterReport,
-)
+from pathcast.model import MatcherOptions, Query, RegisterReport, RoutingEntry
 from pathcast.query import CompiledQuery, Population, compile_query
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def version() -> str:
@@ -90,6 +82,15 @@ def _rebuilt(path: Path) -> KernelSnapshot:
         reason = f"its query {query_id} is refused ({error})"
         raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
     return index.freeze()
+
+
+def new_routing_table(entries: Sequence[RoutingEntry], targets: int) -> KernelRoutingTable:
+    """A routing table. Cost: some microseconds a path.
+
+    Raises:
+        ConfigError: A path is not in canonical text.
+    """
+    return KernelRoutingTable(entries, targets)
 
 
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
@@ -200,7 +201,7 @@ class KernelIndex:
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher that sees every change from its next message on."""
         with native_errors():
-            return KernelMatcher(self._index.matcher(*_native_options(options)))
+            return KernelMatcher(self._index.matcher(*native_options(options)))
 
     @property
     def nbytes(self) -> int:
@@ -269,62 +270,7 @@ class KernelSnapshot:
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher over this snapshot."""
         with native_errors():
-            return KernelMatcher(self._snapshot.matcher(*_native_options(options)))
+            return KernelMatcher(self._snapshot.matcher(*native_options(options)))
 
     def __len__(self) -> int:
         return len(self._snapshot)
-
-
-class KernelMatcher:
-    """Matches batches and keeps its caches between them; may be called from several threads."""
-
-    def __init__(self, matcher: native.Matcher) -> None:
-        self._matcher = matcher
-
-    def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
-        """Matches every message of a `binary` or `large_binary` array, where it lies."""
-        with native_errors():
-            answer = self._matcher.match_arrow(messages, encoding)
-        matches, refusals, undecided, stats, ids = answer
-        errors = [(row, error_for(code, params)) for row, code, params in refusals]
-        return BatchAnswer(
-            matches, errors, OverBudget(*undecided), BatchStats(**stats), KernelIds(ids)
-        )
-
-
-class KernelIds(Sequence[str]):
-    """Number of a query -> its id. Nothing is decoded before it is read."""
-
-    def __init__(self, ids: native.IdTable) -> None:
-        self._ids = ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        numbers = range(len(self))[index]
-        if isinstance(numbers, int):
-            return self._ids.take([numbers])[0]
-        return self._ids.take(list(numbers))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids.take(list(range(len(self)))))
-
-    def take(self, numbers: Sequence[int]) -> list[str]:
-        """The ids of many numbers in one call."""
-        return self._ids.take(list(numbers))
-
-    def to_arrow(self) -> pa.Array:
-        """All ids as a `large_string` array, by number."""
-        return self._ids.to_arrow()
-
-
-def _native_options(options: MatcherOptions) -> tuple[Limits, int, int]:
-    cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
-    return options.limits, options.threads, cache_bytes_max

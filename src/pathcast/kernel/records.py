@@ -60,10 +60,14 @@ class Place(NamedTuple):
         place = (self.state, self.depth, self.is_closed, list(self.tags))
         with native_errors():
             found = native.place_after(place, outcomes, ancestors)
-        if found is None:
-            return None
-        state, depth, is_closed, tags = found
-        return Place(state, depth, is_closed, tuple(tags))
+        return _place(found)
+
+
+def _place(found: tuple[int, int, bool, list[int]] | None) -> Place | None:
+    if found is None:
+        return None
+    state, depth, is_closed, tags = found
+    return Place(state, depth, is_closed, tuple(tags))
 
 
 class Rows(NamedTuple):
@@ -171,6 +175,12 @@ class Cutter:
     def offset(self) -> int:
         """How far the file has been read."""
         return self._cutter.offset
+
+    @property
+    def after(self) -> Place | None:
+        """The place at the end of the range; None until it is read, and if the file breaks off."""
+        with native_errors():
+            return _place(self._cutter.after)
 
     def take(self) -> Rows:
         """The rows so far."""

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 _COMPRESSED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 """First bytes of a compressed file, and what pyarrow calls it. No XML begins so."""
 
-_UNBOUNDED = 2**64 - 1
+UNBOUNDED = 2**64 - 1
+"""What the kernel takes for no bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,8 @@ class PushParser:
         with native_errors():
             self._native = native.PushParser(
                 limits or Limits(),
-                bounds.message_bytes_max or _UNBOUNDED,
-                bounds.elements_max or _UNBOUNDED,
+                bounds.message_bytes_max or UNBOUNDED,
+                bounds.elements_max or UNBOUNDED,
                 bounds.held_bytes_max,
                 encoding,
             )
@@ -109,7 +110,7 @@ class PushParser:
         if self._is_finished:
             raise ValueError("the message has been finished: a new one needs a new PushParser")
         with native_errors():
-            _check(self._native.feed(block))
+            check_refusal(self._native.feed(block))
 
     def finish(self) -> StreamSummary:
         """The message ends here.
@@ -122,7 +123,7 @@ class PushParser:
         """
         if not self._is_finished:
             with native_errors():
-                _check(self._native.finish())
+                check_refusal(self._native.finish())
             self._is_finished = True
         return self.summary
 
@@ -140,7 +141,8 @@ class PushParser:
         return held
 
 
-def _check(refusal: tuple[str, dict[str, Any]] | None) -> None:
+def check_refusal(refusal: tuple[str, dict[str, Any]] | None) -> None:
+    """Raises what the kernel has said of a message."""
     if refusal is not None:
         raise error_for(*refusal)
 

@@ -1,13 +1,16 @@
-"""ONYX: a network of brokers, as a pure protocol.
-
-Nothing here reads a socket, a file or a clock: `BrokerNode` is a `pathcast.protocol.Node`, which
-`pathcast.transport` and `pathcast.sim` carry. Needs the extra `net` (msgspec).
+"""ONYX: a network of brokers, as a pure protocol: nothing here reads a socket, a file or a clock.
 
 Content, in reading order: `reference` (the paper's operator network, the oracle), `disjuncts` (a
 profile as entries of routing tables), `origins` and `interest` (what each neighbour is told),
-`covered` (which entry covers which), `table` (who wants a message), `xml_content` (all of that as
-the protocol sees it).
+`covered` (which entry covers which), `generalisation` (entries made fewer and wider), `table` (who
+wants a message), `xml_content` (all of it, as the protocol wants it).
 
-Source: paper 001 (ONYX), sections 3.2, 4.2.1 and 5. What differs from it stands in
-docs/fidelity.md, when a subscription is in force in docs/overlay.md.
+Protocol: `messages`, `link` (in order and once), `announcements` and `trees` (control plane),
+`query_plane`, `streams` (data plane), `broker` (the planes together) and `broker_node`, which is a
+`pathcast.protocol.Node` that `pathcast.transport` and `pathcast.sim` carry. Beside it,
+`registration`: the service that sources and users turn to first. Both need the extra `net`;
+content does not.
+
+Source: Diao, Rizvi and Franklin, VLDB 2004. What differs stands in docs/fidelity.md; how it works,
+and when a subscription is in force, in docs/overlay.md.
 """

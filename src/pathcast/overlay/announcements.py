@@ -111,9 +111,7 @@ class Announcements:
 
     def expel(self, broker: str) -> Announcement:
         """Announce that a broker is out of the network until it knows of it."""
-        said = Announcement(
-            broker, EXPULSION, self.term(broker) + 1, self._incarnation, Expelled()
-        )
+        said = Announcement(broker, EXPULSION, self.term(broker) + 1, self._incarnation, Expelled())
         self._keep(said)
         return said
 

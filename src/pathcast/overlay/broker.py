@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pathcast.errors import PeerError, PublicationError
+from pathcast.errors import PublicationError
 from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
@@ -45,9 +45,11 @@ from pathcast.overlay.subscriptions import Subscription, Subscriptions
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Deliver, Effect, Forget, Save
 
-__all__ = ["Broker", "BrokerSettings"]
+__all__ = ["Broker", "BrokerSettings", "Trees"]
 
 _T = TypeVar("_T")
+
+Trees = Literal["spanning", "broadcast"]
 
 SHARED = ""
 """The one spanning tree."""
@@ -65,7 +67,7 @@ class BrokerSettings:
         held_messages_max: Messages a broker holds for a neighbour that is slow.
     """
 
-    trees: Literal["spanning", "broadcast"] = "spanning"
+    trees: Trees = "spanning"
     log_messages_max: int = 100_000
     held_messages_max: int = 4096
 
@@ -182,18 +184,10 @@ class Broker:
         match payload:
             case Announce():
                 self._hear_announcements(peer, payload.announcements)
-            case Interest():
-                if (plane := self.planes.get(payload.tree)) is not None:
-                    if plane.hear_interest(peer, payload):
-                        self._activate(payload.tree, peer)
-            case Settled():
-                if (plane := self.planes.get(payload.tree)) is not None:
-                    plane.hear_settled(peer, payload)
-            case Detach():
-                if (plane := self.planes.get(payload.tree)) is not None:
-                    plane.hear_detach(peer)
-                    for stream in self._streams_of(payload.tree):
-                        stream.forget(peer)
+            case Interest() | Settled() | Detach():
+                plane = self.planes.get(payload.tree)
+                if plane is not None:
+                    self._hear_query(peer, plane, payload)
             case Follow() | Forward() | Passed():
                 stream = self.streams.get(payload.root)
                 if stream is not None and stream.number == payload.stream:
@@ -376,7 +370,7 @@ class Broker:
         roots = {
             name: one.stream
             for name, one in self.announcements.presences().items()
-            if one.stream and not self.announcements.has_left(name)
+            if one.stream and not one.left  # one that is expelled may come back with its stream
         }
         for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
             del self.streams[root]
@@ -459,6 +453,17 @@ class Broker:
     def _activate(self, tree: str, peer: str) -> None:
         for stream in self._streams_of(tree):
             stream.activate(peer)
+
+    def _hear_query(self, peer: str, plane: QueryPlane, said: Interest | Settled | Detach) -> None:
+        match said:
+            case Interest() if plane.hear_interest(peer, said):
+                self._activate(said.tree, peer)
+            case Settled():
+                plane.hear_settled(peer, said)
+            case Detach():
+                plane.hear_detach(peer)
+                for stream in self._streams_of(said.tree):
+                    stream.forget(peer)
 
     def _hear_stream(self, peer: str, stream: Stream, said: Follow | Forward | Passed) -> None:
         match said:

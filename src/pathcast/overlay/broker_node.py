@@ -9,7 +9,7 @@ Source: 001, section 5, Figure 10: packet listener, planes, sender.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
@@ -17,7 +17,7 @@ from pathcast.overlay.broker import Broker, BrokerSettings
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Refused
 from pathcast.overlay.link import Link, LinkSettings
-from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Payload, Source
+from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Source
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
@@ -102,10 +102,12 @@ class BrokerNode:
         )
 
     def start(self, now: float) -> Sequence[Effect]:
+        """Begin: links offer sessions."""
         self.broker.start()
         return [Wake("tick", self._settings.tick_seconds), *self._done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
+        """A frame of a neighbour; what cannot be is refused, and the neighbour shunned."""
         link = self._links.get(sender)
         if link is None or not isinstance(message, Hello | Frame):
             return []
@@ -123,6 +125,7 @@ class BrokerNode:
         return self._done(now)
 
     def wake(self, timer: str, now: float) -> Sequence[Effect]:
+        """Resend, give silent neighbours up, say what was left for now."""
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
@@ -130,6 +133,7 @@ class BrokerNode:
         return [*self._done(now), Wake("tick", self._settings.tick_seconds)]
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
+        """A connection was made or lost. A session outlives it."""
         if up and name in self._links:
             self._links[name].connected(now)
         return self._done(now)

@@ -22,14 +22,22 @@ class Change(Protocol):
     """What changes of what a neighbour is told, both at once."""
 
     @property
-    def added(self) -> tuple[str, ...]: ...
+    def added(self) -> tuple[str, ...]:
+        """What is told from now on."""
+        ...
 
     @property
-    def removed(self) -> tuple[str, ...]: ...
+    def removed(self) -> tuple[str, ...]:
+        """What is told no longer."""
+        ...
 
 
 class Interests(Protocol):
     """Tables of a broker: what each origin wants, and what each neighbour is to be told."""
+
+    def check(self, entries: Iterable[str]) -> None:
+        """Raises PathcastError if one is no entry."""
+        ...
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
@@ -69,9 +77,13 @@ class Profiles(Protocol):
         """
         ...
 
-    def add(self, subscription: str, profile: str) -> None: ...
+    def add(self, subscription: str, profile: str) -> None:
+        """Answer this profile from now on."""
+        ...
 
-    def remove(self, subscription: str) -> None: ...
+    def remove(self, subscription: str) -> None:
+        """Answer it no longer."""
+        ...
 
     def matching(self, bodies: Sequence[bytes]) -> Sequence[Sequence[str]]:
         """For each message the subscriptions that it satisfies, in their order."""

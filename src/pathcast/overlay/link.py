@@ -1,8 +1,8 @@
 """A reliable link in order, over messages that may be lost, doubled, late or overtaken.
 
 Each end numbers a *session*; the pair of numbers names it. A session begins in three messages: an
-offer, its answer, and whatever proves that the answer came. An end that restarts, or gives a
-neighbour up, offers a new number and never uses an old one again, so that a frame or an offer of a
+offer, its answer, and whatever proves that the answer came. An end begins one session with a number
+that it offers, and none with it after that or after a restart, so that a frame or an offer of a
 former session can be late by days without harm. Within a session frames are numbered,
 acknowledged together, sent again with growing patience, and given on in order and once. A lost
 connection is no more than lost frames: the session goes on when there is another connection.
@@ -110,9 +110,9 @@ class Link:
         self._settings = settings
         self._safeguards = safeguards
         self._session: tuple[int, int] | None = None
-        self._offer: tuple[int, int] = (next(numbers), 0)
+        self._offer = next(numbers)
         self._offered = 0
-        self._out: list[Hello] = [Hello(*self._offer)]
+        self._out: list[Hello] = [Hello(self._offer, 0)]
         self._offer_due = 0.0
         self._answer_due = float("-inf")
         self._reset(0.0)
@@ -128,6 +128,7 @@ class Link:
 
     @property
     def is_up(self) -> bool:
+        """Whether there is a session."""
         return self._session is not None
 
     @property
@@ -182,7 +183,7 @@ class Link:
             return Received(began=self._hello(message, now))
         began = False
         if self._session != (message.theirs, message.mine):
-            if self._offer == (message.theirs, message.mine):
+            if self._offer == message.theirs:
                 self._begin(message.mine, now)
                 began = True
             elif self._safeguards.sessions or self._session is None:
@@ -225,11 +226,11 @@ class Link:
     # How a session begins.
 
     def _offer_anew(self, now: float) -> None:
-        self._offer, self._offered = (next(self._numbers), 0), 0
+        self._offer, self._offered = next(self._numbers), 0
         self._say_offer(now)
 
     def _say_offer(self, now: float) -> None:
-        self._out.append(Hello(*self._offer))
+        self._out.append(Hello(self._offer, 0))
         self._offered += 1
         self._offer_due = now + self._settings.resend_seconds
 
@@ -237,7 +238,7 @@ class Link:
         if self._session is not None and hello.mine == self._session[1]:
             self._owes = True  # the other end may not know yet that the session began
             return False
-        if hello.theirs == self._offer[0]:
+        if hello.theirs == self._offer:
             self._begin(hello.mine, now)
             return True
         believed = 0 if self._session is None else self._session[0]
@@ -249,15 +250,11 @@ class Link:
         if now < self._answer_due:
             return  # two ends that answer each other's answers would never end
         self._answer_due = now + self._settings.answer_seconds
-        mine, known = self._offer
-        if known not in (0, theirs):
-            mine = next(self._numbers)  # a number is offered to one life of the other end only
-        self._offer = (mine, theirs)
-        self._out.append(Hello(mine, theirs))
+        self._out.append(Hello(self._offer, theirs))
 
     def _begin(self, theirs: int, now: float) -> None:
-        self._session = (self._offer[0], theirs)
-        self._offer = (next(self._numbers), 0)
+        self._session = (self._offer, theirs)  # of each number there is one session at most
+        self._offer = next(self._numbers)
         self._reset(now)
         self._owes = True
 

@@ -13,7 +13,7 @@ What a neighbour tells before this broker sees the link in its tree is kept for 
 Whether a link that is gone, or one that is new, has been waited for does not matter: what a root
 publishes meanwhile comes again by position (`pathcast.overlay.streams`), judged by the new tables.
 
-Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0014 says.
+Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0017 says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from pathcast.errors import PeerError
+from pathcast.errors import PathcastError, PeerError
 from pathcast.overlay.content import LOCAL, Change, Interests
 from pathcast.overlay.messages import Detach, Interest, Payload, Settled
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -135,7 +135,8 @@ class QueryPlane:
         """A neighbour tells. Returns whether it is active now and was not before.
 
         Raises:
-            PeerError: Out of order (`overlay.interest`), or too much (`overlay.entries`).
+            PeerError: Out of order (`overlay.interest`), too much (`overlay.entries`) or no entry
+                (`overlay.entry`). Nothing is changed then.
         """
         was_active = self.is_active(peer)
         known = self._heard_number.get(peer, 0)
@@ -146,11 +147,13 @@ class QueryPlane:
         heard = (set() if told.whole else before - set(told.removed)) | set(told.added)
         if len(heard) > ENTRIES_MAX:
             raise PeerError("overlay.entries", peer=peer, given=len(heard), maximum=ENTRIES_MAX)
+        try:
+            self.interests.check(told.added)
+        except PathcastError as error:
+            raise PeerError("overlay.entry", peer=peer, reason=error.message) from None
         self._heard[peer], self._heard_number[peer] = heard, told.number
         if peer in self._attached:
-            self._tell(
-                self.interests.update(peer, sorted(heard - before), sorted(before - heard))
-            )
+            self._tell(self.interests.update(peer, sorted(heard - before), sorted(before - heard)))
         self._wait(peer, told.number)
         self.settle()
         return self.is_active(peer) and not was_active

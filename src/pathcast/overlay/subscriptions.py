@@ -48,6 +48,7 @@ class Subscriptions:
         self._count: Counter[str] = Counter()
 
     def names(self) -> list[str]:
+        """Ids, sorted."""
         return sorted(self._held)
 
     def profile(self, name: str) -> str:
@@ -58,7 +59,9 @@ class Subscriptions:
         """All entries, sorted."""
         return tuple(sorted(self._count))
 
-    def put(self, name: str, subscriber: str, profile: str) -> tuple[Subscription, Entries, Entries]:
+    def put(
+        self, name: str, subscriber: str, profile: str
+    ) -> tuple[Subscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
         version = self._held[name].version + 1 if name in self._held else 1

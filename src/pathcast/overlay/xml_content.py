@@ -1,123 +1,131 @@
-"""XML messages and profiles in XPath and XQuery, as the protocol sees them.
+"""Content in XML: profiles in XPath and XQuery, entries that are disjuncts of linear paths.
 
 Example:
     >>> content = xml_content(engine="reference")
-    >>> profiles = content.profiles()
-    >>> profiles.entries("/order[to = 'Bern']")
-    ("/order/to[.='Bern']",)
-    >>> profiles.add("s1", "/order[to = 'Bern']")
-    >>> profiles.matching([b"<order><to>Bern</to></order>", b"<order/>", b"<order>"])
-    [['s1'], [], []]
+    >>> tables, profiles = content.interests(), content.profiles()
+    >>> _ = tables.set_neighbours(["east"])
+    >>> _ = tables.update("east", profiles.entries("//item[@sku='A7']"), [])
+    >>> [sorted(names) for names in tables.route([b"<item sku='A7'/>", b"<item sku='B1'/>"])]
+    [['east'], []]
+    >>> profiles.add("s", "//item[price < 3]")
+    >>> profiles.matching([b"<item><price>2</price></item>", b"<item/>"])
+    [['s'], []]
+
+Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (local plan, broker queries).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from pathcast.customize import Broker
-from pathcast.limits import Limits
+from pathcast.customize import Broker as LocalBroker
 from pathcast.model import Subscription
-from pathcast.overlay.content import Content
-from pathcast.overlay.disjuncts import disjuncts_of
+from pathcast.overlay.content import LOCAL, Content
+from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
 
 __all__ = ["XmlInterests", "XmlProfiles", "xml_content"]
 
 
-class XmlInterests:
-    """`pathcast.overlay.content.Interests`: what is told, and the table that messages go by."""
+def xml_content(policy: Policy = EXACT, engine: str | None = None) -> Content:
+    """Content in XML, for brokers.
 
-    def __init__(self, policy: Policy, engine: str | None, limits: Limits | None) -> None:
-        self._told = Interests(policy)
-        self._table = Table(engine=engine, limits=limits)
-        self._neighbours: frozenset[str] = frozenset()
+    Args:
+        policy: How what a neighbour is told is made less.
+        engine: As for `QueryIndex`.
+    """
+    return Content(partial(XmlInterests, policy, engine), partial(XmlProfiles, engine))
+
+
+class XmlInterests:
+    """`pathcast.overlay.content.Interests`: what neighbours are told, and what they tell.
+
+    Args:
+        policy: How what a neighbour is told is made less.
+        engine: As for `QueryIndex`.
+    """
+
+    def __init__(self, policy: Policy = EXACT, engine: str | None = None) -> None:
+        self._interests = Interests(policy)
+        self._table = Table(engine=engine)
+        self._neighbours: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """Distinct entries of the table."""
+        return len(self._table)
+
+    def check(self, entries: Iterable[str]) -> None:
+        """As `Interests.check`."""
+        for entry in entries:
+            Disjunct.of(entry)
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
     ) -> Mapping[str, Delta]:
-        """See there. What cannot be read is refused before anything changes."""
+        """As `Interests.update`."""
         added, removed = list(added), list(removed)
-        self._table.set(origin, added, removed)
-        return self._told.update(origin, added, removed)
+        if origin != LOCAL:  # what its own subscribers want, a broker decides exactly
+            self._table.set(origin, added, removed)
+        return self._interests.update(origin, added, removed)
 
     def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Delta]:
-        """See there."""
-        now = frozenset(names)
-        for lost in sorted(self._neighbours - now):
-            self._table.set(lost, (), self._table.entries(lost))
-        self._neighbours = now
-        return self._told.set_neighbours(now)
+        """As `Interests.set_neighbours`."""
+        names = tuple(names)
+        for name in self._neighbours:
+            if name not in names:
+                self._table.set(name, [], sorted(self._table.entries(name)))
+        self._neighbours = names
+        return self._interests.set_neighbours(names)
 
     def told(self, neighbour: str) -> frozenset[str]:
-        """See there."""
-        return self._told.told(neighbour)
+        """As `Interests.told`."""
+        return self._interests.told(neighbour)
 
     def entries(self, origin: str) -> frozenset[str]:
-        """See there."""
-        return self._told.entries(origin)
+        """As of the protocol."""
+        return self._interests.entries(origin)
 
     def from_scratch(self) -> Mapping[str, frozenset[str]]:
-        """See there."""
-        return self._told.from_scratch()
+        """As `Interests.from_scratch`."""
+        return self._interests.from_scratch()
 
-    def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
-        """See there. A message that the door refuses is wanted by nobody."""
+    def route(self, bodies: Sequence[bytes]) -> list[frozenset[str]]:
+        """As `Interests.route`."""
         return self._table.route(list(bodies))
-
-    def __len__(self) -> int:
-        """Distinct entries."""
-        return len(self._table)
 
 
 class XmlProfiles:
-    """`pathcast.overlay.content.Profiles`: the exact answer of one host."""
+    """`pathcast.overlay.content.Profiles`: the local plan, exact.
 
-    def __init__(self, engine: str | None, limits: Limits | None) -> None:
-        self._broker = Broker(engine, limits, threads=1)
-        # Subscribers share texts, and a text is asked about when it comes and when it goes.
-        self._entries = lru_cache(65_536)(disjuncts_of)
+    Args:
+        engine: As for `QueryIndex`.
+    """
+
+    def __init__(self, engine: str | None = None) -> None:
+        self._broker = LocalBroker(engine=engine)
 
     def entries(self, profile: str) -> tuple[str, ...]:
-        """See there."""
-        return self._entries(profile)
+        """As of the protocol."""
+        return disjuncts_of(profile)
 
     def add(self, subscription: str, profile: str) -> None:
-        """See there.
-
-        Raises:
-            PathcastError: It is no profile.
-        """
-        report = self._broker.subscribe(Subscription(subscription, "", profile, "ids"))
+        """As `Profiles.add`."""
+        report = self._broker.subscribe(Subscription(subscription, subscription, profile))
         for error in report.errors.values():
             raise error
 
     def remove(self, subscription: str) -> None:
-        """See there."""
+        """As `Profiles.remove`."""
         self._broker.unsubscribe(subscription)
 
-    def matching(self, bodies: Sequence[bytes]) -> Sequence[Sequence[str]]:
-        """See there. A message that the door refuses satisfies none."""
+    def matching(self, bodies: Sequence[bytes]) -> list[list[str]]:
+        """As `Profiles.matching`."""
         batch = self._broker.process_batch(list(bodies))
         found: list[set[str]] = [set() for _ in bodies]
-        numbers, names = batch.numbers, batch.subscription_ids
-        rows, places = numbers.column("row").to_pylist(), numbers.column("subscription").to_pylist()
+        names, numbers = batch.subscription_ids, batch.numbers
+        rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
         for row, place in zip(rows, places, strict=True):
             found[row].add(names[place])
-        return [sorted(each) for each in found]
-
-
-def xml_content(
-    policy: Policy = EXACT, *, engine: str | None = None, limits: Limits | None = None
-) -> Content:
-    """The language of XML messages and their profiles.
-
-    Args:
-        policy: How entries are made fewer on their way.
-        engine: As for `QueryIndex`.
-        limits: What one message may cost.
-    """
-    return Content(
-        lambda: XmlInterests(policy, engine, limits), lambda: XmlProfiles(engine, limits)
-    )
+        return [sorted(one) for one in found]

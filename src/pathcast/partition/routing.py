@@ -1,10 +1,10 @@
 """The routing index: which partitions a message can concern, asked once instead of everywhere.
 
 It holds what the queries of each partition have in common, within a budget of bytes
-(`pathcast.partition.routes`), as a set of paths that is matched like any other. A message that
+(`pathcast.partition.routes`), as a routing table whose targets are the partitions. A message that
 satisfies a query satisfies one of the paths whose targets its partition is among; so it is never
-kept from a partition that wants it, and is sent to some in vain. The index is small, is a file, and
-every worker maps it.
+kept from a partition that wants it, and is sent to some in vain. The index is small and is a file
+that every worker reads.
 
 Example:
     >>> from pathcast.query import normalise
@@ -23,34 +23,38 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, sections 4.2.1 and 4.4.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine import QueryIndex, Snapshot
-from pathcast.errors import SnapshotFormatError
+from pathcast.engine import QueryIndex, Router, RoutingTable
+from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, BatchStats, EngineName, Query, Subscription
-from pathcast.partition.routes import Frequency, Routes, fitted
+from pathcast.model import (
+    CACHE_BYTES_MAX,
+    BatchStats,
+    EngineName,
+    Query,
+    RoutingEntry,
+    Subscription,
+)
+from pathcast.partition.routes import Frequency, Routes, bits_of, fitted
 from pathcast.query import NormalQuery, canonical_text, compile_subscription, normalise
-
-if TYPE_CHECKING:
-    from pathcast.engine import Matcher
 
 BUDGET_BYTES: Final = 8 << 20
 """Bytes that a routing index may take where nothing else is said: what a processor's cache holds
 of it is what makes it quick, and 8 MiB are the routes of some 20,000 paths."""
 
-SNAPSHOT: Final = "routing.snapshot"
-TARGETS: Final = "routing.targets"
+FILE: Final = "routing.arrow"
+"""Name of its file."""
 
-_VERSION: Final = b"snapshot"
-_PARTITIONS: Final = b"partitions"
+_FORMAT: Final = b"1"
 _WORD: Final = 64
 
 
@@ -84,15 +88,11 @@ class RoutingIndex:
     """Paths with the partitions that they lead to.
 
     Args:
-        snapshot: The paths.
-        masks: For each path, by its number in the snapshot, a bit for each partition, 64-bit words.
-        partitions: How many there are.
+        table: A routing table whose targets are the partitions.
     """
 
-    def __init__(self, snapshot: Snapshot, masks: np.ndarray, partitions: int) -> None:
-        self._snapshot = snapshot
-        self._masks = masks
-        self.partitions = partitions
+    def __init__(self, table: RoutingTable) -> None:
+        self._table = table
 
     @classmethod
     def of(
@@ -117,79 +117,76 @@ class RoutingIndex:
             dont_care: The partition that every message may go to before others lose anything.
             sample: Messages; what is generalised is then chosen by how often paths occur in them.
 
-        Cost: `fitted`, and a registration for each route.
+        Cost: `fitted`, and what a `RoutingTable` costs.
         """
         words = words_for(partitions)
         frequency = None if sample is None else _frequency_in(sample, engine)
         given_up = 0 if dont_care is None else 1 << dont_care
-        kept = list(
-            fitted(routes, budget_bytes, words=words, given_up=given_up, frequency=frequency)
-        )
-        index = QueryIndex(engine=engine, limits=limits)
-        texts = [Query(str(at), canonical_text(route.path)) for at, route in enumerate(kept)]
-        for error in index.register(texts).rejected.values():
-            raise error
-        snapshot = index.freeze()
-        masks = np.zeros((len(kept), words), dtype=np.uint64)
-        for number, at in enumerate(snapshot.query_ids):
-            masks[number] = _words(kept[int(at)].targets, words)
-        return cls(snapshot, masks, partitions)
+        kept = fitted(routes, budget_bytes, words=words, given_up=given_up, frequency=frequency)
+        entries = [RoutingEntry((canonical_text(each.path),), each.targets) for each in kept]
+        return cls(RoutingTable(entries, partitions, engine=engine, limits=limits))
 
     @classmethod
     def open(cls, folder: Path, *, engine: EngineName | None = None) -> RoutingIndex:
-        """The index that was saved in a folder; its paths are mapped.
+        """The index that was saved in a folder.
 
         Raises:
-            SnapshotFormatError: A file is foreign, damaged, or not of the other one.
-            OSError: A file cannot be read.
+            SnapshotFormatError: The file is foreign or damaged.
+            OSError: The file cannot be read.
+
+        Cost: some microseconds a path.
         """
-        snapshot = Snapshot.open(folder / SNAPSHOT, engine=engine)
-        path = folder / TARGETS
+        path = folder / FILE
+        content = path.read_bytes()
         try:
-            with pa.memory_map(str(path)) as source:
-                table = pa.ipc.open_file(source).read_all()
+            table = pa.ipc.open_file(content).read_all()
             told = table.schema.metadata or {}
-            partitions = int(told[_PARTITIONS])
-            column = table.column("targets").combine_chunks()
-            words = words_for(partitions)
-            buffer = column.cast(pa.binary(8 * words)).buffers()[1]
-            masks = np.frombuffer(buffer, dtype="<u8", count=len(column) * words)
-        except (pa.ArrowException, KeyError, ValueError) as error:
+            masks = table.column("targets").cast(pa.binary()).to_pylist()
+            rows = zip(table.column("paths").to_pylist(), masks, strict=True)
+            entries = [RoutingEntry(tuple(paths), int.from_bytes(m, "little")) for paths, m in rows]
+            partitions, limits = int(told[b"partitions"]), told[b"limits"].decode()
+            if told[b"format"] != _FORMAT or told[b"digest"] != _digest(entries, told):
+                raise ValueError("it is of another version, or not as it was written")
+            agreed = Limits.from_json(limits, str(path))
+            return cls(RoutingTable(entries, partitions, engine=engine, limits=agreed))
+        except (pa.ArrowException, KeyError, ValueError, TypeError, ConfigError) as error:
             raise SnapshotFormatError(
                 "snapshot.damaged", path=str(path), reason=str(error)
             ) from error
-        if told.get(_VERSION) != snapshot.version.encode() or len(column) != len(snapshot):
-            raise SnapshotFormatError(
-                "snapshot.damaged", path=str(path), reason=f"it is not of {folder / SNAPSHOT}"
-            )
-        return cls(snapshot, masks.reshape(-1, words), partitions)
 
     def save(self, folder: Path) -> None:
-        """Writes its two files.
+        """Writes its file.
 
         Raises:
-            OSError: They cannot be written.
+            OSError: It cannot be written.
         """
-        self._snapshot.save(folder / SNAPSHOT)
-        (folder / TARGETS).write_bytes(self._targets_file())
-
-    def _targets_file(self) -> bytes:
-        told = {_VERSION: self._snapshot.version, _PARTITIONS: str(self.partitions)}
-        width = 8 * self._masks.shape[1]
-        buffer = pa.py_buffer(np.ascontiguousarray(self._masks, dtype="<u8"))
-        column = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(width), len(self._masks), [None, buffer]
-        )
-        schema = pa.schema([("targets", column.type)], metadata=told)
+        table = self._table
+        told = {
+            b"format": _FORMAT,
+            b"partitions": str(table.targets).encode(),
+            b"limits": table.limits.to_json().encode(),
+        }
+        told[b"digest"] = _digest(table.entries, told)
+        width = 8 * words_for(table.targets)
+        masks = [entry.targets.to_bytes(width, "little") for entry in table.entries]
+        columns = {
+            "paths": pa.array([entry.paths for entry in table.entries], pa.list_(pa.string())),
+            "targets": pa.array(masks, pa.binary(width)),
+        }
+        written = pa.table(columns).replace_schema_metadata(told)
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, schema) as writer:
-            writer.write_table(pa.table([column], schema=schema))
-        return bytes(sink.getvalue())
+        with pa.ipc.new_file(sink, written.schema) as writer:
+            writer.write_table(written)
+        (folder / FILE).write_bytes(sink.getvalue())
+
+    @property
+    def partitions(self) -> int:
+        """How many there are."""
+        return self._table.targets
 
     def marker(self, *, threads: int = 1, cache_bytes_max: int = CACHE_BYTES_MAX) -> RoutingMarker:
         """What marks messages."""
-        matcher = self._snapshot.matcher(threads=threads, cache_bytes_max=cache_bytes_max)
-        return RoutingMarker(matcher, self._masks, self.partitions)
+        return RoutingMarker(self._table.router(threads=threads, cache_bytes_max=cache_bytes_max))
 
     def reached(self, message: bytes) -> Mapping[str, Sequence[int]]:
         """The paths that hold of a message, or were not decided, and where each leads.
@@ -212,23 +209,19 @@ class RoutingIndex:
 
     def routes(self) -> Mapping[str, Sequence[int]]:
         """Canonical path -> the partitions that it leads to."""
-        found = {}
-        for number, name in enumerate(self._snapshot.query_ids):
-            found[self._snapshot.query(name).text] = _bits(self._masks[number : number + 1])[1]
-        return {text: targets.tolist() for text, targets in sorted(found.items())}
+        entries = sorted(self._table.entries, key=lambda entry: entry.paths)
+        return {" and ".join(entry.paths): bits_of(entry.targets) for entry in entries}
 
     def __len__(self) -> int:
         """Number of paths."""
-        return len(self._masks)
+        return len(self._table)
 
 
 class RoutingMarker:
     """Marks batches of messages. May be called from several threads."""
 
-    def __init__(self, matcher: Matcher, masks: np.ndarray, partitions: int) -> None:
-        self._matcher = matcher
-        self._masks = masks
-        self._partitions = partitions
+    def __init__(self, router: Router) -> None:
+        self._router = router
 
     def mark(self, messages: pa.Array) -> Marks:
         """Which partitions each message can concern.
@@ -236,23 +229,12 @@ class RoutingMarker:
         Args:
             messages: `binary` or `large_binary`; a null concerns none.
 
-        Cost: a match against the paths, and some words for each that holds.
+        Cost: that of `Router.route`.
         """
-        matched = self._matcher.match_arrow(messages)
-        lists = matched.matches
-        offsets = lists.offsets.to_numpy().astype(np.int64)
-        numbers = lists.values.to_numpy()[offsets[0] : offsets[-1]]
-        found = _united(self._masks, numbers, offsets - offsets[0])
-        verdicts = matched.verdicts
-        if len(verdicts):
-            # What was not decided may hold.
-            rows = verdicts.column("row").to_numpy()
-            undecided = verdicts.column("query_number").to_numpy()
-            np.bitwise_or.at(found, rows, self._masks[undecided])
-        rows, targets = _bits(found)
-        ends = np.searchsorted(rows, np.arange(len(messages) + 1)).astype(np.int32)
-        partitions = pa.ListArray.from_arrays(pa.array(ends), pa.array(targets.astype(np.uint32)))
-        return Marks(partitions, matched.errors, matched.stats)
+        routed = self._router.route(messages)
+        targets = routed.targets
+        partitions = pa.ListArray.from_arrays(targets.offsets, targets.values)
+        return Marks(partitions, routed.errors, routed.stats)
 
 
 def routes_of(subscriptions: Iterable[Subscription], partition_of: Mapping[str, int]) -> Routes:
@@ -285,26 +267,11 @@ def _paths_of(
     return tuple(normalise(path) for path in compiled.alternatives)
 
 
-def _words(targets: int, words: int) -> np.ndarray:
-    return np.frombuffer(targets.to_bytes(8 * words, "little"), dtype="<u8")
-
-
-def _united(masks: np.ndarray, numbers: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """For each list of numbers, the union of their masks."""
-    found = np.zeros((len(offsets) - 1, masks.shape[1]), dtype=np.uint64)
-    starts = offsets[:-1]
-    has_some = starts < offsets[1:]
-    if has_some.any():
-        # Lists that are empty have no place of their own: what stands there is of the next one.
-        found[has_some] = np.bitwise_or.reduceat(masks[numbers], starts[has_some], axis=0)
-    return found
-
-
-def _bits(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows and places of the bits that are set, row by row, ascending."""
-    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
-    rows, places = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
-    return rows, places
+def _digest(entries: Iterable[RoutingEntry], told: Mapping[bytes, bytes]) -> bytes:
+    digest = hashlib.sha256(b"\0".join((told[b"format"], told[b"partitions"], told[b"limits"])))
+    for entry in entries:
+        digest.update("\0".join((*entry.paths, f"{entry.targets:x}\n")).encode())
+    return digest.hexdigest().encode()
 
 
 def _frequency_in(sample: pa.Array, engine: EngineName | None) -> Frequency:

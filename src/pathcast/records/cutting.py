@@ -8,6 +8,7 @@ what lies between two records, which is a row of its own.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
@@ -106,10 +107,8 @@ class Splitter:
             at += len(block)
         return survey.outcomes()
 
-    def cut(
-        self, handle: IO[bytes], head: Head, place: Place, start: int, until: int
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a range, schema `RECORDS`.
+    def cut(self, handle: IO[bytes], head: Head, place: Place, start: int, until: int) -> RangeCut:
+        """The rows of a range.
 
         Args:
             handle: The file; it can be read from any byte on.
@@ -121,11 +120,7 @@ class Splitter:
         tags = [self._tag(handle, offset) for offset in place.tags]
         handle.seek(start)
         cutter = self._cutter(head, place, tags, start, until)
-        for block in blocks(handle, start, until):
-            yield from _fed(cutter, block)
-            if cutter.is_done:
-                break
-        yield from _rest(cutter)
+        return RangeCut(place, handle, cutter, blocks(handle, start, until), until)
 
     def cut_stream(self, handle: IO[bytes]) -> Iterator[pa.RecordBatch]:
         """The rows of a file that is read from its beginning to its end.
@@ -188,6 +183,60 @@ class Splitter:
                 # It is not to be written around anything.
                 return text[: self.context_bytes_max + 1].rstrip(b">")
             size *= 4
+
+
+class RangeCut:
+    """The rows of a range, in batches of schema `RECORDS`; iterating gives each of them once.
+
+    Attributes:
+        place: What the first byte of the range was taken to lie in.
+        handle: The file, to be closed by whoever has opened it.
+    """
+
+    def __init__(
+        self, place: Place, handle: IO[bytes], cutter: Cutter, source: Iterator[bytes], until: int
+    ) -> None:
+        self.place = place
+        self.handle = handle
+        self._cutter = cutter
+        self._until = until
+        self._held: deque[pa.RecordBatch] = deque()
+        self._rows = self._read(source)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while self._held:
+            yield self._held.popleft()
+        for batch in self._rows:
+            if len(batch):
+                yield batch
+
+    @property
+    def after(self) -> Place | None:
+        """The place at the end of the range, when all rows have been given.
+
+        None if the file breaks off before that.
+        """
+        return self._cutter.after
+
+    def read_ahead(self, bytes_max: int) -> None:
+        """Reads to the end of the range, and not on, or until so many bytes of rows are held."""
+        held = 0
+        for batch in self._rows:
+            if len(batch):
+                self._held.append(batch)
+                held += batch.nbytes
+            if held > bytes_max or self._cutter.offset >= self._until:
+                return
+
+    def _read(self, source: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+        for block in source:
+            yield from _fed(self._cutter, block)
+            if self._cutter.is_done:
+                break
+            if self._cutter.offset == self._until:
+                # Be it empty: whoever reads ahead stops here.
+                yield _batch(self._cutter.take())
+        yield from _rest(self._cutter)
 
 
 def placed_ranges(

@@ -6,7 +6,8 @@ reading order: `fragment`, `nfa`, `state_execution`, `execution` (the automaton)
 `nested_path_filter` (nested paths); `yfilter` (all of it on one message); `linear_path`, `xfilter`,
 `hybrid` (the paper's baselines); `algorithm` (what it compares, by name); `xpath` (expressions),
 `query_table` (queries of several paths and with expressions); `index`, `snapshot`, `snapshot_file`,
-`matcher` (the engine around it). `oracle` evaluates one query on one message without filtering.
+`matcher` (the engine around it); `routing` (tables of entries that lead to targets). `oracle`
+evaluates one query on one message without filtering.
 Customised delivery: `xquery` (FLWR subscriptions, exactly), `standing_subscription`,
 `subscription_plan`, `dissemination` (the engine around it); `pathsharing` (the second paper's
 plans).
@@ -28,12 +29,14 @@ High-Volume XML Message Brokering, VLDB 2003.
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
+from pathcast.model import RoutingEntry
 from pathcast.reference.index import ReferenceIndex
+from pathcast.reference.routing import ReferenceRoutingTable
 from pathcast.reference.snapshot import ReferenceSnapshot
 from pathcast.reference.yfilter import Selection
 
@@ -42,6 +45,7 @@ __all__ = [
     "ReferenceSnapshot",
     "Selection",
     "new_index",
+    "new_routing_table",
     "open_snapshot",
     "parse",
     "version",
@@ -51,6 +55,15 @@ __all__ = [
 def new_index(namespaces: Mapping[str, str], limits: Limits) -> ReferenceIndex:
     """An empty index with default bindings of prefixes; its snapshots keep the limits."""
     return ReferenceIndex(namespaces, limits)
+
+
+def new_routing_table(entries: Sequence[RoutingEntry], targets: int) -> ReferenceRoutingTable:
+    """A routing table.
+
+    Raises:
+        ConfigError: A path is not in canonical text.
+    """
+    return ReferenceRoutingTable(entries, targets)
 
 
 def open_snapshot(path: Path) -> ReferenceSnapshot:

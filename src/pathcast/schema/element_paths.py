@@ -27,6 +27,7 @@ Source: Diao and Franklin, VLDB 2003, section 4 (DTD element graph), 5.1 (single
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -110,6 +111,7 @@ class ElementPaths:
             for child in children:
                 self._parents[child].add(name)
         self._below: dict[ExpandedName, frozenset[ExpandedName]] = {}
+        self._children: dict[ExpandedName, tuple[ExpandedName, ...]] = {}
         self._component = _components(self._edges)
         size: dict[int, int] = {}
         for component in self._component.values():
@@ -148,16 +150,26 @@ class ElementPaths:
         return child in children or (_ANYTHING in children and child in self._edges[_ANYTHING])
 
     def children(self, parent: ExpandedName) -> tuple[ExpandedName, ...]:
-        """The elements that may be children of an element, sorted."""
-        children = self._edges.get(parent, frozenset())
-        if _ANYTHING in children:
-            children |= self._edges[_ANYTHING]
-        return tuple(sorted(children - {_ANYTHING}))
+        """The elements that may be children of an element, sorted; found once."""
+        found = self._children.get(parent)
+        if found is None:
+            children = self._edges.get(parent, frozenset())
+            if _ANYTHING in children:
+                children |= self._edges[_ANYTHING]
+            found = self._children[parent] = tuple(sorted(children - {_ANYTHING}))
+        return found
 
-    @property
+    @cached_property
     def names(self) -> frozenset[ExpandedName]:
         """Every element; with a root, those that can be reached from it."""
         return frozenset(self._edges) - {_ANYTHING}
+
+    def leading_to(self, names: Iterable[ExpandedName]) -> set[ExpandedName]:
+        """These elements of the graph, and those that one of them may stand in, at any distance.
+
+        Cost: linear in the edges between them.
+        """
+        return _reached(names, self._parents) - {_ANYTHING}
 
     def below(self, above: ExpandedName) -> frozenset[ExpandedName]:
         """The elements that may stand in an element, at any distance; found once."""

@@ -116,10 +116,8 @@ def _one_step(
 ) -> Iterable[Expansion]:
     if paths.root is None:
         return (above,)
-    wanted = {name for name in paths.names if step.matches(name)}
-    leading = wanted.union(name for name in paths.names if not wanted.isdisjoint(paths.below(name)))
     found: list[Expansion] = []
-    for names, is_open in _ways(paths, above.names, step, leading):
+    for names, is_open in _ways(paths, above.names, step):
         if len(found) == room:
             return (above,)
         ends = above.ends if is_open else (*above.ends, len(names))
@@ -128,7 +126,7 @@ def _one_step(
 
 
 def _ways(
-    paths: ElementPaths, above: LabelPath, step: PathStep, leading: set[ExpandedName]
+    paths: ElementPaths, above: LabelPath, step: PathStep
 ) -> Iterator[tuple[LabelPath, bool]]:
     """Label paths of one step; with True where recursion begins and the step stays."""
     if step.way is Way.CHILD:
@@ -138,6 +136,7 @@ def _ways(
         return
     if step.way is Way.DESCENDANT_OR_SELF and above and step.matches(above[-1]):
         yield above, False
+    leading = paths.leading_to(name for name in paths.names if step.matches(name))
     waiting = [above]
     while waiting:
         here = waiting.pop()

@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
-from pathcast.overlay.broker import Broker, BrokerSettings
+from pathcast.overlay.broker import Broker, BrokerSettings, Trees
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Payload, Source
@@ -72,7 +71,7 @@ class BrokerModel:
     todo: list[Subscribe | Publish]
     resets: list[tuple[str, str]] = field(default_factory=list)
     safeguards: Safeguards = ALL
-    trees: Literal["spanning", "broadcast"] = "spanning"
+    trees: Trees = "spanning"
     content: Content = TOY
     brokers: dict[str, Broker] = field(default_factory=dict)
     on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)
@@ -96,9 +95,7 @@ class BrokerModel:
                 BrokerSettings(self.trees),
                 self.safeguards,
             )
-        self.on_the_way = {
-            pair: deque() for a, b in self.links for pair in ((a, b), (b, a))
-        }
+        self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}
         for broker in self.brokers.values():
             broker.start()
         for a, b in self.links:
@@ -109,6 +106,7 @@ class BrokerModel:
         self._calm()
 
     def moves(self) -> Sequence[Move]:
+        """What can happen next."""
         return [
             *(_Arrive(a, b) for (a, b), payloads in sorted(self.on_the_way.items()) if payloads),
             *self.todo,
@@ -116,6 +114,7 @@ class BrokerModel:
         ]
 
     def do(self, move: object) -> None:
+        """It happens."""
         match move:
             case _Arrive(sender, to):
                 payload = self.on_the_way[sender, to].popleft()
@@ -139,6 +138,7 @@ class BrokerModel:
         self._after()
 
     def check_end(self) -> None:
+        """Nothing lost, nothing stale, nobody stands still."""
         self._calm()
         for message, names in self.due.items():
             for name in names:

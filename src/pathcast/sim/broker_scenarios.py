@@ -11,13 +11,15 @@ Example:
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
+from pathcast.overlay.broker import Trees
 from pathcast.overlay.trees import spanning_tree
 from pathcast.sim.broker_world import Scenario
 from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.steps import Step
 
-__all__ = ["random_faults", "random_scenario"]
+__all__ = ["random_faults", "random_scenario", "toy_body", "toy_profile"]
 
 
 def random_faults(draw: random.Random) -> Faults:
@@ -37,6 +39,21 @@ def random_faults(draw: random.Random) -> Faults:
     )
 
 
+def toy_profile(draw: random.Random) -> str:
+    """A profile of `pathcast.sim.toy_content`."""
+    some = []
+    for _ in range(draw.randint(1, 2)):
+        entry = draw.choice([f"a{draw.randrange(20)}", f"a{draw.randrange(3)}*", "a*"])
+        some.append(entry + draw.choice(["", "", "&x"]))
+    return "|".join(some)
+
+
+def toy_body(draw: random.Random) -> str:
+    """A message of `pathcast.sim.toy_content`."""
+    words = [str(draw.randrange(20)) for _ in range(draw.randint(1, 2))]
+    return " ".join([*words, draw.choice("xy")])
+
+
 def random_scenario(
     seed: int,
     *,
@@ -44,6 +61,8 @@ def random_scenario(
     seconds: float = 20.0,
     steps_a_second: float = 2.0,
     disasters: float = 0.35,
+    profile: Callable[[random.Random], str] = toy_profile,
+    body: Callable[[random.Random], str] = toy_body,
 ) -> Scenario:
     """A scenario.
 
@@ -53,6 +72,8 @@ def random_scenario(
         seconds: From the first step to the last.
         steps_a_second: Of all kinds.
         disasters: Share of steps at which something goes wrong.
+        profile: Draws a profile; toy content by default.
+        body: Draws a message.
     """
     draw = random.Random(f"scenario {seed}")
     count = draw.randint(*brokers)
@@ -62,7 +83,7 @@ def random_scenario(
     steps = [Step(0.0, "source", (root,)) for root in roots]
     if draw.random() < 0.8:
         steps.append(Step(0.0, "become", (random_faults(draw),)))
-    maker = _Maker(draw, list(names), list(links), roots)
+    maker = _Maker(draw, list(names), list(links), roots, profile, body)
     times = sorted(draw.uniform(0.5, seconds) for _ in range(int(seconds * steps_a_second)))
     for time in times:
         action, args = maker.disaster() if draw.random() < disasters else maker.business()
@@ -79,9 +100,12 @@ class _Maker:
         names: list[str],
         links: list[tuple[str, str]],
         roots: list[str],
+        profile: Callable[[random.Random], str],
+        body: Callable[[random.Random], str],
     ) -> None:
+        self.profile, self.body = profile, body
         self.draw, self.names, self.links, self.roots = draw, names, links, roots
-        self.trees = draw.choice(["spanning", "spanning", "broadcast"])
+        self.trees: Trees = draw.choice(["spanning", "spanning", "broadcast"])
         self.subscriptions: list[str] = []
         self.host: dict[str, str] = {}
         self.joined = 0
@@ -90,16 +114,15 @@ class _Maker:
         draw = self.draw
         kind = draw.random()
         if kind < 0.5:
-            words = [str(draw.randrange(20)) for _ in range(draw.randint(1, 2))]
-            return "publish", (draw.choice(self.roots), " ".join([*words, draw.choice("xy")]))
+            return "publish", (draw.choice(self.roots), self.body(draw))
         if kind < 0.75 or not self.subscriptions:
             name = f"s{len(self.host)}"
             self.subscriptions.append(name)
             self.host[name] = draw.choice(self.names)
-            return "subscribe", (self.host[name], name, self.profile())
+            return "subscribe", (self.host[name], name, self.profile(draw))
         name = draw.choice(self.subscriptions)
         if kind < 0.85:
-            return "subscribe", (self.host[name], name, self.profile())
+            return "subscribe", (self.host[name], name, self.profile(draw))
         self.subscriptions.remove(name)
         return "unsubscribe", (name,)
 
@@ -151,14 +174,6 @@ class _Maker:
             if gone not in (a, b):
                 links[a][b] = links[b][a] = 1
         return len(spanning_tree(links)) == len(links) - 1
-
-    def profile(self) -> str:
-        draw = self.draw
-        some = []
-        for _ in range(draw.randint(1, 2)):
-            entry = draw.choice([f"a{draw.randrange(20)}", f"a{draw.randrange(3)}*", "a*"])
-            some.append(entry + draw.choice(["", "", "&x"]))
-        return "|".join(some)
 
 
 def _links(draw: random.Random, names: list[str]) -> list[tuple[str, str]]:

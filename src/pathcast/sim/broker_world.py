@@ -7,7 +7,8 @@ again, and after some seconds of quiet it must be so that
 - *nothing lost*: a message that was accepted after a subscription was acknowledged, and satisfies
   it, was delivered for it (unless a disk with the one or the other was lost);
 - *nothing foreign*: what was delivered satisfies the profile that the subscription had then;
-- *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over twice;
+- *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over
+  twice;
 - *nothing stale*: every table is what it is when made from scratch of all subscriptions and links;
 - *no starvation*: every subscription was acknowledged, every cursor is at the end of every stream,
   and no root holds a message that all have had;
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from pathcast.errors import PublicationError, UnknownQueryError
-from pathcast.overlay.broker import BrokerSettings
+from pathcast.overlay.broker import Trees
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
@@ -35,7 +36,7 @@ from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.subscriptions import Subscription
 from pathcast.overlay.trees import broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Deliver, Effect, Node
-from pathcast.sim.faults import NO_FAULTS, Faults
+from pathcast.sim.faults import NO_FAULTS
 from pathcast.sim.network import Network
 from pathcast.sim.steps import Step
 from pathcast.sim.toy_content import TOY, satisfies
@@ -67,7 +68,7 @@ class Scenario:
     links: tuple[Edge, ...]
     steps: tuple[Step, ...]
     quiet_seconds: float = 30.0
-    trees: str = "spanning"
+    trees: Trees = "spanning"
 
     def with_steps(self, steps: Sequence[Step]) -> Scenario:
         """The same with other steps."""
@@ -192,8 +193,13 @@ class BrokerWorld:
             own(*step.args)
 
     def do_subscribe(self, host: str, name: str, profile: str) -> None:
+        """A subscriber asks a host, or changes a profile."""
         before = self.subscriptions.get(name)
-        if host not in self.network.nodes or host in self.left or (before is not None and before.ended):
+        if (
+            host not in self.network.nodes
+            or host in self.left
+            or (before is not None and before.ended)
+        ):
             return
         version = 1 if before is None else before.version + 1
         made = self.subscriptions[name] = _Registered(host, profile, version)
@@ -204,6 +210,7 @@ class BrokerWorld:
                 self.subscriptions[name] = before
 
     def do_unsubscribe(self, name: str) -> None:
+        """A subscriber takes a profile out."""
         known = self.subscriptions.get(name)
         if known is None or known.ended or known.host not in self.network.nodes:
             return
@@ -214,10 +221,12 @@ class BrokerWorld:
             raise Violation(f"{known.host} does not know {name} any more") from error
 
     def do_source(self, root: str) -> None:
+        """A source is registered with a root."""
         if root in self.network.nodes:
             self._call(root, lambda node, now: node.register_source(f"of {root}", Source(), now))
 
     def do_publish(self, root: str, body: str) -> None:
+        """A message is given to a root."""
         if root not in self.network.nodes:
             return
         message = f"m{len(self.accepted)}"
@@ -231,6 +240,7 @@ class BrokerWorld:
             del self.accepted[message]
 
     def do_join(self, name: str, *near: str) -> None:
+        """A new broker, with links to these."""
         self.links |= {_pair(name, other) for other in near}
         self._add(name, self._links_of(name))
         for other in near:
@@ -238,6 +248,7 @@ class BrokerWorld:
                 self._call(other, lambda node, now: node.add_link(name, 1, now))
 
     def do_leave(self, name: str) -> None:
+        """A broker goes for good."""
         if name not in self.network.nodes:
             return
         self._call(name, lambda node, now: node.leave(now))
@@ -247,6 +258,7 @@ class BrokerWorld:
                 known.ended = known.ended or known.host == name
 
     def do_expel(self, by: str, name: str) -> None:
+        """An operator takes a broker out, at another one."""
         if by in self.network.nodes and by != name:
             self._call(by, lambda node, now: node.expel(name, now))
 
@@ -267,16 +279,13 @@ class BrokerWorld:
         self.network.add(name, factory, links=near)
 
     def _node_settings(self) -> NodeSettings:
-        trees = "broadcast" if self.scenario.trees == "broadcast" else "spanning"
-        broker: BrokerSettings = replace(self.settings.broker, trees=trees)
+        broker = replace(self.settings.broker, trees=self.scenario.trees)
         return replace(self.settings, broker=broker)
 
     def _links_of(self, name: str) -> list[str]:
         return sorted(b if a == name else a for a, b in self.links if name in (a, b))
 
-    def _call(
-        self, name: str, request: Callable[[BrokerNode, float], Sequence[Effect]]
-    ) -> bool:
+    def _call(self, name: str, request: Callable[[BrokerNode, float], Sequence[Effect]]) -> bool:
         def asked(node: Node, now: float) -> Sequence[Effect]:
             assert isinstance(node, BrokerNode), name
             return request(node, now)
@@ -345,19 +354,21 @@ class BrokerWorld:
             raise Violation(f"refused among honest brokers: {self.refused[0]}")
 
     def check_deliveries(self) -> None:
+        """Nothing lost; what is foreign or comes twice is seen when it happens."""
         for name, known in sorted(self.subscriptions.items()):
             if known.ended or known.in_force_at is None:
                 continue
             for message, one in self.accepted.items():
                 must = not one.may_be_lost and one.at >= known.in_force_at
-                if must and self.satisfies(one.body, known.profile):
-                    if message not in self.deliveries[name]:
-                        raise Violation(
-                            f"{message} ({one.body!r}, of {one.root} at {one.at:.3f}) was not "
-                            f"delivered for {name} ({known})"
-                        )
+                is_there = message in self.deliveries[name]
+                if must and not is_there and self.satisfies(one.body, known.profile):
+                    raise Violation(
+                        f"{message} ({one.body!r}, of {one.root} at {one.at:.3f}) was not "
+                        f"delivered for {name} ({known})"
+                    )
 
     def check_progress(self) -> None:
+        """No starvation."""
         for name, known in sorted(self.subscriptions.items()):
             if not known.ended and known.in_force_at is None:
                 raise Violation(f"{name} ({known}) was never acknowledged")
@@ -372,6 +383,7 @@ class BrokerWorld:
                     raise Violation(f"{name} holds {stream.held[0]}, had by {stream.positions}")
 
     def check_tables(self) -> None:
+        """Nothing stale."""
         brokers = self._honest()
         links = {
             name: {other: 1 for other in self._links_of(name) if other in brokers}

@@ -2,8 +2,8 @@
 
 Time is a number that jumps from event to event; one `random.Random(seed)` draws everything. What a
 node does with an event are effects (`pathcast.protocol`), done here in their order. A crash ends a
-node between two effects of a list, or between two events; what `Save` kept is its disk, and is given
-to its factory when it is begun again, unless the disk is lost as well.
+node between two effects of a list, or between two events; what `Save` kept is its disk, and is
+given to its factory when it is begun again, unless the disk is lost as well.
 
 It does not look into messages and checks nothing: whoever drives it reads `delivered`, `nodes`,
 `disks` and `lines`.

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pathcast.errors import QuerySyntaxError
 from pathcast.overlay.content import Content
 
 __all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "satisfies"]
@@ -57,9 +58,16 @@ class ToyInterests:
         self._wanted: dict[str, set[str]] = {}
         self._told: dict[str, frozenset[str]] = {}
 
+    def check(self, entries: Iterable[str]) -> None:
+        """As `Interests.check`."""
+        for entry in entries:
+            if not entry.startswith("a"):
+                raise QuerySyntaxError("XPST0003", reason=f"{entry} is no entry")
+
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
     ) -> Mapping[str, ToyChange]:
+        """As `Interests.update`."""
         wanted = self._wanted.setdefault(origin, set())
         wanted -= set(removed)
         added = set(added)
@@ -72,6 +80,7 @@ class ToyInterests:
         return self._changes()
 
     def set_neighbours(self, names: Iterable[str]) -> Mapping[str, ToyChange]:
+        """As `Interests.set_neighbours`."""
         names = list(names)
         self._wanted = {
             origin: wanted for origin, wanted in self._wanted.items() if origin in ("", *names)
@@ -80,22 +89,22 @@ class ToyInterests:
         return self._changes()
 
     def told(self, neighbour: str) -> frozenset[str]:
+        """As `Interests.told`."""
         return self._told[neighbour]
 
     def entries(self, origin: str) -> frozenset[str]:
+        """As of the protocol."""
         return frozenset(self._wanted.get(origin, ()))
 
     def from_scratch(self) -> Mapping[str, frozenset[str]]:
+        """As `Interests.from_scratch`."""
         return {name: self._aggregate(name) for name in self._told}
 
     def route(self, bodies: Sequence[bytes]) -> Sequence[set[str]]:
+        """As `Interests.route`."""
         names = [name for name in self._told if self._wanted.get(name)]
         return [
-            {
-                name
-                for name in names
-                if any(_holds(words, entry) for entry in self._wanted[name])
-            }
+            {name for name in names if any(_holds(words, entry) for entry in self._wanted[name])}
             for words in (body.decode().split() for body in bodies)
         ]
 
@@ -130,15 +139,19 @@ class ToyProfiles:
         self._profiles: dict[str, str] = {}
 
     def entries(self, profile: str) -> tuple[str, ...]:
+        """As of the protocol."""
         return tuple(one.partition("&")[0] for one in profile.split("|"))
 
     def add(self, subscription: str, profile: str) -> None:
+        """As `Profiles.add`."""
         self._profiles[subscription] = profile
 
     def remove(self, subscription: str) -> None:
+        """As `Profiles.remove`."""
         del self._profiles[subscription]
 
     def matching(self, bodies: Sequence[bytes]) -> list[list[str]]:
+        """As `Profiles.matching`."""
         return [
             [name for name, profile in sorted(self._profiles.items()) if satisfies(body, profile)]
             for body in bodies

@@ -25,7 +25,7 @@ from pathcast.errors import PathcastError
 from pathcast.model import EngineName, Query, Subscription
 from pathcast.partition import Placement
 from pathcast.partition.routes import ROUTE_BYTES, Routes, fitted
-from pathcast.partition.routing import SNAPSHOT, TARGETS, RoutingIndex, words_for
+from pathcast.partition.routing import FILE, RoutingIndex, words_for
 from pathcast.spark import assigning
 from pathcast.spark.assigning import PieceQueries, placement_of, routes_to
 from pathcast.spark.generations import (
@@ -427,7 +427,7 @@ class Cutter:
             sample=sample,
         )
         made = PartitionedGeneration(generation, self.name, (), len(index), 0)
-        size = save_into(self._storage, made.folder, index.save, (SNAPSHOT, TARGETS))
+        size = save_into(self._storage, made.folder, index.save, (FILE,))
         return replace(made, routing_bytes=size)
 
 

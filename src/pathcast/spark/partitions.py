@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from pathcast.errors import SnapshotFormatError
-from pathcast.partition.routing import SNAPSHOT, TARGETS, RoutingIndex
+from pathcast.partition.routing import FILE, RoutingIndex
 from pathcast.spark.generations import TAKERS, Generation, PartFiles
 from pathcast.spark.merging import RANK
 from pathcast.spark.taking_up import read_ipc
@@ -87,9 +87,9 @@ class PartitionedGeneration:
             return ranks
 
     def routing(self, storage: Storage, engine: EngineName) -> RoutingIndex:
-        """The routing index, its paths mapped."""
+        """The routing index."""
         routing = replace(self.generation, part=self.name)
-        with routing.local(storage, [SNAPSHOT, TARGETS]) as [path, _]:
+        with routing.local(storage, [FILE]) as [path]:
             return RoutingIndex.open(path.parent, engine=engine)
 
     def to_json(self) -> bytes:

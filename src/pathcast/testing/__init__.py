@@ -1,8 +1,8 @@
 """Generators, strategies, oracles and asserts for tests of Pathcast and of what is built on it.
 
 - `random_message`, `random_query`, `random_query_for`, `rewritten`, `random_history`,
-  `random_split`: from a seed. `random_expression`: over all of XPath 1.0. `random_family`,
-  `random_valued_message`: many conditions at a place.
+  `random_split`, `random_routing_entries`: from a seed. `random_expression`: over all of XPath
+  1.0. `random_family`, `random_valued_message`: many conditions at a place.
 - `any_alphabet`, `random_name`: names of all of XML's characters. `in_some_encoding`: a message in
   another encoding.
 - `random_flwr`, `random_flwr_message`: FLWR subscriptions and messages that they meet, over a
@@ -71,6 +71,7 @@ from pathcast.testing.lxml_oracle import LxmlQuery, lxml_matches, lxml_tree, num
 from pathcast.testing.message_text import MessageShape, in_some_encoding, random_message
 from pathcast.testing.query_for_message import random_query_for
 from pathcast.testing.query_text import LINEAR, VALUES, QueryShape, random_query, rewritten
+from pathcast.testing.routing_entries import random_routing_entries
 from pathcast.testing.saxon import SaxonError, SaxonOracle, saxon_missing_reason
 
 __all__ = [
@@ -125,6 +126,7 @@ __all__ = [
     "random_notice",
     "random_query",
     "random_query_for",
+    "random_routing_entries",
     "random_split",
     "random_valued_message",
     "rewritten",

@@ -119,17 +119,35 @@ impl CutTree {
         found.unwrap_or(UNKNOWN)
     }
 
+    /// Whether messages are held to a schema.
+    #[inline]
+    pub(super) fn has_schema(&self) -> bool {
+        self.schema.is_some()
+    }
+
     /// Where a name leads from a node.
+    #[inline]
     pub(super) fn below(&self, node: NodeId, symbol: Symbol) -> NodeId {
         if node == NO_NODE || symbol == UNKNOWN {
             return NO_NODE;
         }
         let below = &self.nodes[node as usize].below;
-        let found = below.binary_search_by_key(&symbol, |&(symbol, _)| symbol);
-        found.map_or(NO_NODE, |place| below[place].1)
+        // Of few, looking at each is quicker.
+        let place = match below.len() {
+            ..=8 => below.iter().position(|&(other, _)| other == symbol),
+            _ => below.binary_search_by_key(&symbol, |&(symbol, _)| symbol).ok(),
+        };
+        place.map_or(NO_NODE, |place| below[place].1)
+    }
+
+    /// Whether a label path goes on below a node.
+    #[inline]
+    pub(super) fn goes_on(&self, node: NodeId) -> bool {
+        node != NO_NODE && !self.nodes[node as usize].below.is_empty()
     }
 
     /// Chunks that keep a node alone, and with its content.
+    #[inline]
     pub(super) fn kept(&self, node: NodeId) -> (Chunks, Chunks) {
         if node == NO_NODE {
             return (0, 0);
@@ -139,6 +157,7 @@ impl CutTree {
     }
 
     /// Whether an element may stand in its parent (`None` for the root element).
+    #[inline]
     pub(super) fn allows(&self, parent: Option<Symbol>, child: Symbol) -> bool {
         let Some(schema) = &self.schema else { return true };
         match parent {

@@ -1,8 +1,8 @@
 //! The streaming chunker: a message comes in blocks, its chunks go out as they grow.
 //!
 //! A chunk is (P, F): the subtrees at label paths P, single nodes at label paths F, and the start tags
-//! of all that they lie in. Names are followed down a trie of the label paths of all chunks; a subtree
-//! that a chunk keeps is copied as it stands in the message. The start tag of an open element waits
+//! of all that they lie in. Names are followed down a trie of the label paths of all chunks; subtrees
+//! that a chunk keeps are copied as they stand in the message, in runs as long as the parser has read. The start tag of an open element waits
 //! until a chunk needs it, and no longer than the element is open.
 //!
 //! Memory: that of the push parser, the start tags of open elements on the trie, and what of the chunks
@@ -16,10 +16,12 @@ mod cut_tree;
 
 pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree, ExpandedName, NodeId, Symbol};
 
-use crate::door::push::{Bounds, EndTag, Handler, Markup, MarkupKind, PushParser, StartTag, Text};
+use crate::door::push::{
+    Bounds, EndTag, Handler, Held, Markup, MarkupKind, PushParser, StartTag, Text,
+};
 use crate::door::{Limits, Refusal};
 use crate::names::{NameId, NameTable};
-use cut_tree::NO_NODE;
+use cut_tree::{NO_NODE, UNKNOWN};
 
 /// Why the chunks of a message must not be used, and the whole of it be evaluated instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,15 @@ struct Open {
     tag: usize,
 }
 
+/// What some chunks grow by.
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    /// What lies between two offsets of the message, with so many elements.
+    Source { chunks: Chunks, start: u64, end: u64, elements: u64 },
+    /// Of one chunk, what `Cutter::above` holds up to here.
+    Above { chunk: usize, end: usize },
+}
+
 #[derive(Debug)]
 struct Cutter {
     tree: CutTree,
@@ -104,6 +115,12 @@ struct Cutter {
     tags: Vec<u8>,
     /// How many open elements, from the root on, each chunk has the start tag of.
     written: Vec<usize>,
+    /// Chunks that have something.
+    begun: Chunks,
+    /// What chunks have grown by since the parser paused, in order.
+    pieces: Vec<Piece>,
+    /// What stands above subtrees that chunks have begun since.
+    above: Vec<u8>,
     prolog: Vec<u8>,
     output: Vec<Vec<u8>>,
     elements: Vec<u64>,
@@ -120,6 +137,9 @@ impl Cutter {
             open: Vec::new(),
             tags: Vec::new(),
             written: vec![0; chunks],
+            begun: 0,
+            pieces: Vec::new(),
+            above: Vec::new(),
             prolog: Vec::new(),
             output: vec![Vec::new(); chunks],
             elements: vec![0; chunks],
@@ -132,11 +152,15 @@ impl Cutter {
         self.tags.clear();
         self.prolog.clear();
         self.written.fill(0);
+        self.begun = 0;
+        self.pieces.clear();
+        self.above.clear();
         self.elements.fill(0);
         self.output.iter_mut().for_each(Vec::clear);
         self.fault = None;
     }
 
+    #[inline]
     fn symbol(&mut self, names: &NameTable, id: NameId) -> Symbol {
         if self.generation != names.generation() {
             self.generation = names.generation();
@@ -152,32 +176,46 @@ impl Cutter {
     /// Writes the start tags of the open elements that a chunk has not got, the innermost one's apart.
     fn open_above(&mut self, chunk: usize) {
         let innermost = self.open.len() - 1;
-        let output = &mut self.output[chunk];
-        if self.written[chunk] == 0 && self.elements[chunk] == 0 {
-            output.extend_from_slice(&self.prolog);
+        if self.begun >> chunk & 1 == 0 {
+            self.begun |= 1 << chunk;
+            self.above.extend_from_slice(&self.prolog);
         }
         for depth in self.written[chunk]..innermost {
-            output.extend_from_slice(&self.tags[self.open[depth].tag..self.open[depth + 1].tag]);
+            let tag = self.open[depth].tag..self.open[depth + 1].tag;
+            self.above.extend_from_slice(&self.tags[tag]);
             self.open[depth].opened |= 1 << chunk;
             self.elements[chunk] += 1;
         }
-        self.written[chunk] = innermost;
+        self.written[chunk] = innermost + 1;
+        self.pieces.push(Piece::Above { chunk, end: self.above.len() });
     }
 
-    fn copy(&mut self, chunks: Chunks, source: &str) {
-        for chunk in bits(chunks) {
-            self.output[chunk].extend_from_slice(source.as_bytes());
+    /// Chunks grow by what lies between two offsets, in which so many elements begin. It is nothing where it
+    /// comes from an entity: its reference is copied.
+    #[inline]
+    fn copy(&mut self, chunks: Chunks, start: u64, end: u64, elements: u64) {
+        if let Some(Piece::Source { chunks: last, end: until, elements: sum, .. }) =
+            self.pieces.last_mut()
+            && *last == chunks
+            && *until == start
+        {
+            *until = end;
+            *sum += elements;
+        } else if chunks != 0 {
+            self.pieces.push(Piece::Source { chunks, start, end, elements });
         }
     }
 }
 
 impl Handler for Cutter {
+    #[inline]
     fn start(&mut self, tag: &StartTag<'_>) {
-        let symbol = self.symbol(tag.names(), tag.name);
         let (parent, node_above, kept_above) = match self.open.last() {
             None => (None, 0, 0),
             Some(above) => (Some(above.symbol), above.node, above.kept),
         };
+        let is_asked = node_above != NO_NODE || self.tree.has_schema();
+        let symbol = if is_asked { self.symbol(tag.names(), tag.name) } else { UNKNOWN };
         if !self.tree.allows(parent, symbol) {
             self.fault.get_or_insert(Fault::Schema);
         }
@@ -189,51 +227,66 @@ impl Handler for Cutter {
         }
         self.open.push(Open { symbol, node, kept, opened: 0, tag: self.tags.len() });
         if node == NO_NODE {
-            if kept != 0 {
-                self.copy(kept, tag.source);
-                bits(kept).for_each(|chunk| self.elements[chunk] += 1);
-            }
+            self.copy(kept, tag.start, tag.end, 1);
             return;
         }
         let alone = single & !kept;
-        for chunk in bits(alone | (kept & !kept_above)) {
-            self.open_above(chunk);
-            self.written[chunk] = self.open.len();
-        }
+        bits(alone | (kept & !kept_above)).for_each(|chunk| self.open_above(chunk));
         let depth = self.open.len() - 1;
         self.open[depth].opened = alone;
-        self.copy(kept | alone, tag.source);
-        bits(kept | alone).for_each(|chunk| self.elements[chunk] += 1);
-        self.tags.extend_from_slice(tag.source.as_bytes());
+        self.copy(kept | alone, tag.start, tag.end, 1);
+        if self.tree.goes_on(node) {
+            self.tags.extend_from_slice(tag.source.as_bytes());
+        }
     }
 
+    #[inline]
     fn end(&mut self, tag: &EndTag<'_>) {
         let Some(element) = self.open.pop() else { return };
-        self.tags.truncate(element.tag);
-        if element.kept | element.opened == 0 {
-            return;
-        }
-        self.copy(element.kept | element.opened, tag.source);
-        let depth = self.open.len();
-        for chunk in bits(element.kept | element.opened) {
-            self.written[chunk] = self.written[chunk].min(depth);
+        self.copy(element.kept | element.opened, tag.start, tag.end, 0);
+        if element.node != NO_NODE {
+            self.tags.truncate(element.tag);
+            let depth = self.open.len();
+            for chunk in bits(element.kept | element.opened) {
+                self.written[chunk] = self.written[chunk].min(depth);
+            }
         }
     }
 
+    #[inline]
     fn text(&mut self, text: &Text<'_>) {
-        if let Some(Open { kept: kept @ 1.., .. }) = self.open.last() {
-            let kept = *kept;
-            self.copy(kept, text.source);
+        if let Some(&Open { kept: kept @ 1.., .. }) = self.open.last() {
+            self.copy(kept, text.start, text.end, 0);
         }
     }
 
     fn markup(&mut self, markup: &Markup<'_>) {
         if let Some(&Open { kept, .. }) = self.open.last() {
-            self.copy(kept, markup.source);
+            self.copy(kept, markup.start, markup.end, 0);
         } else if markup.kind != MarkupKind::Declaration {
             // The encoding that a declaration names is not that of the chunks.
             self.prolog.extend_from_slice(markup.source.as_bytes());
         }
+    }
+
+    fn paused(&mut self, held: &Held<'_>) {
+        let mut from = 0;
+        for piece in self.pieces.drain(..) {
+            match piece {
+                Piece::Source { chunks, start, end, elements } => {
+                    let source = held.between(start, end).as_bytes();
+                    for chunk in bits(chunks) {
+                        self.output[chunk].extend_from_slice(source);
+                        self.elements[chunk] += elements;
+                    }
+                }
+                Piece::Above { chunk, end } => {
+                    self.output[chunk].extend_from_slice(&self.above[from..end]);
+                    from = end;
+                }
+            }
+        }
+        self.above.clear();
     }
 }
 

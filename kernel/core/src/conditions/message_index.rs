@@ -27,6 +27,8 @@ pub(crate) struct MessageIndex {
     ordinal_of_name: Vec<u32>,
     /// (stamp of the name, count) per parent, while ordinals are computed.
     counts: Vec<(NameId, u32)>,
+    /// The ordinals of the first elements, of any and of their names, where the tree is not the whole message.
+    known: Vec<(u32, u32)>,
 }
 
 impl MessageIndex {
@@ -34,6 +36,12 @@ impl MessageIndex {
     pub fn begin_message(&mut self) {
         self.has_names = false;
         self.has_ordinals = false;
+        self.known.clear();
+    }
+
+    /// Says the ordinals of the first elements, of any and of their names, whose siblings are not in the tree.
+    pub fn know_ordinals(&mut self, known: &[(u32, u32)]) {
+        self.known.extend_from_slice(known);
     }
 
     /// Finds out which names occur and chains the elements of each. Cost: elements + attributes,
@@ -125,6 +133,10 @@ impl MessageIndex {
                 }
                 element = self.next_of_name[element as usize];
             }
+        }
+        for (element, &(any, of_name)) in self.known.iter().enumerate() {
+            self.ordinal_of_any[element] = any;
+            self.ordinal_of_name[element] = of_name;
         }
     }
 

@@ -20,7 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod anchoring;
-mod atoms;
+pub(crate) mod atoms;
 mod block_builder;
 mod block_index;
 mod bottom_up;
@@ -30,7 +30,7 @@ mod level;
 pub(crate) mod nested_paths;
 mod nested_states;
 mod prober;
-mod program;
+pub(crate) mod program;
 pub(crate) mod run;
 mod signature;
 mod sink;

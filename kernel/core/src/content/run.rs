@@ -15,6 +15,7 @@ use crate::conditions::PostProcessor;
 use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
 use crate::names::NameTable;
 use crate::nfa::{Nfa, PlanId, QueryNumber};
+use crate::routing::reach::Reach;
 use crate::tree::{Message, MessageTree};
 use crate::xpath::budget::Budget;
 use std::ops::Range;
@@ -86,11 +87,20 @@ impl<'e> Ends<'e> {
 pub trait Blocks {
     /// The plans of a block, ascending.
     fn plans(&self, block: BlockId) -> &[PlanId];
+
+    /// Whether nothing is left to be reached by the plans of a block, of an automaton with targets.
+    fn has_reached(&self, _block: BlockId, _found: &Collector) -> bool {
+        false
+    }
 }
 
 impl Blocks for LazyDfa {
     fn plans(&self, block: BlockId) -> &[PlanId] {
         &self.block(block).plans
+    }
+
+    fn has_reached(&self, block: BlockId, found: &Collector) -> bool {
+        self.has_reached(block, found)
     }
 }
 
@@ -122,6 +132,8 @@ pub struct Setting<'m, 'w> {
     pub held: &'w mut Vec<PlanId>,
     /// Added to query numbers.
     pub offset: QueryNumber,
+    /// Where the query numbers are targets: what can be reached from where.
+    pub reach: Option<&'w Reach>,
 }
 
 impl Contents {
@@ -200,6 +212,23 @@ impl Contents {
         self.facts.begin();
         self.scratch.begin_message(&self.main);
         self.truth.begin(tree.len(), 0, 0);
+        let asking;
+        let mut ends = ends;
+        if nested.is_some()
+            && let Some(reach) = setting.reach
+        {
+            // What asks for no nested path may reach all that is to be reached by those that do.
+            let asks = |(block, _): &(BlockId, Range<usize>)| {
+                !self.main.of_block(*block).nested_places.is_empty()
+            };
+            let (mut those, others): (Vec<_>, Vec<_>) = ends.runs.iter().cloned().partition(asks);
+            let others = Ends { runs: &others, elements: ends.elements };
+            self.look_up(blocks, others, setting, budget, undecided, is_steady);
+            reach.conclude(setting.collector);
+            those.retain(|(block, _)| !blocks.has_reached(*block, setting.collector));
+            asking = those;
+            ends = Ends { runs: &asking, elements: ends.elements };
+        }
         if let Some(nested) = nested
             && self.want_anchors(tree, ends)
         {
@@ -216,7 +245,7 @@ impl Contents {
                 }
             }
         }
-        self.look_up(ends, setting, budget, undecided, is_steady);
+        self.look_up(blocks, ends, setting, budget, undecided, is_steady);
         Found::Conjunctions
     }
 
@@ -455,13 +484,16 @@ impl Contents {
     /// the steps are used up.
     fn look_up(
         &mut self,
+        blocks: &impl Blocks,
         ends: Ends<'_>,
         setting: &mut Setting<'_, '_>,
         budget: &mut Budget,
         undecided: &mut Vec<BlockId>,
         is_steady: bool,
     ) {
+        let has_targets = setting.reach.is_some();
         let mut sink = MainSink {
+            reach: setting.reach,
             collector: &mut *setting.collector,
             plans: &mut *setting.plans,
             now: setting.now,
@@ -484,6 +516,9 @@ impl Contents {
                 continue;
             }
             for &element in elements {
+                if has_targets && blocks.has_reached(block, sink.collector) {
+                    continue 'runs;
+                }
                 prober.look_up_end(End { block, element }, &mut look, &mut sink);
                 if prober.work > most {
                     undecided.extend(ends.runs[at..].iter().map(|(block, _)| *block));

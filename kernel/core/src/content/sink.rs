@@ -2,6 +2,7 @@
 
 use crate::collect::Collector;
 use crate::nfa::{Nfa, PlanId, QueryNumber};
+use crate::routing::reach::{Reach, is_reached};
 
 /// What takes the answers.
 pub(super) trait Sink {
@@ -24,6 +25,7 @@ pub(super) struct MainSink<'a> {
     pub(super) plans: &'a mut [u32],
     pub(super) now: u32,
     pub(super) held: &'a mut Vec<PlanId>,
+    pub(super) reach: Option<&'a Reach>,
 }
 
 impl Sink for MainSink<'_> {
@@ -40,6 +42,7 @@ impl Sink for MainSink<'_> {
     #[inline]
     fn has_query(&self, number: QueryNumber) -> bool {
         self.collector.contains(number)
+            || self.reach.is_some_and(|reach| reach.is_pointless(number, self.collector))
     }
 
     #[inline]
@@ -49,7 +52,8 @@ impl Sink for MainSink<'_> {
 
     #[inline]
     fn is_known(&self, plan: PlanId) -> bool {
-        self.plans[plan as usize] == self.now
+        let is_reached = |reach: &Reach| is_reached(reach.of_plan(plan), self.collector);
+        self.plans[plan as usize] == self.now || self.reach.is_some_and(is_reached)
     }
 
     fn plan(&mut self, plan: PlanId) {

@@ -165,7 +165,11 @@ impl GrowingNfa {
     }
 
     /// Where a path ends. What an expression has still to decide is never accepted outright.
-    fn end_of(&mut self, steps: &[Step<'_>], expression: Option<ExpressionId>) -> Terminal {
+    pub(crate) fn end_of(
+        &mut self,
+        steps: &[Step<'_>],
+        expression: Option<ExpressionId>,
+    ) -> Terminal {
         let mut state = 0;
         let kept = anchored_len(steps);
         for step in &steps[..kept] {

@@ -22,6 +22,7 @@ use crate::conditions::Plan;
 use crate::content::anchoring::anchored;
 use crate::content::nested_paths::NestedPaths;
 use crate::query::compile_canonical;
+use crate::routing::reach::Reach;
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
 use std::ops::Range;
@@ -91,6 +92,11 @@ pub trait Nfa {
 
     /// Whether some expression needs more of a message than elements, attributes and text.
     fn needs_full_tree(&self) -> bool;
+
+    /// What can be reached from where, if the query numbers are targets that share what leads to them.
+    fn reach(&self) -> Option<&Reach> {
+        None
+    }
 }
 
 /// The plan of a query in canonical text.

@@ -89,6 +89,8 @@ pub(super) struct Body {
     pub(super) has_doctype: bool,
     start: u64,
     until: u64,
+    /// The place at `until`, once it has come there.
+    after: Option<Place>,
     /// Elements open.
     depth: u64,
     /// Elements above a record.
@@ -99,6 +101,8 @@ pub(super) struct Body {
     /// The start tag at hand of an ancestor, or that of the element of the level of records.
     tag: u64,
     is_in_ancestor_tag: bool,
+    /// Where the start tags of the ancestors begin whose tags are complete.
+    tags: Vec<u64>,
     /// Its beginning, where the whole of it is not held.
     long_tag: Option<Vec<u8>>,
     pub(super) gap: Gap,
@@ -131,26 +135,34 @@ impl Cutter {
             has_doctype: cut.has_doctype,
             start,
             until,
+            after: None,
             depth: place.depth,
             is_closed: place.is_closed,
             mode: Mode::Foreign,
             hold,
             tag: start,
             is_in_ancestor_tag: false,
+            tags: place.tags.clone(),
             long_tag: None,
             gap: Gap::new(start, place.is_closed),
             is_too_long: false,
             earlier: None,
             rows: Rows::default(),
         };
-        Cutter { state: place.state, base: start, body }
+        let mut cutter = Cutter { state: place.state, base: start, body };
+        cutter.pass_until();
+        cutter
     }
 
     /// Reads on; gives the bytes read, which are fewer than there are when rows are to be taken first.
     pub fn feed(&mut self, block: &[u8]) -> usize {
         let mut at = 0;
         while at < block.len() && !self.is_done() && !self.body.rows.is_full() {
-            let part = Block { bytes: &block[at..], base: self.base };
+            // A part ends where the range does, so that the place there is told.
+            let rest = &block[at..];
+            let left = self.body.until.saturating_sub(self.base);
+            let size = if left == 0 { rest.len() } else { left.min(rest.len() as u64) as usize };
+            let part = Block { bytes: &rest[..size], base: self.base };
             let mut cutting = Cutting { body: &mut self.body, block: part };
             let read = match advance(&mut self.state, part.bytes, self.base, &mut cutting) {
                 Ok(read) => read,
@@ -162,8 +174,33 @@ impl Cutter {
             self.body.carry(Block { bytes: &part.bytes[..read], base: self.base });
             self.base += read as u64;
             at += read;
+            self.pass_until();
         }
         if self.is_done() { block.len() } else { at }
+    }
+
+    /// Where the range ends: what the next one begins in is known, and when nothing begins in this one,
+    /// nothing more is wanted.
+    fn pass_until(&mut self) {
+        let body = &mut self.body;
+        if self.base < body.until || body.after.is_some() || body.mode == Mode::Done {
+            return;
+        }
+        let mut tags = body.tags.clone();
+        if body.is_in_ancestor_tag {
+            tags.push(body.tag);
+        }
+        let (depth, is_closed) = (body.depth, body.is_closed);
+        body.after = Some(Place { state: self.state, depth, is_closed, tags });
+        if body.mode == Mode::Foreign {
+            body.mode = Mode::Done;
+        }
+    }
+
+    /// What the range after this one begins in: as [`Place::after`] a survey of this one, without one.
+    /// Nothing where this one has not been read to its end, or the file breaks off in it.
+    pub fn after(&self) -> Option<&Place> {
+        self.body.after.as_ref()
     }
 
     /// The file ends here.
@@ -275,6 +312,7 @@ impl Body {
             Some(beginning) => self.context.push(&beginning),
             None => self.context.push(self.hold.slice(block, self.tag, end)),
         }
+        self.tags.push(self.tag);
         self.judge.forget();
     }
 
@@ -285,6 +323,7 @@ impl Body {
         }
         self.gap.change(&self.context);
         self.context.truncate(self.depth as usize);
+        self.tags.truncate(self.depth as usize);
         self.judge.forget();
     }
 
@@ -424,6 +463,10 @@ impl Sink for Cutting<'_> {
     #[inline(always)]
     fn open(&mut self, at: u64) -> bool {
         let body = &mut *self.body;
+        if body.is_closed {
+            body.break_off(self.block, LexicalFault { code: Code::Outside, at });
+            return true;
+        }
         body.depth += 1;
         if body.depth > body.ancestors + 1 {
             body.gap.elements += u64::from(body.mode == Mode::Other);
@@ -434,10 +477,6 @@ impl Sink for Cutting<'_> {
                 (body.tag, body.is_in_ancestor_tag) = (at, true);
             }
             return false;
-        }
-        if body.is_closed {
-            body.break_off(self.block, LexicalFault { code: Code::Outside, at });
-            return true;
         }
         body.tag = at;
         body.gap.elements += 1;

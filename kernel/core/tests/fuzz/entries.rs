@@ -11,6 +11,7 @@ use pathcast_core::door::{Door, Limits};
 use pathcast_core::index::{Index, IndexState};
 use pathcast_core::matcher::{Options, Target, View, Worker};
 use pathcast_core::query::{Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile};
+use pathcast_core::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord, Snapshot};
 use pathcast_core::xpath::{Expression, Scratch};
 use pathcast_core::xquery::{self, Bounds, Program, Results, Session};
@@ -52,6 +53,76 @@ pub fn expression_text(data: &[u8]) {
         door.keep_full_tree(true);
         let parsed = door.parse(b"<a x='1'><!--c--><b>2</b></a>", None).expect("well-formed");
         let _ = expression.holds(parsed.message, parsed.names, &mut Scratch::default(), STEPS_MAX);
+    }
+}
+
+/// A file of records gives the same rows in one range and in three, and each range ends at the place that a
+/// survey of it says.
+pub fn record_ranges(data: &[u8]) {
+    let [levels, first, second, file @ ..] = data else { return };
+    if file.len() > MESSAGE_BYTES_MAX {
+        return;
+    }
+    let levels = *levels as usize % 3;
+    let cut = Cut {
+        path: vec![NameTest::default(); levels + 1],
+        limits: Limits { message_bytes_max: 1 << 12, ..Limits::default() },
+        context_bytes_max: 1 << 10,
+        head: Vec::new(),
+        has_doctype: false,
+    };
+    let tag_at = |&at: &u64| {
+        let tag = &file[at as usize..];
+        tag[..tag_end(tag).unwrap_or(tag.len())].to_vec()
+    };
+    let cut_range = |place: &Place, start: usize, until: usize, rows: &mut FileRows| {
+        let tags: Vec<_> = place.tags.iter().map(tag_at).collect();
+        let mut cutter = Cutter::new(&cut, place, &tags, start as u64, until as u64);
+        let mut at = start;
+        loop {
+            at += cutter.feed(&file[at..]);
+            if at == file.len() {
+                cutter.finish();
+            }
+            rows.add(cutter.take());
+            if at == file.len() {
+                return cutter.after().cloned();
+            }
+        }
+    };
+    let place_in = |byte: u8, from: usize| from + (file.len() - from) * byte as usize / 256;
+    let first = place_in(*first, 0);
+    let second = place_in(*second, first);
+    let (mut whole, mut parts) = (FileRows::default(), FileRows::default());
+    cut_range(&Place::root(), 0, file.len(), &mut whole);
+    let mut place = Some(Place::root());
+    for (start, until) in [(0, first), (first, second), (second, file.len())] {
+        let Some(here) = place else { break };
+        let after = cut_range(&here, start, until, &mut parts);
+        let mut survey = Survey::new(levels, start as u64);
+        survey.feed(&file[start..until]);
+        place = here.after(&survey.outcomes()[here.state as usize], levels);
+        assert_eq!(after, place);
+    }
+    assert_eq!(parts, whole);
+}
+
+/// All rows of a file, however they were handed on.
+#[derive(Debug, Default, PartialEq)]
+struct FileRows {
+    rows: Vec<(u64, u64, Vec<u8>)>,
+    faults: Vec<(u64, Fault)>,
+}
+
+impl FileRows {
+    fn add(&mut self, rows: Rows) {
+        let mut from = 0;
+        for (row, &end) in rows.ends.iter().enumerate() {
+            self.rows.push((rows.offsets[row], rows.sizes[row], rows.values[from..end].to_vec()));
+            from = end;
+        }
+        let faults = rows.faults.into_iter();
+        self.faults.extend(faults.map(|(row, fault)| (rows.offsets[row], fault)));
     }
 }
 

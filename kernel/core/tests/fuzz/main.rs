@@ -64,6 +64,11 @@ fn message_blocks() {
 }
 
 #[test]
+fn record_ranges() {
+    run(entries::record_ranges, Seeds::file);
+}
+
+#[test]
 fn evaluation() {
     run(entries::evaluation, Seeds::expression_and_message);
 }

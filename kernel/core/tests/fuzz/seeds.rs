@@ -336,6 +336,19 @@ impl Seeds {
         self.changed(random, text.into_bytes(), &MARKUP)
     }
 
+    /// Levels, two cuts, and a file that is one message or many.
+    pub fn file(&self, random: &mut Random) -> Vec<u8> {
+        let mut input: Vec<u8> = (0..3).map(|_| random.below(256) as u8).collect();
+        if random.below(2) == 0 {
+            input.extend(self.message(random));
+            return input;
+        }
+        input.extend(b"<l><m a='>'>");
+        (0..random.below(5)).for_each(|_| input.extend(self.message(random)));
+        input.extend(b"</m></l>");
+        input
+    }
+
     pub fn expression_and_message(&self, random: &mut Random) -> Vec<u8> {
         let mut input = self.expression(random);
         self.append_message(random, &mut input);

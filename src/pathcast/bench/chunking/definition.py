@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pathcast.bench.definitions import SetName
 from pathcast.bench.figures.definition import PaperPoint
 
-ChunkingKind: TypeAlias = Literal["distribution", "times", "sizes", "schemes"]
-"""Queries by chunk; times of chunked and whole evaluation; sizes of chunks; greedy and optimal."""
+ChunkingKind: TypeAlias = Literal["distribution", "times", "sizes", "schemes", "memory"]
+"""Queries by chunk; times of chunked and whole evaluation; sizes of chunks; greedy and optimal;
+memory of workers."""
 
 ScenarioName: TypeAlias = Literal["university", "ejb"]
 
@@ -37,11 +38,13 @@ class ChunkingSet(_Strict):
         queries: Q, one family each.
         chunks: Degrees of the scheme.
         rounds: How often times are taken.
+        copies: How many times the content of the message's root is in it, where memory is measured.
     """
 
     queries: tuple[int, ...]
     chunks: tuple[int, ...]
     rounds: int = Field(default=1, ge=1)
+    copies: int = Field(default=1, ge=1)
 
 
 class ChunkingFigure(_Strict):

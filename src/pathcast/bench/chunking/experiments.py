@@ -8,14 +8,17 @@ Source: Lehner and Irmert, BTW 2003, section 5.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pathcast.bench.chunking.definition import ChunkingFigure, ChunkingSet
 from pathcast.bench.chunking.inputs import Prepared, element_sizes
+from pathcast.bench.chunking.memory import measured
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.timing import Spread, undisturbed
 from pathcast.chunking import Goal, StreamingChunker, cost, generate_chunking_scheme, optimal_scheme
@@ -72,6 +75,7 @@ def run_experiment(experiment: ChunkingExperiment) -> Iterator[list[Value]]:
         "times": _times,
         "sizes": _sizes,
         "schemes": _schemes,
+        "memory": _memory,
     }[experiment.figure.kind]
     for queries in experiment.chosen.queries:
         for chunks in experiment.chosen.chunks:
@@ -121,6 +125,20 @@ def _schemes(experiment: ChunkingExperiment, queries: int, chunks: int) -> Itera
         place = _place(experiment, name, chunks, queries)
         for goal in Goal:
             yield place.value(goal.value, "%", 100 * found.by(goal) / uncut)
+
+
+def _memory(experiment: ChunkingExperiment, queries: int, chunks: int) -> Iterator[Value]:
+    """The memory of processes that have a piece of a large message each."""
+    prepared = experiment.prepared(queries, chunks)
+    with tempfile.TemporaryDirectory(prefix="pathcast-memory-") as folder:
+        for held in measured(prepared, experiment.chosen.copies, Path(folder)):
+            place = _place(experiment, held.name, chunks, queries)
+            yield place.value("size", "MB", held.bytes / 1e6)
+            yield place.value("before", "MiB", held.base)
+            yield place.value("peak", "MiB", held.peak)
+    experiment.checks.append(
+        f"{experiment.figure.caption}: {queries:,} queries have the same answer in {chunks} chunks"
+    )
 
 
 def _times(experiment: ChunkingExperiment, queries: int, chunks: int) -> Iterator[Value]:

@@ -52,6 +52,7 @@ def chunking_table(figure: ChunkingFigure, values: Sequence[Value]) -> str:
         "times": _times,
         "sizes": _sizes,
         "schemes": _schemes,
+        "memory": _memory,
     }[figure.kind](values)
     tables = [_markdown(rows)]
     if figure.paper:
@@ -139,6 +140,20 @@ def _schemes(values: Sequence[Value]) -> list[list[str]]:
         for name in dict.fromkeys(value.series for value in values):
             cells = [_share(table.get((name, queries, chunks, m))) for m in ("total", "slowest")]
             rows.append([f"{queries:,}", f"{chunks:g}", name, *cells])
+    return rows
+
+
+def _memory(values: Sequence[Value]) -> list[list[str]]:
+    table = _table(values)
+    rows = [["Q", "chunks", "process", "reads", "before", "peak", "by whole"]]
+    for queries, chunks in _points(values):
+        whole = table["whole", queries, chunks, "peak"]
+        for name in dict.fromkeys(value.series for value in values):
+            size, before, peak = (
+                table[name, queries, chunks, measure] for measure in ("size", "before", "peak")
+            )
+            cells = [f"{number(size)} MB", f"{number(before)} MiB", f"{number(peak)} MiB"]
+            rows.append([f"{queries:,}", f"{chunks:g}", name, *cells, _share(100 * peak / whole)])
     return rows
 
 

@@ -23,6 +23,25 @@ pub trait Handler {
 
     /// A comment, a processing instruction, the XML declaration or the document type declaration.
     fn markup(&mut self, _markup: &Markup<'_>) {}
+
+    /// What has arrived has been read as far as it goes. So whoever wants the sources of many events needs
+    /// not take each: those since the last call are here, all at once.
+    fn paused(&mut self, _held: &Held<'_>) {}
+}
+
+/// The text in which the sources of the latest events lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'e> {
+    pub(super) text: &'e str,
+    pub(super) base: u64,
+}
+
+impl<'e> Held<'e> {
+    /// What lies between two offsets of events.
+    #[inline]
+    pub fn between(&self, start: u64, end: u64) -> &'e str {
+        &self.text[start.wrapping_sub(self.base) as usize..end.wrapping_sub(self.base) as usize]
+    }
 }
 
 /// Takes no notice: for checking alone.
@@ -72,6 +91,7 @@ pub struct Attribute<'e> {
 
 impl<'e> StartTag<'e> {
     /// What name ids stand for.
+    #[inline]
     pub fn names(&self) -> &'e NameTable {
         self.names
     }

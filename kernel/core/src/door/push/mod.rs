@@ -46,7 +46,7 @@ mod stages;
 mod watch;
 
 pub use counts::Counts;
-pub use events::{Attribute, EndTag, Handler, Ignore, Markup, MarkupKind, StartTag, Text};
+pub use events::{Attribute, EndTag, Handler, Held, Ignore, Markup, MarkupKind, StartTag, Text};
 
 use super::dtd::Dtd;
 use super::encoding::{Charset, Detected, detect};
@@ -253,6 +253,11 @@ impl PushParser {
         Ok(())
     }
 
+    /// Refuses the message where it is: something that is made of it has come to a limit.
+    pub(crate) fn refuse_limit(&mut self, code: Code, limit: &str, maximum: u64) -> Refusal {
+        self.refuse(*Fault::limit(code, self.progress.token, limit, maximum + 1, maximum))
+    }
+
     /// What name ids stand for. Ids stay good for the message, and after it while
     /// [`NameTable::generation`] does.
     pub fn names(&self) -> &NameTable {
@@ -324,6 +329,7 @@ impl PushParser {
             return Ok(());
         }
         let outcome = self.read(handler);
+        handler.paused(&Held { text: &self.input.text, base: self.progress.base });
         self.settle_charges();
         match (self.input.stop, outcome) {
             (None, outcome) => outcome?,

@@ -1,0 +1,8 @@
+//! See `entries::record_ranges`.
+#![no_main]
+
+#[path = "../../core/tests/fuzz/entries.rs"]
+#[allow(dead_code)]
+mod entries;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::record_ranges(data));

@@ -1,0 +1,252 @@
+"""The routing table: entries that lead to targets, asked which targets a message reaches.
+
+An entry is a conjunction of paths and has a set of targets; a target is reached where one of its
+entries holds. What leads only to targets that a message has reached is not looked at any more, and
+the message is done when all are reached or no other can be.
+
+Example:
+    >>> from pathcast.engine import RoutingTable
+    >>> from pathcast.model import RoutingEntry
+    >>> entries = [
+    ...     RoutingEntry(("/nitf/head[@n=1]", "/nitf//series"), 0b01),
+    ...     RoutingEntry(("//series",), 0b10),
+    ... ]
+    >>> router = RoutingTable(entries, targets=2, engine="reference").router()
+    >>> messages = [b"<nitf><head n='1'/><series/></nitf>", b"<series/>", b"<nitf/>", b"<nitf"]
+    >>> router.route(pa.array(messages)).targets.to_pylist()
+    [[0, 1], [1], [], []]
+
+It does not change; where entries come and go, a new one is made.
+
+Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pathcast.engine.backend import RoutingStreamBackend
+from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.selection import select_engine
+from pathcast.errors import ConfigError
+from pathcast.limits import Limits, StreamBounds
+from pathcast.model import CACHE_BYTES_MAX, BatchStats, EngineName, RoutingEntry
+
+TARGETS_MAX = 1 << 20
+"""Targets of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The targets of the messages of a batch.
+
+    Attributes:
+        targets: `list<uint32>` by row, ascending; empty for a refused message, null for a missing
+            one. Chunked if the input was. What has not been decided within
+            `Limits.message_steps_max` counts as reached.
+        errors: `pathcast.engine.results.ERROR_TYPE` by row; null where nothing was refused.
+        stats: Counters of the pass; `matches` counts targets.
+    """
+
+    targets: pa.ListArray | pa.ChunkedArray
+    errors: pa.StructArray | pa.ChunkedArray
+    stats: BatchStats
+
+
+class RoutingTable:
+    """Entries that lead to targets.
+
+    Args:
+        entries: Paths in canonical text, and targets below `targets`.
+        targets: How many targets there are.
+        engine: "kernel" (default), "nfa" or "reference"; None asks `PATHCAST_ENGINE` first.
+        limits: What one message may cost.
+
+    Raises:
+        ConfigError: An entry has no path, a path that is not in canonical text, or a target that
+            is not there; or there is no engine of this name.
+        KernelMissingError: The kernel is meant and not installed.
+
+    Cost: by the kernel some microseconds a distinct path.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[RoutingEntry],
+        targets: int,
+        *,
+        engine: str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._engine, module = select_engine(engine)
+        self.entries = tuple(entries)
+        self.targets = _usable(self.entries, targets)
+        self.limits = limits or Limits()
+        self._backend = module.new_routing_table(self.entries, targets)
+
+    @property
+    def engine(self) -> EngineName:
+        """The engine that answers."""
+        return self._engine
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, about."""
+        return self._backend.nbytes
+
+    def router(
+        self, *, threads: int | None = None, cache_bytes_max: int = CACHE_BYTES_MAX
+    ) -> Router:
+        """What routes messages.
+
+        Args:
+            threads: Threads of one batch call; None for all processors.
+            cache_bytes_max: Bytes that compiled label paths may take.
+
+        Raises:
+            ConfigError: A value cannot be used.
+        """
+        options = matcher_options(self._engine, self.limits, threads, cache_bytes_max)
+        return Router(Matcher(self._backend.matcher(options), options))
+
+    def stream(
+        self, bounds: StreamBounds | None = None, *, cache_bytes_max: int = CACHE_BYTES_MAX
+    ) -> RoutingStream:
+        """What routes one message after another while it arrives.
+
+        Args:
+            bounds: How long a message may be. What of it has to be held is bounded by
+                `Limits.message_bytes_max` and `Limits.elements_max`, as a whole message is.
+            cache_bytes_max: Bytes that compiled label paths may take.
+
+        Raises:
+            ConfigError: A value cannot be used.
+        """
+        options = matcher_options(self._engine, self.limits, 1, cache_bytes_max)
+        return RoutingStream(self._backend.stream(options, bounds or StreamBounds()))
+
+    def __len__(self) -> int:
+        """Number of entries."""
+        return len(self.entries)
+
+
+class Router:
+    """Routes batches of messages. May be called from several threads."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self._matcher = matcher
+
+    def route(self, messages: pa.Array | pa.ChunkedArray) -> Routed:
+        """The targets of every message.
+
+        Args:
+            messages: As for `Matcher.match_arrow`.
+
+        Raises:
+            TypeError: `messages` is nothing of this kind.
+        """
+        found = self._matcher.match_arrow(messages)
+        return Routed(found.matches, found.errors, found.stats)
+
+
+class RoutingStream:
+    """Routes messages as they arrive, one after another.
+
+    A decision is final when all targets are reached, or nothing that can still come or is held
+    leads to another: the message can go on its way then, while the rest of it is checked. Targets
+    never go away; at the end they are those of `Router.route`.
+
+    Memory: that of the push parser, the start tags of the open elements, and the outermost element
+    whose content some path looks into that has a target left to reach. The reference engine holds
+    the message and decides at its end.
+
+    Example:
+        >>> from pathcast.engine import RoutingTable
+        >>> from pathcast.model import RoutingEntry
+        >>> table = RoutingTable([RoutingEntry(("/a/b",), 0b1)], 1, engine="reference")
+        >>> stream = table.stream()
+        >>> stream.begin()
+        >>> for block in (b"<a><b", b"/></a>"):
+        ...     stream.feed(block)
+        >>> stream.finish()
+        [0]
+        >>> stream.decided_at
+        11
+
+    Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1, for what is not looked at; deciding
+    before the end of the message is ours.
+    """
+
+    def __init__(self, backend: RoutingStreamBackend) -> None:
+        self._backend = backend
+        self._is_open = False
+
+    def begin(self, encoding: str | None = None) -> None:
+        """A message begins, whatever has become of the one before.
+
+        Args:
+            encoding: What the caller knows of its encoding; goes before mark and declaration.
+        """
+        self._backend.begin(encoding)
+        self._is_open = True
+
+    def feed(self, block: bytes) -> None:
+        """Takes in the next bytes of the message.
+
+        Raises:
+            MessageError: The message is refused, or more of it would have to be held than may be.
+                So is all that is fed after it.
+            ValueError: No message has begun, or it has been finished.
+        """
+        if not self._is_open:
+            raise ValueError("no message has begun: begin comes first")
+        self._backend.feed(block)
+
+    def finish(self) -> list[int]:
+        """The message ends here; its targets, ascending.
+
+        Raises:
+            MessageError: The message is refused.
+            ValueError: No message has begun, or it has been finished.
+        """
+        if not self._is_open:
+            raise ValueError("no message has begun: begin comes first")
+        self._backend.finish()
+        self._is_open = False
+        return self._backend.targets
+
+    @property
+    def targets(self) -> list[int]:
+        """The targets reached so far, ascending."""
+        return self._backend.targets
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no other target can be reached."""
+        return self._backend.decided_at is not None
+
+    @property
+    def decided_at(self) -> int | None:
+        """Bytes that had arrived when the decision was final; None while it is not."""
+        return self._backend.decided_at
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory held for the message, about."""
+        return self._backend.memory
+
+
+def _usable(entries: tuple[RoutingEntry, ...], targets: int) -> int:
+    if not 0 <= targets <= TARGETS_MAX:
+        reason = f"{targets} is not from 0 to {TARGETS_MAX}"
+        raise ConfigError("config.invalid", key="targets", reason=reason)
+    for entry in entries:
+        if not entry.paths:
+            raise ConfigError("config.invalid", key="entries", reason="an entry has no path")
+        if entry.targets < 0 or entry.targets >> targets:
+            reason = f"{entry.paths[0]!r} leads to a target beyond the {targets} that there are"
+            raise ConfigError("config.invalid", key="entries", reason=reason)
+    return targets

@@ -1,0 +1,74 @@
+"""Batches of messages handed to the kernel, and what comes back.
+
+Nothing is copied but what Python reads: numbers stay in the Arrow array that the kernel has made,
+and an id is decoded when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, overload
+
+from pathcast.errors import error_for
+from pathcast.kernel.boundary import native, native_errors
+from pathcast.limits import Limits
+from pathcast.model import BatchAnswer, BatchStats, MatcherOptions, OverBudget
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class KernelMatcher:
+    """Matches batches and keeps its caches between them; may be called from several threads."""
+
+    def __init__(self, matcher: native.Matcher) -> None:
+        self._matcher = matcher
+
+    def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
+        """Matches every message of a `binary` or `large_binary` array, where it lies."""
+        with native_errors():
+            answer = self._matcher.match_arrow(messages, encoding)
+        matches, refusals, undecided, stats, ids = answer
+        errors = [(row, error_for(code, params)) for row, code, params in refusals]
+        return BatchAnswer(
+            matches, errors, OverBudget(*undecided), BatchStats(**stats), KernelIds(ids)
+        )
+
+
+class KernelIds(Sequence[str]):
+    """Number of a query -> its id. Nothing is decoded before it is read."""
+
+    def __init__(self, ids: native.IdTable) -> None:
+        self._ids = ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, int):
+            return self._ids.take([numbers])[0]
+        return self._ids.take(list(numbers))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids.take(list(range(len(self)))))
+
+    def take(self, numbers: Sequence[int]) -> list[str]:
+        """The ids of many numbers in one call."""
+        return self._ids.take(list(numbers))
+
+    def to_arrow(self) -> pa.Array:
+        """All ids as a `large_string` array, by number."""
+        return self._ids.to_arrow()
+
+
+def native_options(options: MatcherOptions) -> tuple[Limits, int, int]:
+    """What the kernel's matchers are made with."""
+    cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
+    return options.limits, options.threads, cache_bytes_max

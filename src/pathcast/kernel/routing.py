@@ -1,0 +1,134 @@
+"""Routing tables in the kernel: targets as the numbers of an automaton.
+
+What leads only to targets that have been reached is not looked at any more.
+
+Example:
+    >>> from pathcast.limits import Limits
+    >>> from pathcast.model import MatcherOptions, RoutingEntry
+    >>> table = KernelRoutingTable([RoutingEntry(("/a/b[@x=1]",), 0b1)], 1)
+    >>> options = MatcherOptions(Limits(), threads=1, cache_bytes_max=1 << 20, engine="kernel")
+    >>> stream = table.stream(options, StreamBounds())
+    >>> stream.feed(b"<a><b x='1'/><c>")
+    >>> stream.targets, stream.decided_at
+    ([0], 16)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pathcast.errors import ConfigError
+from pathcast.kernel.boundary import native, native_errors
+from pathcast.kernel.matcher import KernelMatcher, native_options
+from pathcast.kernel.streams import UNBOUNDED, check_refusal
+from pathcast.limits import StreamBounds
+
+if TYPE_CHECKING:
+    from pathcast.model import MatcherOptions, RoutingEntry
+
+_WORD_BITS = 64
+
+
+class KernelRoutingTable:
+    """Entries that do not change; see `pathcast.engine.backend`.
+
+    Args:
+        entries: Their fields were looked at (`pathcast.engine.routing`).
+        targets: How many targets there are.
+        prunes: False looks at everything to the end, for comparison.
+
+    Raises:
+        ConfigError: A path is not in canonical text.
+    """
+
+    def __init__(
+        self, entries: Sequence[RoutingEntry], targets: int, *, prunes: bool = True
+    ) -> None:
+        numbers: dict[str, int] = {}
+        rows = [
+            [numbers.setdefault(path, len(numbers)) for path in entry.paths] for entry in entries
+        ]
+        width = max(1, -(-targets // _WORD_BITS)) * 8
+        masks = b"".join(entry.targets.to_bytes(width, "little") for entry in entries)
+        paths = list(numbers)
+        try:
+            with native_errors():
+                self._table = native.RoutingTable(targets, paths, rows, masks, prunes)
+        except KeyError as error:
+            reason = f"{paths[error.args[0]]!r} is no path in canonical text"
+            raise ConfigError("config.invalid", key="entries", reason=reason) from None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies."""
+        held: int = self._table.memory()
+        return held
+
+    def matcher(self, options: MatcherOptions) -> KernelMatcher:
+        """A matcher whose numbers are targets."""
+        with native_errors():
+            return KernelMatcher(self._table.matcher(*native_options(options)))
+
+    def stream(self, options: MatcherOptions, bounds: StreamBounds) -> KernelRoutingStream:
+        """What routes one message after another as it arrives; the lazy DFA runs it."""
+        with native_errors():
+            made = self._table.stream(
+                options.limits,
+                options.cache_bytes_max,
+                bounds.message_bytes_max or UNBOUNDED,
+                bounds.elements_max or UNBOUNDED,
+                bounds.held_bytes_max,
+            )
+        return KernelRoutingStream(made)
+
+
+class KernelRoutingStream:
+    """Routes messages that arrive in blocks; see `pathcast.engine.backend`."""
+
+    def __init__(self, stream: native.RoutingStream) -> None:
+        self._stream = stream
+
+    def begin(self, encoding: str | None) -> None:
+        """A message begins, whatever has become of the one before."""
+        with native_errors():
+            self._stream.begin(encoding)
+
+    def feed(self, block: bytes) -> None:
+        """Takes in the next bytes of the message.
+
+        Raises:
+            MessageError: The message is refused, or more of it would have to be held than may be.
+        """
+        with native_errors():
+            check_refusal(self._stream.feed(block))
+
+    def finish(self) -> None:
+        """The message ends here.
+
+        Raises:
+            MessageError: It is refused.
+        """
+        with native_errors():
+            check_refusal(self._stream.finish())
+
+    @property
+    def targets(self) -> list[int]:
+        """The targets reached so far."""
+        with native_errors():
+            found: list[int] = self._stream.targets()
+        return found
+
+    @property
+    def decided_at(self) -> int | None:
+        """Bytes that had arrived when the decision was final."""
+        with native_errors():
+            at: int | None = self._stream.decided_at()
+        return at
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory held for the message, about."""
+        with native_errors():
+            held: int = self._stream.memory()
+        return held

@@ -1,0 +1,328 @@
+"""What a broker does for sources and users: it is the root of some, and the host of others.
+
+A broker is a part; the node that holds its lease plays it, and a backup node takes over by taking
+the lease. Both have the database that the registration service has: whoever plays the part reads
+its sources and profiles there, follows the log, and writes what sources and users change under its
+lease, so that a former player changes nothing any more. It says in the database where it is.
+
+What the service tells it, (2) and (6), is taken from the database, where it stands already; so a
+forged one does nothing. What the planes get is `Deliver(PLANES, Served)`, all that this node serves
+from now on, when it takes the part over or loses it, and `Deliver(PLANES, Change)`, of profiles,
+sources and catalogs, in the order of the log; a message of a source is `Deliver(MESSAGES,
+Accepted)`.
+
+It routes nothing and evaluates nothing.
+
+Source: 001, 3.1, messages (2), (4), (6), (8), (9), and section 5, "Query pre-processor" and
+"Message pre-processor": the root checks the id of the source, nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from pathcast.errors import RegistrationError, StoreError
+from pathcast.overlay.host_choice import population_of_one
+from pathcast.overlay.leadership import Leadership, Records
+from pathcast.overlay.registration import request_name
+from pathcast.overlay.registration_messages import (
+    ChangeInterest,
+    DeleteInterest,
+    HostKnows,
+    InterestChanged,
+    NotLeading,
+    Publish,
+    Push,
+    Refused,
+    RootKnows,
+    SourceUpdated,
+    TellHost,
+    TellRoot,
+    ToBroker,
+    UpdateSource,
+)
+from pathcast.protocol import Deliver, Effect, Send, Wake
+from pathcast.store.records import Broker, Catalog, Change, Profile, Record, Removal, Source
+
+_Kind = TypeVar("_Kind", Profile, Source)
+
+PLANES: Final = "planes"
+MESSAGES: Final = "messages"
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """A message of a source that is what it says.
+
+    Attributes:
+        source: Its id.
+        catalog: Number of the catalog that it is to be read with.
+        message: Its bytes.
+    """
+
+    source: str
+    catalog: int
+    message: bytes
+
+
+class Served(msgspec.Struct, frozen=True):
+    """All that a node serves from now on; what is not among it is served elsewhere, or gone.
+
+    Attributes:
+        profiles: By id.
+        sources: By id.
+    """
+
+    profiles: tuple[Profile, ...]
+    sources: tuple[Source, ...]
+
+
+class Hosting:
+    """See the module.
+
+    Args:
+        name: Address of this node.
+        broker: The part; its address and token are set by whoever plays it.
+        records: The store.
+        lease_seconds: The lease expires after so many without a renewal.
+        waits: Whether a profile is said to be known only once `in_force` is called for it; else as
+            soon as this node has it.
+
+    Attributes:
+        profiles: Those that it hosts, by id, paused ones among them.
+        sources: Those that it is the root of, by id.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        broker: Broker,
+        records: Records,
+        *,
+        lease_seconds: float = 10.0,
+        waits: bool = False,
+    ) -> None:
+        self.name = name
+        self.id = broker.id
+        self.leadership = Leadership(records, f"broker/{broker.id}", name, lease_seconds)
+        self.profiles: dict[str, Profile] = {}
+        self.sources: dict[str, Source] = {}
+        self._described = broker
+        self._records = records
+        self._waits = waits
+        self._position = 0
+        self._is_serving = False
+        self._untold: list[Effect] = []
+        # Profiles that are not in force yet -> version, and who wants to know.
+        self._unsaid: dict[str, tuple[int, str]] = {}
+
+    def start(self, now: float) -> Sequence[Effect]:
+        """Tries to play the part."""
+        return self.wake("lead", now)
+
+    def wake(self, timer: str, now: float) -> Sequence[Effect]:
+        """Renews the lease, or takes over; follows the log."""
+        if timer != "lead":
+            return []
+        again = Wake("lead", self.leadership.seconds / 3)
+        was_serving = self._is_serving
+        was_taken = self.leadership.attempt(now)
+        if self.leadership.is_held(now):
+            try:
+                if was_taken or not was_serving:
+                    self._take_over()
+                else:
+                    self._follow()
+            except StoreError:
+                # Later, or by another node.
+                pass
+        elif was_serving:
+            self._serve([], [])
+            self._is_serving = False
+        return [again, *self._news()]
+
+    def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
+        """Connections do not matter here."""
+        return []
+
+    def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
+        """What the service tells, or a source or a user asks; anything else is left alone."""
+        if not isinstance(message, ToBroker):
+            return []
+        is_held = self._is_serving and self.leadership.is_held(now)
+        answers: Sequence[Effect] = []
+        if isinstance(message, Publish):
+            answers = self._publish(sender, message, is_held)
+        elif isinstance(message, (TellRoot, TellHost)):
+            answers = self._told(sender, message) if is_held else []
+        elif not is_held:
+            answers = [Send(sender, NotLeading(message.request))]
+        else:
+            answers = self.leadership.answered(
+                sender, message.request, lambda: self._change(sender, message), now
+            )
+        return [*self._news(), *answers]
+
+    def push(self, profile: str, delivery: str, content: bytes | None) -> Sequence[Effect]:
+        """(9): a delivery for a user of this host; nothing for a profile that is not here."""
+        kept = self.profiles.get(profile)
+        if kept is None or kept.state != "active":
+            return []
+        return [Send(kept.address, Push(profile, delivery, content))]
+
+    def in_force(self, profile: str) -> Sequence[Effect]:
+        """The planes say that whatever is published from now on reaches the profile."""
+        version, asker = self._unsaid.pop(profile, (0, ""))
+        kept = self.profiles.get(profile)
+        if kept is None or kept.version != version:
+            return []
+        return [Send(asker, HostKnows(profile, version))]
+
+    def _publish(self, sender: str, message: Publish, is_held: bool) -> Sequence[Effect]:
+        if not is_held:
+            return [Send(sender, NotLeading("-"))]
+        source = self.sources.get(message.source)
+        if source is None or source.address != sender:
+            error = RegistrationError(
+                "registration.unknown", sender=sender, kind="source", id=message.source
+            )
+            return [Send(sender, Refused("", error.code, error.message))]
+        return [Deliver(MESSAGES, Accepted(source.id, source.catalog, message.message))]
+
+    def _told(self, sender: str, message: TellRoot | TellHost) -> Sequence[Effect]:
+        try:
+            self._follow()
+        except StoreError:
+            return []
+        if isinstance(message, TellRoot):
+            source = self.sources.get(message.source.id)
+            return [] if source is None else [Send(sender, RootKnows(source.id, source.version))]
+        profile = self.profiles.get(message.profile.id)
+        if profile is None:
+            return []
+        if profile.id in self._unsaid:
+            self._unsaid[profile.id] = (profile.version, sender)
+            return []
+        return [Send(sender, HostKnows(profile.id, profile.version))]
+
+    def _change(
+        self, sender: str, message: ChangeInterest | DeleteInterest | UpdateSource
+    ) -> Sequence[Effect]:
+        """(8), and updates of sources. What was done under the same name is only said again."""
+        self._follow()
+        name = request_name(sender, message)
+        if self._records.done(name) is None:
+            if isinstance(message, UpdateSource):
+                changes = self._changes_of_source(sender, message)
+            else:
+                changes = [self._change_of_profile(sender, message)]
+            self._records.write(changes, check=True, lease=self.leadership.lease, request=name)
+            self._follow()
+        if not isinstance(message, UpdateSource):
+            return [Send(sender, InterestChanged(message.request, message.profile))]
+        kept = _own(self.sources.get(message.source), sender, "source", message.source)
+        return [Send(sender, SourceUpdated(message.request, kept.id, kept.catalog))]
+
+    def _change_of_profile(
+        self, sender: str, message: ChangeInterest | DeleteInterest
+    ) -> Record | Removal:
+        kept = _own(self.profiles.get(message.profile), sender, "profile", message.profile)
+        if isinstance(message, DeleteInterest):
+            return Removal("profile", kept.id)
+        changed = msgspec.structs.replace(
+            kept,
+            query=message.query,
+            deliver=message.deliver,
+            namespaces=message.namespaces,
+            labels=message.labels,
+            state="paused" if message.paused else "active",
+        )
+        population_of_one(changed.subscription())
+        return changed
+
+    def _changes_of_source(self, sender: str, message: UpdateSource) -> list[Record | Removal]:
+        kept = _own(self.sources.get(message.source), sender, "source", message.source)
+        told = {
+            "messages_a_second": message.messages_a_second,
+            "message_bytes": message.message_bytes,
+        }
+        fields = {name: value for name, value in told.items() if value is not None}
+        if message.schema is None:
+            return [msgspec.structs.replace(kept, **fields)]
+        number = kept.catalog + 1
+        catalog = Catalog(f"{kept.id}@{number}", kept.id, number, message.schema)
+        # The catalog comes first in the log: a message never names one that is not there.
+        return [catalog, msgspec.structs.replace(kept, catalog=number, **fields)]
+
+    def _take_over(self) -> None:
+        """Reads what the part has, and says in the database where it is played now."""
+        lease = self.leadership.lease
+        assert lease is not None
+        described = self._records.get(Broker, self.id) or self._described
+        played = msgspec.structs.replace(described, address=self.name, token=lease.token)
+        self._records.write([played], lease=lease)
+        # What changes between the two is in the log after the first, and is taken in again.
+        position, profiles = self._records.state(Profile, host=self.id)
+        sources = self._records.state(Source, root=self.id)[1]
+        self._serve(profiles, sources)
+        self._position = position
+        self._is_serving = True
+        self._follow()
+
+    def _serve(self, profiles: Sequence[Profile], sources: Sequence[Source]) -> None:
+        self.profiles = {profile.id: profile for profile in profiles}
+        self.sources = {source.id: source for source in sources}
+        waiting = [profile for profile in profiles if self._waits and profile.pending]
+        self._unsaid = {profile.id: (profile.version, "") for profile in waiting}
+        self._untold.append(Deliver(PLANES, Served(tuple(profiles), tuple(sources))))
+
+    def _follow(self) -> None:
+        """Takes in what has changed of its sources, their catalogs and its profiles."""
+        try:
+            while found := self._records.changes(self._position):
+                for change in found:
+                    self._position = change.position
+                    if self._take_in(change):
+                        self._untold.append(Deliver(PLANES, change))
+        except StoreError as error:
+            if error.code not in ("store.compacted", "store.ahead"):
+                raise
+            self._take_over()
+
+    def _take_in(self, change: Change) -> bool:
+        """Whether a change concerns this broker."""
+        record = change.record
+        if isinstance(record, Catalog):
+            return record.source in self.sources
+        if isinstance(record, Source) and record.root == self.id:
+            self.sources[record.id] = record
+            return True
+        if isinstance(record, Profile) and record.host == self.id:
+            self.profiles[record.id] = record
+            if self._waits and record.pending:
+                self._unsaid[record.id] = (record.version, "")
+            return True
+        if change.kind == "source":
+            return self.sources.pop(change.id, None) is not None
+        if change.kind == "profile":
+            self._unsaid.pop(change.id, None)
+            return self.profiles.pop(change.id, None) is not None
+        return False
+
+    def _news(self) -> Sequence[Effect]:
+        """What the planes have not been told."""
+        untold, self._untold = self._untold, []
+        return untold
+
+
+def _own(record: _Kind | None, sender: str, kind: str, id: str) -> _Kind:
+    """What somebody asks to change, if it is theirs.
+
+    Raises:
+        RegistrationError: It is not here, or somebody else's: the two are not told apart.
+    """
+    if record is None or record.address != sender:
+        raise RegistrationError("registration.unknown", sender=sender, kind=kind, id=id)
+    return record

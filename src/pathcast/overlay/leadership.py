@@ -1,0 +1,104 @@
+"""One node of several does a thing: the one that holds its lease in the store.
+
+The others try to take the lease now and then. A holder that could not renew its lease in time stops
+by itself; one that does not notice (its clock stands still) writes nothing any more, since the
+store compares tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from pathcast.errors import PathcastError, StoreError
+from pathcast.overlay.registration_messages import NotLeading, Refused
+from pathcast.protocol import Effect, Send
+from pathcast.store.leases import Lease
+from pathcast.store.records import Broker, Catalog, Change, Profile, Record, Removal, Source
+
+_Record = TypeVar("_Record", Profile, Source, Catalog, Broker)
+
+
+class Records(Protocol):
+    """What a node needs of the store: `Store` and `MemoryStore` have it."""
+
+    def write(
+        self,
+        changes: Iterable[Record | Removal],
+        *,
+        check: bool = False,
+        lease: Lease | None = None,
+        request: str | None = None,
+    ) -> int:
+        """See `Store.write`."""
+
+    def done(self, request: str) -> tuple[str, str] | None:
+        """See `Store.done`."""
+
+    def get(self, kind: type[_Record], id: str) -> _Record | None:
+        """See `Store.get`."""
+
+    def state(self, kind: type[_Record], **fields: object) -> tuple[int, list[_Record]]:
+        """See `Store.state`."""
+
+    def changes(self, after: int, limit: int = ...) -> list[Change]:
+        """See `Store.changes`."""
+
+    def take(
+        self, name: str, holder: str, seconds: float, held: Lease | None = None
+    ) -> Lease | None:
+        """See `Store.take`."""
+
+
+class Leadership:
+    """Whether this node does the thing now.
+
+    Args:
+        records: The store.
+        name: Of the lease.
+        holder: Name of this node.
+        seconds: The lease expires after so many.
+    """
+
+    def __init__(self, records: Records, name: str, holder: str, seconds: float) -> None:
+        self._records = records
+        self._name = name
+        self._holder = holder
+        self.seconds = seconds
+        self.lease: Lease | None = None
+        self._until = 0.0
+
+    def attempt(self, now: float) -> bool:
+        """Takes or renews the lease; says whether it has just been taken."""
+        held = self.lease
+        try:
+            self.lease = self._records.take(self._name, self._holder, self.seconds, held)
+        except StoreError:
+            # The lease may still be held; it counts until its time is over.
+            return False
+        self._until = now + self.seconds
+        return self.lease is not None and self.lease != held
+
+    def is_held(self, now: float) -> bool:
+        """Whether the lease is held, as far as this node can know."""
+        if self.lease is not None and now >= self._until:
+            self.lease = None
+        return self.lease is not None
+
+    def answered(
+        self, sender: str, request: str, work: Callable[[], Sequence[Effect]], now: float
+    ) -> Sequence[Effect]:
+        """What a request gives: its effects, or why it is not done."""
+        if not self.is_held(now):
+            return [Send(sender, NotLeading(request))]
+        try:
+            return work()
+        except StoreError as error:
+            if error.code == "store.deposed":
+                self.lease = None
+                return [Send(sender, NotLeading(request))]
+            # Somebody else changed the record between: what is asked is decided anew.
+            retry = error.retry or error.code in ("store.conflict", "store.requested")
+            return [Send(sender, Refused(request, error.code, error.message, retry))]
+        except PathcastError as error:
+            return [Send(sender, Refused(request, error.code, error.message))]

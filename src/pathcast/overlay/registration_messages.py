@@ -1,0 +1,242 @@
+"""What sources, users, brokers and the registration service say to each other: Figure 3.
+
+    1  RegisterSource     source  -> service   4  Publish            source -> root broker
+    2  TellRoot           service -> root      5  RegisterInterest   user   -> service
+       RootKnows          root    -> service   6  TellHost           service -> host broker
+    3  SourceRegistered   service -> source       HostKnows          host   -> service
+                                               7  InterestRegistered service -> user
+                                               8  ChangeInterest, DeleteInterest  user -> host
+                                                  InterestChanged    host   -> user
+                                               9  Push               host   -> user
+       UpdateSource       source -> root, for its schema and what it expects; SourceUpdated back
+       Locate, Located    who serves a source or a profile now; NotLeading, Refused
+
+A request has a name that its sender gives to no other; sent again, it is not done again. Decoding
+checks shapes and lengths of all that comes from outside.
+
+Source: 001, 3.1 and Figure 3. Differs: (2) and (6) are acknowledged, or one that is lost would be
+answered by (3) or (7) all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from pathcast.model import DeliverMode
+from pathcast.store.records import (
+    ID_BYTES_MAX,
+    LABELS_MAX,
+    QUERY_BYTES_MAX,
+    SCHEMA_BYTES_MAX,
+    Profile,
+    Source,
+)
+
+Request = Annotated[str, Meta(min_length=1, max_length=64)]
+Name = Annotated[str, Meta(max_length=ID_BYTES_MAX)]
+Labels = Annotated[dict[Name, Name], Meta(max_length=LABELS_MAX)]
+Schema = Annotated[str, Meta(max_length=SCHEMA_BYTES_MAX)]
+Text = Annotated[str, Meta(max_length=QUERY_BYTES_MAX)]
+Amount = Annotated[float, Meta(ge=0, le=1e15)]
+
+
+class RegisterSource(msgspec.Struct, frozen=True, tag=True):
+    """(1) A data source wants to publish. Its address is that of the sender."""
+
+    request: Request
+    location: Name
+    schema: Schema
+    messages_a_second: Amount
+    message_bytes: Amount
+
+
+class TellRoot(msgspec.Struct, frozen=True, tag=True):
+    """(2) A broker is the root of a source from now on."""
+
+    source: Source
+
+
+class RootKnows(msgspec.Struct, frozen=True, tag=True):
+    """The root has the source in its catalog, as it is in that version."""
+
+    source: Name
+    version: int
+
+
+class SourceRegistered(msgspec.Struct, frozen=True, tag=True):
+    """(3) The id that messages carry, and where they go."""
+
+    request: Request
+    source: Name
+    root: Name
+    address: Name
+
+
+class Publish(msgspec.Struct, frozen=True, tag=True):
+    """(4) A message of a source."""
+
+    source: Name
+    message: bytes
+
+
+class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
+    """(5) A profile. Deliveries go to the address of the sender.
+
+    Attributes:
+        request: Its name.
+        owner: The user.
+        query: XPath or XQuery.
+        location: Where the user is; as for a source.
+        deliver: As for `Subscription`.
+        namespaces: Likewise.
+        labels: As for `Profile`.
+    """
+
+    request: Request
+    owner: Name
+    query: Text
+    location: Name = ""
+    deliver: DeliverMode = "fragment"
+    namespaces: Labels = {}
+    labels: Labels = {}
+
+
+class TellHost(msgspec.Struct, frozen=True, tag=True):
+    """(6) A broker is the host of a profile from now on."""
+
+    profile: Profile
+
+
+class HostKnows(msgspec.Struct, frozen=True, tag=True):
+    """The host serves the profile, as it is in that version."""
+
+    profile: Name
+    version: int
+
+
+class InterestRegistered(msgspec.Struct, frozen=True, tag=True):
+    """(7) The id of the profile, and the host that it is changed at."""
+
+    request: Request
+    profile: Name
+    host: Name
+    address: Name
+
+
+class ChangeInterest(msgspec.Struct, frozen=True, tag=True):
+    """(8) The profile is another one, or pauses, or goes on."""
+
+    request: Request
+    profile: Name
+    query: Text
+    deliver: DeliverMode = "fragment"
+    namespaces: Labels = {}
+    labels: Labels = {}
+    paused: bool = False
+
+
+class DeleteInterest(msgspec.Struct, frozen=True, tag=True):
+    """(8) The profile goes."""
+
+    request: Request
+    profile: Name
+
+
+class InterestChanged(msgspec.Struct, frozen=True, tag=True):
+    """What (8) asked for is done."""
+
+    request: Request
+    profile: Name
+
+
+class Push(msgspec.Struct, frozen=True, tag=True):
+    """(9) A delivery."""
+
+    profile: Name
+    delivery: Name
+    content: bytes | None
+
+
+class UpdateSource(msgspec.Struct, frozen=True, tag=True):
+    """Another schema, or other expectations; None for what stays."""
+
+    request: Request
+    source: Name
+    schema: Schema | None = None
+    messages_a_second: Amount | None = None
+    message_bytes: Amount | None = None
+
+
+class SourceUpdated(msgspec.Struct, frozen=True, tag=True):
+    """The source is as it asked to be; its catalog has this number."""
+
+    request: Request
+    source: Name
+    catalog: int
+
+
+class Locate(msgspec.Struct, frozen=True, tag=True):
+    """Which node serves a source or a profile of the sender now?
+
+    Attributes:
+        request: Its name.
+        id: Of the source or the profile.
+        broker: Where it was, as far as the sender knows: asked if there is none of that id now,
+            since somebody may have to say that it was deleted.
+    """
+
+    request: Request
+    id: Name
+    broker: Name = ""
+
+
+class Located(msgspec.Struct, frozen=True, tag=True):
+    """The broker of a source or a profile, and the address of the node that plays it."""
+
+    request: Request
+    id: Name
+    broker: Name
+    address: Name
+
+
+class NotLeading(msgspec.Struct, frozen=True, tag=True):
+    """Another node does this now; ask the next one of the service, or where the broker is."""
+
+    request: Request
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """It is not done, and will not be.
+
+    Attributes:
+        request: Which; empty for a message (4).
+        code: Of the catalogue of errors.
+        reason: In words.
+        retry: Whether the same request can succeed later.
+    """
+
+    request: Annotated[str, Meta(max_length=64)]
+    code: Name
+    reason: Annotated[str, Meta(max_length=100_000)]
+    retry: bool = False
+
+
+ToService: TypeAlias = RegisterSource | RootKnows | RegisterInterest | HostKnows | Locate
+"""What the registration service understands."""
+
+ToBroker: TypeAlias = TellRoot | Publish | TellHost | ChangeInterest | DeleteInterest | UpdateSource
+"""What a broker understands of it."""
+
+Answer: TypeAlias = (
+    SourceRegistered
+    | InterestRegistered
+    | InterestChanged
+    | SourceUpdated
+    | Located
+    | NotLeading
+    | Refused
+)
+"""What ends a request."""

@@ -1,0 +1,94 @@
+"""What the registration service knows of brokers, sources and profiles, kept up by the log.
+
+Of a profile it keeps where it is hosted and whether the host knows, not its query.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pathcast.errors import StoreError
+from pathcast.overlay.leadership import Records
+from pathcast.store.records import Broker, Change, Profile, Source
+
+
+@dataclass
+class RegistryView:
+    """See the module.
+
+    Attributes:
+        position: Up to which it knows the log.
+        brokers: By id.
+        sources: By id.
+        hosts: Id of a profile -> id of its host.
+        hosted: Id of a broker -> profiles that it hosts.
+        volumes: Id of a broker -> bytes a second expected of the sources it is the root of.
+        pending: Profiles and sources whose broker has not said that it knows, as (kind, id).
+    """
+
+    position: int = 0
+    brokers: dict[str, Broker] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    hosted: Counter[str] = field(default_factory=Counter)
+    volumes: Counter[str] = field(default_factory=Counter)
+    pending: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def follow(self, records: Records) -> None:
+        """Takes in what has changed; a log that was compacted is replaced by the state.
+
+        Raises:
+            StoreError: What the database says.
+        """
+        try:
+            while found := records.changes(self.position):
+                for change in found:
+                    self._apply(change)
+        except StoreError as error:
+            if error.code not in ("store.compacted", "store.ahead"):
+                raise
+            self._read(records)
+
+    def _read(self, records: Records) -> None:
+        self.__init__()  # type: ignore[misc]
+        # The first position is the least: changes after it that are in the later lists too are
+        # applied again, which does nothing.
+        self.position, brokers = records.state(Broker)
+        for broker in brokers:
+            self._apply(Change(self.position, "broker", broker.id, broker))
+        for source in records.state(Source)[1]:
+            self._apply(Change(self.position, "source", source.id, source))
+        for profile in records.state(Profile)[1]:
+            self._apply(Change(self.position, "profile", profile.id, profile))
+
+    def _apply(self, change: Change) -> None:
+        self.position = change.position
+        record = change.record
+        if change.kind == "broker":
+            self.brokers.pop(change.id, None)
+            if isinstance(record, Broker):
+                self.brokers[change.id] = record
+        elif change.kind == "source":
+            before = self.sources.pop(change.id, None)
+            if before is not None:
+                self.volumes[before.root] -= _volume(before)
+            if isinstance(record, Source):
+                self.sources[change.id] = record
+                self.volumes[record.root] += _volume(record)
+        elif change.kind == "profile":
+            host = self.hosts.pop(change.id, None)
+            if host is not None:
+                self.hosted[host] -= 1
+            if isinstance(record, Profile):
+                self.hosts[change.id] = record.host
+                self.hosted[record.host] += 1
+        if isinstance(record, (Profile, Source)) and record.pending:
+            self.pending[change.kind, change.id] = None
+        else:
+            self.pending.pop((change.kind, change.id), None)
+
+
+def _volume(source: Source) -> int:
+    """Bytes a second, whole, so that what is added and taken away comes to nothing."""
+    return round(source.messages_a_second * source.message_bytes)

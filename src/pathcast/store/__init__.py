@@ -1,0 +1,69 @@
+"""The profile database: subscriptions, data sources and brokers, a log of their changes, leases.
+
+A database is SQLite in a file, or PostgreSQL; both behave the same. What `write` has returned from
+is on disk. Everything that changes has a *position*, without gaps and in the order of commits, so
+that a reader that goes on from the last position it has seen misses nothing, however many write.
+
+Example:
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = Store.open(Path(folder.name, "profiles.db"))
+    >>> store.write([Profile("p1", "ann", "//a"), Profile("p2", "bob", "//b")])
+    2
+    >>> store.write([Removal("profile", "p1")])
+    3
+    >>> [(change.position, change.id, change.record is None) for change in store.changes(1)]
+    [(2, 'p2', False), (3, 'p1', True)]
+    >>> position, records = store.state(Profile)
+    >>> position, [profile.id for profile in records]
+    (3, ['p2'])
+    >>> store.close()
+    >>> folder.cleanup()
+
+It evaluates nothing and starts nothing. docs/store.md says how to run it.
+
+Source: 001, 5, "Query pre-processor" (profile database) and 3.1 (state of the registration
+service).
+"""
+
+from pathcast.errors import MissingDependencyError
+
+try:
+    import alembic  # noqa: F401
+    import msgspec  # noqa: F401
+    import sqlalchemy  # noqa: F401
+except ImportError as error:
+    raise MissingDependencyError(
+        "dependency.missing", purpose="the profile database", module=error.name, extra="net"
+    ) from error
+
+from pathcast.store.leases import Lease
+from pathcast.store.memory import MemoryStore
+from pathcast.store.records import (
+    KINDS,
+    Broker,
+    Catalog,
+    Change,
+    Profile,
+    Record,
+    Removal,
+    Source,
+    check_record,
+)
+from pathcast.store.store import Store
+
+__all__ = [
+    "KINDS",
+    "Broker",
+    "Catalog",
+    "Change",
+    "Lease",
+    "MemoryStore",
+    "Profile",
+    "Record",
+    "Removal",
+    "Source",
+    "Store",
+    "check_record",
+]

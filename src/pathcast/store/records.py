@@ -1,0 +1,311 @@
+r"""What the store keeps: profiles, data sources, their catalogs, brokers; and changes of them.
+
+A record is a value; its `version` is the position of the change that made it, set by the store and
+never used twice, so that who read a record can say which one. A record that has a text which no
+database and no message could hold is refused before anything is written.
+
+Example:
+    >>> check_record(Profile("p1", "ann", "//book[price < 30]", labels={"tier": "gold"}))
+    >>> check_record(Profile("p1", "a\0nn", "//book"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    pathcast.errors.UnusableRowError: the owner has the character U+0000 at character 1, which ...
+
+It reads no query: whether a text is one is for the engine to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from pathcast.engine.rows import check_text
+from pathcast.errors import UnusableRowError
+from pathcast.limits import KIB, MIB
+from pathcast.model import DELIVER_MODES, DeliverMode, Subscription
+
+ID_BYTES_MAX: Final = 512
+"""Bytes of an id, an address, a location, a name of a label."""
+
+QUERY_BYTES_MAX: Final = 64 * KIB
+"""Bytes of the query of a profile; the engine takes fewer and may take more one day."""
+
+SCHEMA_BYTES_MAX: Final = 8 * MIB
+"""Bytes of a schema."""
+
+LABELS_MAX: Final = 64
+"""Labels of a profile, and namespaces."""
+
+NUMBER_MAX: Final = 2**53
+"""Numbers are kept exactly up to here, in JSON too."""
+
+
+class Profile(msgspec.Struct, frozen=True, tag="profile"):
+    """What a user wants: a subscription, whose it is, and which broker serves it.
+
+    Attributes:
+        id: Unique in the store.
+        owner: Whom deliveries go to.
+        query: XPath or XQuery, as `Subscription` has it.
+        deliver: Likewise.
+        namespaces: Likewise; empty for none.
+        labels: What the owner or an operator wants to find it by.
+        state: "active", or "paused": kept, and nothing is delivered.
+        host: Id of the host broker; empty for none.
+        pending: Whether the host has not said yet that it knows.
+        address: Where deliveries go in the network; empty for none.
+        version: Position of the change that made it; 0 before it is written.
+    """
+
+    id: str
+    owner: str
+    query: str
+    deliver: DeliverMode = "fragment"
+    namespaces: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    state: Literal["active", "paused"] = "active"
+    host: str = ""
+    pending: bool = False
+    address: str = ""
+    version: int = 0
+
+    def subscription(self) -> Subscription:
+        """As an engine takes it."""
+        return Subscription(
+            self.id, self.owner, self.query, self.deliver, dict(self.namespaces) or None
+        )
+
+
+class Source(msgspec.Struct, frozen=True, tag="source"):
+    """A data source, as it registered.
+
+    Attributes:
+        id: Given by the registration service.
+        address: Where it is in the network.
+        location: Where it is on the map: names from the widest to the narrowest, "eu/ch/bern".
+        catalog: Number of its current `Catalog`.
+        messages_a_second: Expected.
+        message_bytes: Expected.
+        root: Id of its root broker.
+        pending: Whether the root broker has not said yet that it knows.
+        version: As for `Profile`.
+    """
+
+    id: str
+    address: str
+    location: str
+    catalog: int
+    messages_a_second: float
+    message_bytes: float
+    root: str
+    pending: bool = False
+    version: int = 0
+
+
+class Catalog(msgspec.Struct, frozen=True, tag="catalog"):
+    """One version of the schema of a data source; it never changes.
+
+    Attributes:
+        id: "SOURCE@NUMBER".
+        source: Id of the source.
+        number: From 1.
+        schema: A DTD or an XML Schema; empty where the source has none.
+        version: As for `Profile`.
+    """
+
+    id: str
+    source: str
+    number: int
+    schema: str
+    version: int = 0
+
+
+class Broker(msgspec.Struct, frozen=True, tag="broker"):
+    """A broker, as a part that one node or another plays.
+
+    Attributes:
+        id: Of the part; a backup that takes over has the same.
+        address: Of the node that plays it.
+        location: As for `Source`.
+        bandwidth: Bytes a second that sources may send it.
+        profiles_max: Profiles that it may host.
+        partitions: Partitions of the placement whose profiles it hosts.
+        token: Of the lease under which the node plays it.
+        state: "active", or "gone": it gets no more sources and profiles.
+        version: As for `Profile`.
+    """
+
+    id: str
+    address: str
+    location: str
+    bandwidth: float
+    profiles_max: int
+    partitions: tuple[int, ...] = ()
+    token: int = 0
+    state: Literal["active", "gone"] = "active"
+    version: int = 0
+
+
+Record: TypeAlias = Profile | Source | Catalog | Broker
+
+KINDS: Final[Mapping[str, type[Record]]] = {
+    "profile": Profile,
+    "source": Source,
+    "catalog": Catalog,
+    "broker": Broker,
+}
+"""Name of a kind of record -> its class."""
+
+
+class Removal(msgspec.Struct, frozen=True, tag="removal"):
+    """A record is to go; nothing if it is not there.
+
+    Attributes:
+        kind: One of `KINDS`.
+        id: Which.
+    """
+
+    kind: str
+    id: str
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One entry of the log.
+
+    Attributes:
+        position: From 1, without gaps.
+        kind: One of `KINDS`.
+        id: Of the record.
+        record: As it is from here on; None where it was removed.
+    """
+
+    position: int
+    kind: str
+    id: str
+    record: Record | None
+
+
+_MAXIMUM: Final = {"query": QUERY_BYTES_MAX, "schema": SCHEMA_BYTES_MAX}
+_CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str, ...]]]] = {
+    Profile: {"state": ("active", "paused"), "deliver": DELIVER_MODES},
+    Source: {},
+    Catalog: {},
+    Broker: {"state": ("active", "gone")},
+}
+
+
+def kind_of(record: Record | Removal) -> str:
+    """The name of the kind of a record, or of what is removed."""
+    if isinstance(record, Removal):
+        return record.kind
+    return str(record.__struct_config__.tag)
+
+
+def check_record(record: object) -> None:
+    """Refuses what cannot be kept as it is.
+
+    Raises:
+        UnusableRowError: It is no record, or has a field of a wrong type, too long, or with
+            characters that XML does not allow.
+
+    Cost: about 3 µs.
+    """
+    if isinstance(record, Removal):
+        if record.kind not in KINDS:
+            raise _wrong("kind", f"one of {', '.join(KINDS)}", record.kind)
+        check_short(record.id, "id")
+        return
+    if not isinstance(record, Record):
+        raise UnusableRowError("row.type", expected="record", found=type(record).__name__)
+    kind = type(record)
+    choices = _CHOICES[kind]
+    for name in kind.__struct_fields__:
+        value = getattr(record, name)
+        declared = kind.__annotations__[name]
+        if name in choices:
+            if value not in choices[name]:
+                raise _wrong(name, f"one of {', '.join(choices[name])}", value)
+        elif declared == "bool":
+            if not isinstance(value, bool):
+                raise _wrong(name, "true or false", value)
+        elif declared == "str":
+            check_short(value, name, _MAXIMUM.get(name, ID_BYTES_MAX))
+        elif declared == "dict[str, str]":
+            _check_texts(value, name)
+        elif declared == "tuple[int, ...]":
+            if not isinstance(value, tuple):
+                raise _wrong(name, "a tuple", value)
+            for each in value:
+                _check_number(each, name, int)
+        else:
+            _check_number(value, name, int if declared == "int" else float)
+    if not record.id:
+        raise _wrong("id", "not empty", "")
+
+
+def checked_changes(
+    changes: Iterable[Record | Removal], request: str | None
+) -> list[Record | Removal]:
+    """What one write is to change.
+
+    Raises:
+        UnusableRowError: A record cannot be kept, two are of one id, or the name of the request
+            cannot be kept, or nothing is there that it could have made.
+    """
+    wanted = list(changes)
+    seen: set[tuple[str, str]] = set()
+    for change in wanted:
+        check_record(change)
+        key = (kind_of(change), change.id)
+        if key in seen:
+            raise _wrong("id", "in a write once", change.id)
+        seen.add(key)
+    if request is not None:
+        check_short(request, "request")
+        if not wanted:
+            raise _wrong("changes", "not empty where there is a request", wanted)
+    return wanted
+
+
+def check_short(value: object, field: str, maximum: int = ID_BYTES_MAX) -> None:
+    """Refuses what is no text, is too long, or has characters that XML does not allow."""
+    if type(value) is str and value.isascii() and value.isprintable() and len(value) <= maximum:
+        return
+    if isinstance(value, str) and len(value) > maximum:
+        raise UnusableRowError("row.length", field=field, given=len(value), maximum=maximum)
+    check_text(value, field)
+    assert isinstance(value, str)
+    given = len(value) if value.isascii() else len(value.encode())
+    if given > maximum:
+        raise UnusableRowError("row.length", field=field, given=given, maximum=maximum)
+    for at, character in enumerate(value if not value.isprintable() else ""):
+        if (character < " " and character not in "\t\n\r") or character in "\ufffe\uffff":
+            shown = f"U+{ord(character):04X}"
+            raise UnusableRowError("row.character", field=field, character=shown, offset=at)
+
+
+def _check_texts(value: object, name: str) -> None:
+    if not isinstance(value, dict):
+        raise _wrong(name, "a dictionary", value)
+    if len(value) > LABELS_MAX:
+        raise _wrong(name, f"at most {LABELS_MAX}", len(value))
+    for key, each in value.items():
+        check_short(key, name)
+        check_short(each, name)
+
+
+def _check_number(value: object, name: str, kind: type) -> None:
+    kinds = (int,) if kind is int else (int, float)
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise _wrong(name, "a whole number" if kind is int else "a number", value)
+    assert isinstance(value, (int, float))
+    if not math.isfinite(value) or not 0 <= value <= NUMBER_MAX:
+        raise _wrong(name, f"from 0 to {NUMBER_MAX}", value)
+
+
+def _wrong(field: str, expected: str, value: object) -> UnusableRowError:
+    found = repr(value) if len(repr(value)) <= 40 else type(value).__name__
+    return UnusableRowError("row.field", field=field, expected=expected, found=found)
