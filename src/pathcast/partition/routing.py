@@ -194,17 +194,19 @@ class RoutingIndex:
         Raises:
             MessageError: The message is refused.
 
-        Cost: a match against the paths.
+        Cost: what a `RoutingTable` of the paths costs, and a match.
         """
-        result = self._snapshot.matcher(threads=1).match_batch([message])[0]
-        if result.error is not None:
-            raise result.error
-        names = {*result.query_ids, *result.verdicts}
-        found = {}
-        for number, name in enumerate(self._snapshot.query_ids):
-            if name in names:
-                targets = _bits(self._masks[number : number + 1])[1].tolist()
-                found[self._snapshot.query(name).text] = targets
+        engine, limits = self._table.engine, self._table.limits
+        index = QueryIndex(engine=engine, limits=limits)
+        refused = index.matcher(threads=1).match_batch([message])[0].error
+        if refused is not None:
+            raise refused
+        entries = self._table.entries
+        apart = [RoutingEntry(entry.paths, 1 << number) for number, entry in enumerate(entries)]
+        table = RoutingTable(apart, len(apart), engine=engine, limits=limits)
+        routed = table.router(threads=1).route(pa.array([message]))
+        held = routed.targets[0].as_py()
+        found = {" and ".join(entries[n].paths): bits_of(entries[n].targets) for n in held}
         return dict(sorted(found.items()))
 
     def routes(self) -> Mapping[str, Sequence[int]]:
