@@ -17,7 +17,10 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
+from typer.testing import CliRunner
+
 from flooding import CODEC, Count, Item, Publish, flooding
+from pathcast.cli.app import build_app
 from pathcast.errors import (
     ConfigError,
     FrameError,
@@ -392,3 +395,10 @@ def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:
         }
 
     asyncio.run(main())
+
+
+def test_every_key_is_described() -> None:
+    result = CliRunner().invoke(build_app(), ["broker", "run", "--describe"])
+    assert result.exit_code == 0
+    for key in ("broker.listen", "tls.key", "neighbours.token", "clients.webhook_networks"):
+        assert key in result.output

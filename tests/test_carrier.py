@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
-from flooding import CODEC, Item, Publish, Taken, flooding
+from flooding import CODEC, Count, Item, Publish, Taken, flooding
 from pathcast.errors import DiskError, FrameError, UnavailableError
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.connection import WINDOW, Connection
@@ -148,7 +148,7 @@ def test_many_effects_are_kept_with_one_wait() -> None:
         commits = []
         commit = a.disk.commit
         a.disk.commit = lambda *args: commits.append(1) or commit(*args)  # type: ignore
-        await asyncio.gather(*(a.submit("p", [Publish(f"m{n}", b"")]) for n in range(1000)))
+        await asyncio.gather(*(a.submit(f"p{n}", [Publish(f"m{n}", b"")]) for n in range(1000)))
         assert len(commits) <= 5
         assert len(a.disk.saved()) == 2000
         await network.stop()
@@ -365,3 +365,23 @@ def test_an_inbox_remembers_ids_past_their_acknowledgement() -> None:
     assert (disk.cursor("ann"), disk.inboxes()["ann"]) == (11, 0)
     assert REMEMBERED > 1000
     disk.close()
+
+
+def test_calls_of_one_client_at_once_get_each_its_own_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        a = a_carrier(network, "a", tmp_path / "a")
+        await a.start()
+
+        async def ask(number: int) -> object:
+            await a.submit("ann", [Publish(f"m{number}", b"")])
+            return await a.ask("ann", Count(number), 10)
+
+        # The node answers with what it has seen by then: all have to be answered, in turn.
+        answers = await asyncio.gather(*(ask(number) for number in range(30)))
+        seen = [each.seen for each in answers if isinstance(each, Count)]
+        assert len(seen) == 30
+        assert seen == sorted(seen)
+        await network.stop()
+
+    asyncio.run(main())

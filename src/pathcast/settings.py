@@ -17,6 +17,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -32,7 +33,7 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -131,10 +132,20 @@ def _type_name(annotation: Any) -> str:
     if origin is tuple:
         return f"list of {_type_name(inner[0])}"
     if origin in (Union, UnionType):
-        return " | ".join(_type_name(part) for part in inner if part is not NoneType)
+        parts = [_type_name(part) for part in inner if part is not NoneType]
+        return " | ".join(dict.fromkeys(parts))
     if origin is dict:
         return f"table of {_type_name(inner[1])}"
-    names = {str: "text", int: "whole number", float: "number", Path: "path", bool: "true or false"}
+    names: dict[Any, str] = {
+        str: "text",
+        int: "whole number",
+        float: "number",
+        Path: "path",
+        bool: "true or false",
+        SecretStr: "text",
+        IPv4Network: "network",
+        IPv6Network: "network",
+    }
     return names[annotation]
 
 

@@ -24,17 +24,14 @@ NETWORK = Path("network")
 def build_net() -> typer.Typer:
     """The commands about a network."""
     app = typer.Typer(help="A network of brokers on this machine.", no_args_is_help=True)
-    for name, command in {
-        "up": up,
-        "ls": ls,
-        "map": draw,
-        "kill": kill,
-        "heal": heal,
-        "trace": trace,
-        "down": down,
-        "demo": demo,
-    }.items():
-        app.command(name, epilog=EXIT_CODES_HELP)(guarded(command))
+    app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
+    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(ls))
+    app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
+    app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
+    app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
+    app.command("trace", epilog=EXIT_CODES_HELP)(guarded(trace))
+    app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
+    app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     return app
 
 

@@ -43,7 +43,7 @@ links = [
 """
 ROOTS = {"alerts": "b1", "news": "b4", "payments": "b6"}
 KILLED = "b2"
-GROUP = 500
+GROUP = 25
 PUBLISHED_AT_ONCE = 50
 PATIENCE_SECONDS = 120.0
 
@@ -60,7 +60,7 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIRECTORY", help="Files of the network; replaced.")
     ] = Path("demo-net"),
-    profiles: Annotated[int, typer.Option(min=10, help="Profiles of subscribers.")] = 30_000,
+    profiles: Annotated[int, typer.Option(min=10, help="Profiles of subscribers.")] = 6_000,
     messages: Annotated[int, typer.Option(min=6, help="Messages, of three domains.")] = 600,
     seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
 ) -> ExitCode:
@@ -104,8 +104,9 @@ def demo(
     out_console.print(f"deliveries: {len(given):,}, as one process gives {len(expected):,}")
     out_console.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
     flooded = sum(len(each.body) for each in stream) * (len(network.names) - 1)
-    out_console.print(f"sent between brokers: {sent / 1e6:.1f} MB; messages to all: "
-                      f"{flooded / 1e6:.1f} MB")
+    out_console.print(
+        f"sent between brokers: {sent / 1e6:.1f} MB; messages to all: {flooded / 1e6:.1f} MB"
+    )
     out_console.print(f"map: {drawing}")
     say(f"{time.monotonic() - started:.0f} s in all")
     return ExitCode.OK if not (lost or doubled or foreign) else ExitCode.REFUSED
@@ -127,8 +128,7 @@ def _messages(count: int, seed: int) -> list[Message]:
         source = DOMAINS[domain]
         documents = generate_documents(source.graph(), source.documents(count // 3, seed))
         found += [
-            Message(domain, f"{domain}-{number:06d}", body)
-            for number, body in enumerate(documents)
+            Message(domain, f"{domain}-{number:06d}", body) for number, body in enumerate(documents)
         ]
     return sorted(found, key=lambda each: each.id.rpartition("-")[2])
 
@@ -161,9 +161,7 @@ async def _deliveries(
     shares = {name: subscriptions[place :: len(names)] for place, name in enumerate(names)}
     await asyncio.gather(*(_subscribe(network, name, rows) for name, rows in shares.items()))
     say(f"all profiles registered: {time.monotonic() - begun:.1f} s")
-    await _until(
-        lambda: sum(len(each.in_force) for each in readers.values()) >= len(subscriptions)
-    )
+    await _until(lambda: sum(len(each.in_force) for each in readers.values()) >= len(subscriptions))
     say(f"all profiles in force: {time.monotonic() - begun:.1f} s")
     begun = time.monotonic()
     half = len(stream) // 2
@@ -174,9 +172,7 @@ async def _deliveries(
     await asyncio.to_thread(network.start, [KILLED])
     say(f"{KILLED} is started again")
     with contextlib.suppress(TimeoutError):
-        await _until(
-            lambda: sum(len(each.given) for each in readers.values()) >= len(expected)
-        )
+        await _until(lambda: sum(len(each.given) for each in readers.values()) >= len(expected))
     # Whatever is doubled or foreign would still come.
     await asyncio.sleep(1.0)
     say(f"all delivered: {time.monotonic() - begun:.1f} s")

@@ -52,6 +52,10 @@ class XmlInterests:
         self._table = Table(engine=engine)
         self._neighbours: tuple[str, ...] = ()
 
+    def __len__(self) -> int:
+        """Distinct entries of the table."""
+        return len(self._table)
+
     def check(self, entries: Iterable[str]) -> None:
         """As `Interests.check`."""
         for entry in entries:

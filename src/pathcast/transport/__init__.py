@@ -2,9 +2,10 @@
 
 In reading order: `frames` (what travels), `disk` (what is kept), `connection` (two ends of a stream
 of frames), `neighbours` (connections kept and made again), `carrier` (a node and all of that),
-`memory` and `grpc_streams` (two kinds of stream), `deliveries` and `webhooks` (how subscribers get
-theirs), `service` (what a broker process offers), `settings` and `process` (that process),
-`network` (many of them on one machine), `proxy` (delay, loss and partitions for tests).
+`memory` and `grpc_streams` (two kinds of stream), `security` (who may call), `service` and `client`
+(what a broker process offers, and the other end), `webhooks` (deliveries that are posted), `broker`
+(the overlay's broker as a kind of node), `settings` and `process` (a broker process), `network` and
+`network_map` (many of them on one machine), `proxy` (delay, loss and partitions for tests).
 
 It decides nothing about routes, trees or subscriptions: a node does. Needs the extra `net`.
 """

@@ -21,7 +21,6 @@ from typing import Annotated, Final
 import msgspec
 
 from pathcast.errors import ConfigError, PathcastError
-from pathcast.limits import Limits
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
@@ -140,7 +139,7 @@ def broker_kind(
         content: The language of profiles and messages; XML when not given.
         settings: Of the protocol.
     """
-    language = content or xml_content(limits=Limits())
+    language = content or xml_content()
     links = dict.fromkeys(neighbours, 1)
 
     def make(saved: Mapping[str, bytes], life: int) -> Node:

@@ -21,7 +21,8 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, ParamSpec, TypeVar
@@ -131,6 +132,7 @@ class Carrier:
         self._is_writing = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._answers: dict[str, asyncio.Queue[object]] = {}
+        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._committing: asyncio.Task[None] | None = None
         # A clock that does not jump, and that goes on where it was after a restart.
@@ -173,8 +175,11 @@ class Carrier:
         """Runs a stream that a neighbour has made, whose name is certain."""
         await self.neighbours.serve(peer, stream)
 
-    async def submit(self, client: str, messages: Sequence[object]) -> None:
+    async def submit(self, client: str, messages: Sequence[object]) -> list[object]:
         """Gives the node a client's messages; returns when what it made of all of them is on disk.
+
+        Returns:
+            What the node sent to the client meanwhile.
 
         Raises:
             UnavailableError: Too many messages wait for neighbours; try again.
@@ -182,10 +187,12 @@ class Carrier:
             DiskError: Nothing was kept.
         """
         self._check_backlog()
-        for message in messages:
-            await self._room.wait()
-            self._event(self.kind.request, self.node, client, message)
-        await self._kept()
+        async with self._answers_for(client) as answers:
+            for message in messages:
+                await self._room.wait()
+                self._event(self.kind.request, self.node, client, message)
+            await self._kept()
+            return [answers.get_nowait() for _ in range(answers.qsize())]
 
     async def ask(self, client: str, message: object, seconds: float) -> object:
         """Gives the node a client's message and waits for the first that it sends back to `client`.
@@ -194,7 +201,7 @@ class Carrier:
             UnavailableError: Nothing came back in time.
             PathcastError: The node refused the message.
         """
-        with self.answers(client) as answers:
+        async with self._answers_for(client) as answers:
             await self._room.wait()
             self._event(self.kind.request, self.node, client, message)
             try:
@@ -203,18 +210,19 @@ class Carrier:
             except TimeoutError as error:
                 raise UnavailableError("peer.silent", name=self.name, seconds=seconds) from error
 
-    @contextlib.contextmanager
-    def answers(self, client: str) -> Iterator[asyncio.Queue[object]]:
-        """What the node sends to `client`, who is no neighbour, meanwhile."""
-        queue: asyncio.Queue[object] = asyncio.Queue()
-        before = self._answers.get(client)
-        self._answers[client] = queue
-        try:
-            yield queue
-        finally:
-            if before is not None:
-                self._answers[client] = before
-            else:
+    @contextlib.asynccontextmanager
+    async def _answers_for(self, client: str) -> AsyncIterator[asyncio.Queue[object]]:
+        """What the node sends to `client`, who is no neighbour, meanwhile.
+
+        A client that calls several times at once is answered one call after the other: the node
+        knows its name, not its calls.
+        """
+        turn = self._turns.setdefault(client, asyncio.Lock())
+        async with turn:
+            queue = self._answers[client] = asyncio.Queue()
+            try:
+                yield queue
+            finally:
                 del self._answers[client]
 
     @contextlib.contextmanager

@@ -41,6 +41,10 @@ create table deliveries(
     primary key(subscriber, position)
 );
 create unique index delivery_ids on deliveries(subscriber, id);
+create table dead_letters(
+    subscriber text not null, position integer not null, id text not null, body blob not null,
+    reason text not null, primary key(subscriber, position)
+);
 create table cursors(subscriber text primary key, position integer not null) without rowid;
 """
 
@@ -196,6 +200,28 @@ class Disk:
                 "delete from deliveries where subscriber = ? and position <= ?",
                 (subscriber, now - REMEMBERED),
             )
+
+    def set_aside(self, subscriber: str, delivery: Waiting, reason: str) -> None:
+        """A delivery is a dead letter: kept, with the reason, and not handed over again.
+
+        Raises:
+            DiskError: Nothing changed, or it is a dead letter and still waits.
+        """
+        with self._transaction() as base:
+            base.execute(
+                "insert or replace into dead_letters values(?, ?, ?, ?, ?)",
+                (subscriber, *delivery, reason),
+            )
+        self.acknowledge(subscriber, delivery.position)
+
+    def dead_letters(self, subscriber: str) -> list[tuple[Waiting, str]]:
+        """Dead letters of a subscriber, each with its reason."""
+        rows = self._rows(
+            "select position, id, body, reason from dead_letters where subscriber = ? "
+            "order by position",
+            (subscriber,),
+        )
+        return [(Waiting(*row[:3]), row[3]) for row in rows]
 
     def inboxes(self) -> dict[str, int]:
         """Subscriber -> deliveries that wait."""

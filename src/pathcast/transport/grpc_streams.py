@@ -36,10 +36,11 @@ CONNECT_SECONDS: Final = 5.0
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", FRAME_BYTES_MAX),
     ("grpc.max_send_message_length", FRAME_BYTES_MAX),
-    ("grpc.keepalive_time_ms", 5_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 2_000),
+    # A broker that was busy finds several pings at once, which is no attack.
+    ("grpc.http2.max_ping_strikes", 0),
     # Two processes on one port would each get half of the connections.
     ("grpc.so_reuseport", 0),
     # A channel that is closed takes its connection along.

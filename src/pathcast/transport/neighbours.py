@@ -74,15 +74,6 @@ class Neighbours:
             if peer not in self._dialling and not self._is_stopped:
                 self._dialling[peer] = asyncio.create_task(self._keep(peer))
 
-    async def disconnect(self, peer: str, error: PathcastError | None = None) -> None:
-        """Ends the connection to a neighbour and does not make it again."""
-        task = self._dialling.pop(peer, None)
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        if peer in self._open:
-            await self._open[peer][0].close(error)
-
     def offer(self, peer: str, packet: Packet) -> bool:
         """Queues a packet for a neighbour; False if it is not connected or its queue is full."""
         if peer not in self._open:

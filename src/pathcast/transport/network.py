@@ -12,7 +12,6 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -62,9 +61,7 @@ class Topology(FileSettings):
     def _check_names(self) -> Topology:
         for name in self.network.brokers:
             if not name.isidentifier():
-                raise ValueError(
-                    f"{name!r} cannot name a broker here: letters, digits and _"
-                )
+                raise ValueError(f"{name!r} cannot name a broker here: letters, digits and _")
         for one, other in self.network.links:
             if one == other:
                 raise ValueError(f"{one} cannot be its own neighbour")
@@ -138,8 +135,8 @@ class LocalNetwork:
         started = {name: self._begin(name) for name in names if not self.is_running(name)}
         until = time.monotonic() + START_SECONDS
         for name, process in started.items():
-            while not self._listens(name, process.pid):
-                if process.poll() is not None or time.monotonic() > until:
+            while not self._listens(name, process):
+                if not _is_there(process) or time.monotonic() > until:
                     log = (self.directory / f"{name}.log").read_text(errors="replace")
                     reason = f"it did not start: {log[-400:].strip()}"
                     raise UnavailableError("peer.unreachable", name=name, reason=reason)
@@ -199,16 +196,21 @@ class LocalNetwork:
         except UnavailableError:
             return None
 
-    def _begin(self, name: str) -> subprocess.Popen[bytes]:
-        with (self.directory / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "pathcast", "broker", "run", f"{name}.toml"],
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+    def _begin(self, name: str) -> int:
+        """Starts a process that outlives this one; its id."""
+        log = str((self.directory / f"{name}.log").absolute())
+        settings = str((self.directory / f"{name}.toml").absolute())
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "pathcast", "broker", "run", settings],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
 
     def _listens(self, name: str, process: int) -> bool:
         try:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import msgspec
 
 from pathcast.errors import UnavailableError
@@ -28,6 +29,7 @@ from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.security import Gate, Peer
 from pathcast.transport.service import Service, listen
 from pathcast.transport.settings import BrokerSettings
+from pathcast.transport.webhooks import WebhookSender, post_inbox
 
 OPERATOR: Final = "operator"
 CONTROL: Final = "control"
@@ -89,12 +91,29 @@ async def running(settings: BrokerSettings, kind: NodeKind) -> AsyncIterator[Car
         host = settings.broker.listen.rpartition(":")[0]
         control = Control(name, os.getpid(), f"{host}:{port}", f"127.0.0.1:{control_port}", token)
         _write_control(path, control)
-        yield carrier
+        async with posting(carrier, settings):
+            yield carrier
     finally:
         path.unlink(missing_ok=True)
         await carrier.stop()
         for server in servers:
             await server.stop(STOP_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def posting(carrier: Carrier, settings: BrokerSettings) -> AsyncIterator[None]:
+    """Posts the inboxes of clients that have a webhook, meanwhile."""
+    async with httpx.AsyncClient() as client:
+        tasks = [
+            asyncio.create_task(post_inbox(carrier, name, WebhookSender(hook, client)))
+            for name, hook in settings.webhooks.items()
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def run_broker(

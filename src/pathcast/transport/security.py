@@ -122,13 +122,6 @@ class Gate:
         self._peers = {peer.name: peer for peer in peers}
         self._with_certificates = with_certificates
 
-    def add(self, peer: Peer) -> None:
-        """Lets somebody in from now on; who has the name already keeps its token."""
-        known = self._peers.get(peer.name)
-        roles = peer.roles | (known.roles if known else frozenset())
-        token = known.token if known else peer.token
-        self._peers[peer.name] = Peer(peer.name, token, roles)
-
     def admit(
         self, metadata: Mapping[str, str | bytes], identities: Iterable[bytes], role: Role
     ) -> str:

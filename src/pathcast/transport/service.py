@@ -158,15 +158,13 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         client = self._admit(context, "publish")
         stream = ServerStream(client, context)
         codec = self._carrier.codec
-        with self._carrier.answers(client) as answers:
-            while (data := await stream.receive()) is not None:
-                packets = decode(_PUBLICATIONS, data, client).packets
-                messages = [codec.message(packet, client) for packet in packets]
-                for message in messages:
-                    self._check_role(client, message, context)
-                await self._carrier.submit(client, messages)
-                said = [codec.packet(answers.get_nowait()) for _ in range(answers.qsize())]
-                await stream.send(_ENCODE(Receipt(tuple(said))))
+        while (data := await stream.receive()) is not None:
+            packets = decode(_PUBLICATIONS, data, client).packets
+            messages = [codec.message(packet, client) for packet in packets]
+            for message in messages:
+                self._check_role(client, message, context)
+            answers = await self._carrier.submit(client, messages)
+            await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
 
     async def _ask(self, data: bytes, context: Any) -> bytes:
         # Who calls without a role of its own is found out here; what it may is seen below.

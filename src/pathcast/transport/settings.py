@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
@@ -22,6 +23,7 @@ from pathcast.settings import (
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates, Peer, Role
+from pathcast.transport.webhooks import Webhook
 
 
 def _checked_address(address: str) -> str:
@@ -112,6 +114,22 @@ class ClientSection(BaseModel):
     publish: bool = Field(default=True, description="Whether it may publish.")
     subscribe: bool = Field(default=True, description="Whether it may subscribe.")
     operate: bool = Field(default=False, description="Whether it may ask what goes on.")
+    webhook: str | None = Field(
+        default=None,
+        description="URL to which its deliveries are posted; it does not follow its inbox then.",
+    )
+    webhook_secret: SecretStr | None = Field(
+        default=None, description="Signs what is posted; has to be there with a webhook."
+    )
+    webhook_networks: tuple[IPv4Network | IPv6Network, ...] = Field(
+        default=(), description="Networks that are not public, and may be posted to all the same."
+    )
+
+    @model_validator(mode="after")
+    def _check_secret(self) -> ClientSection:
+        if (self.webhook is None) != (self.webhook_secret is None):
+            raise ValueError("webhook and webhook_secret are given together")
+        return self
 
     @property
     def roles(self) -> frozenset[Role]:
@@ -161,6 +179,19 @@ class BrokerSettings(FileSettings):
         return neighbours + [
             Peer(each.name, _secret(each.token), each.roles) for each in self.clients
         ]
+
+    @property
+    def webhooks(self) -> dict[str, Webhook]:
+        """Clients whose deliveries are posted, and where to."""
+        return {
+            each.name: Webhook(
+                each.webhook,
+                each.webhook_secret.get_secret_value().encode(),
+                each.webhook_networks,
+            )
+            for each in self.clients
+            if each.webhook is not None and each.webhook_secret is not None
+        }
 
     @property
     def addresses(self) -> dict[str, Address]:

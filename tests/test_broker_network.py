@@ -1,0 +1,203 @@
+"""Brokers of the overlay over carriers: deliveries are those of one process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
+
+from typer.testing import CliRunner
+
+from pathcast import Broker, Subscription
+from pathcast.cli.app import build_app
+from pathcast.errors import ConfigError, PathcastError, PublicationError
+from pathcast.overlay.deliveries import Delivery, InForce
+from pathcast.overlay.messages import Source
+from pathcast.transport.broker import (
+    DELIVERIES,
+    Accepted,
+    Explain,
+    Explained,
+    Publish,
+    RegisterSource,
+    Subscribe,
+    Unsubscribe,
+    broker_kind,
+)
+from pathcast.transport.carrier import Carrier
+from pathcast.transport.disk import Disk
+from pathcast.transport.memory import MemoryNetwork
+from pathcast.transport.network import load_topology
+
+RING = {"a": "bd", "b": "ac", "c": "bd", "d": "ca"}
+PROFILES = {
+    "s1": "/order[to = 'Bern']",
+    "s2": "//item[@sku = 'A7']",
+    "s3": "/order[item/@sku = 'B2'][to = 'Chur']",
+    "s4": "for $o in /order where $o/total > 50 return <dear>{$o/to}</dear>",
+    "s5": "//recall | /order[total > 90]",
+    "s6": "/order[not(item)]",
+}
+
+
+def a_message(chance: random.Random) -> bytes:
+    if chance.random() < 0.1:
+        return b"<recall/>"
+    sku, to = chance.choice(["A7", "B2", "C3"]), chance.choice(["Bern", "Chur", "Basel"])
+    item = f'<item sku="{sku}"/>' if chance.random() < 0.8 else ""
+    return f"<order>{item}<to>{to}</to><total>{chance.randrange(100)}</total></order>".encode()
+
+
+def start(network: MemoryNetwork, name: str, directory: Path | None) -> Carrier:
+    members = [each for each in RING if each != name]
+    kind = broker_kind(name, RING[name], members=members)
+    carrier = Carrier(name, kind, Disk(directory), network.dial_from(name))
+    network.add(carrier)
+    return carrier
+
+
+async def begin(carrier: Carrier) -> None:
+    await carrier.start([peer for peer in RING[carrier.name] if carrier.name < peer])
+
+
+def inbox(carrier: Carrier) -> list[object]:
+    return [DELIVERIES.decode(each.body) for each in carrier.disk.waiting("ann", 0, 10**6)]
+
+
+async def in_force(carrier: Carrier, count: int) -> None:
+    async with asyncio.timeout(20):
+        while sum(isinstance(each, InForce) for each in inbox(carrier)) < count:
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    bodies = {f"m{number}": a_message(chance) for number in range(60)}
+    hosts = {name: chance.choice("abcd") for name in PROFILES}
+    one = Broker()
+    one.subscribe([Subscription(name, "", text, "ids") for name, text in PROFILES.items()])
+    expected = {
+        (each.subscription_id, id) for id, body in bodies.items() for each in one.publish(body, id)
+    }
+    assert len(expected) > 30
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        for name in RING:
+            start(network, name, tmp_path / name)
+        for carrier in network.carriers.values():
+            await begin(carrier)
+        for root in "ac":
+            await network.carriers[root].ask("shop", RegisterSource(f"of {root}", Source()), 10)
+        for name, host in hosts.items():
+            request = Subscribe(((name, PROFILES[name]),))
+            assert await network.carriers[host].ask("ann", request, 10) == Accepted()
+        for host in "abcd":
+            await in_force(network.carriers[host], list(hosts.values()).count(host))
+        for number, (id, body) in enumerate(bodies.items()):
+            if number == 30:
+                # Of a ring of four, one is gone and the rest is a line.
+                await network.carriers["b"].abandon()
+            if number == 45:
+                await begin(start(network, "b", tmp_path / "b"))
+            root = "ac"[number % 2]
+            await network.carriers[root].submit("shop", [Publish(f"of {root}", id, body)])
+
+        def given() -> list[tuple[str, str]]:
+            return [
+                (each.subscription.removeprefix("ann/"), each.message)
+                for carrier in network.carriers.values()
+                for each in inbox(carrier)
+                if isinstance(each, Delivery)
+            ]
+
+        async with asyncio.timeout(30):
+            while len(given()) < len(expected):
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
+        assert sorted(given()) == sorted(expected)
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_requests_are_answered_and_refusals_are_typed() -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        carrier = Carrier("a", broker_kind("a", [], members=[]), Disk(None), network.dial_from("a"))
+        await carrier.start()
+        answer = await carrier.ask("ann", Subscribe((("s1", "//a"), ("s2", "//["))), 5)
+        assert isinstance(answer, Accepted)
+        assert [(id, code) for id, code, _ in answer.refused] == [("s2", "XPST0003")]
+        answer = await carrier.ask("bob", Unsubscribe(("s1",)), 5)
+        assert isinstance(answer, Accepted)
+        assert [code for _, code, _ in answer.refused] == ["query.unknown"]
+        told = await carrier.ask("op", Explain(b"<x><a/></x>"), 5)
+        assert told == Explained((), ("ann/s1",))
+        with pytest.raises(PublicationError):
+            await carrier.submit("shop", [Publish("nobody's", "m", b"<a/>")])
+        assert await carrier.ask("ann", Unsubscribe(("s1",)), 5) == Accepted()
+        assert await carrier.ask("op", Explain(b"<x><a/></x>"), 5) == Explained((), ())
+        await carrier.stop()
+
+    asyncio.run(main())
+
+
+TOPOLOGIES = [
+    ("[network]\nlinks = []", "links"),
+    ('[network]\nlinks = [["a", "a"]]', "its own neighbour"),
+    ('[network]\nlinks = [["a", "../b"]]', "cannot name a broker"),
+    ('[network]\nlinks = [["a", "b"]]\nlink = 1', "link is not a setting|network.link"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), TOPOLOGIES)
+def test_topologies_that_cannot_be_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "t.toml").write_text(text)
+    with pytest.raises(ConfigError, match=told):
+        load_topology(tmp_path / "t.toml")
+
+
+def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.toml").write_text('[network]\nlinks = [["a", "b"], ["b", "c"]]\n')
+    (tmp_path / "m.xml").write_bytes(b"<order><to>Bern</to></order>")
+
+    def call(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(build_app(), ["net", *arguments])
+        assert not isinstance(result.exception, PathcastError)
+        return result.exit_code, result.output
+
+    assert call("ls")[0] == 2
+    try:
+        assert call("up", "t.toml")[0] == 0
+        assert call("up", "t.toml")[0] == 2
+        code, text = call("ls")
+        assert (code, text.count("subscriptions")) == (0, 3)
+        assert "a (published here)" in call("trace", "m.xml", "--at", "a")[1]
+        assert call("kill", "b")[0] == 0
+        code, text = call("ls")
+        assert (code, "b: does not run" in text) == (1, True)
+        assert call("map", "n.svg")[0] == 0
+        assert (tmp_path / "n.svg").read_text().count('class="down"') == 1
+        assert "started: b" in call("heal")[1]
+        assert call("ls")[0] == 0
+    finally:
+        assert call("down")[0] == 0
+    assert call("ls")[1].count("does not run") == 3
+
+
+@pytest.mark.nightly
+def test_the_demonstration_accounts_for_every_delivery(tmp_path: Path) -> None:
+    arguments = ["net", "demo", "--out", str(tmp_path / "d"), "--profiles", "2000"]
+    result = CliRunner().invoke(build_app(), [*arguments, "--messages", "150"])
+    assert result.exit_code == 0, result.output
+    assert "lost: 0, doubled: 0, foreign: 0" in result.output
