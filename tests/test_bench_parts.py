@@ -169,7 +169,9 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "pipeline": PipelineDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
-    figures = {"figures", "broker-figures", "placement-figures", "chunking-figures"}
+    figures = {
+        f"{paper}figures" for paper in ("", "broker-", "placement-", "chunking-", "overlay-")
+    }
     assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, *figures}
     for name, kind in kinds.items():
         definition = read_definition(DEFINITIONS, name, kind)

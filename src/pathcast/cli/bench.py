@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pathcast.bench.run import BenchmarkName, Outcome, Plan
 
 
-FIGURES = frozenset(("figures", "broker-figures", "placement-figures", "chunking-figures"))
+FIGURES = frozenset(
+    ("figures", "broker-figures", "placement-figures", "chunking-figures", "overlay-figures")
+)
 """What is run alone, and has sizes and workloads of its own."""
 
 
@@ -31,7 +33,8 @@ def bench(
             metavar="[BENCHMARK]...",
             help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
             "pipeline. Default: all of them. Or, alone, figures, broker-figures, "
-            "placement-figures or chunking-figures: the figures and tables of the papers.",
+            "placement-figures, chunking-figures or overlay-figures: the figures and tables of "
+            "the papers.",
             show_default=False,
         ),
     ] = None,
