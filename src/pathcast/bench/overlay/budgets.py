@@ -64,11 +64,11 @@ def run_budgets(
                 at_it = {at_level(entry, level) for entry in entries}
                 tables.setdefault((level, 0.0), []).append(at_it)
         bytes_in_all = len(links) * sum(map(len, stream[chosen.sample :]))
-        for found in (links, *tables.values()):
-            counted.read(entry for each in found for entry in each)
-        wanted = [counted.union(entries) for entries in links]
         measured: list[tuple[tuple[str, float], Sequence[Iterable[str]]]]
         measured = [(("exact", 100.0), links), *tables.items()]
+        for _, made_of in measured:
+            counted.read(entry for each in made_of for entry in each)
+        wanted = [counted.union(entries) for entries in links]
         for (series, share), made_of in measured:
             reached = [counted.union(entries) for entries in made_of]
             pairs = list(zip(wanted, reached, strict=True))
