@@ -169,7 +169,8 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "pipeline": PipelineDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
-    figures = {f"{name}figures" for name in ("", "broker-", "placement-", "chunking-", "wire-")}
+    papers = ("", "broker-", "placement-", "chunking-", "overlay-", "wire-")
+    figures = {f"{paper}figures" for paper in papers}
     assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, *figures}
     for name, kind in kinds.items():
         definition = read_definition(DEFINITIONS, name, kind)

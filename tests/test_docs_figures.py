@@ -22,6 +22,8 @@ from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import read_run
 from pathcast.bench.figures.page import write_page
 from pathcast.bench.figures.verdicts import Answer
+from pathcast.bench.overlay.definition import OverlayFigures
+from pathcast.bench.overlay.page import write_overlay_page
 from pathcast.bench.placement.definition import PlacementFigures
 from pathcast.bench.placement.page import write_placement_page
 from pathcast.bench.wire.definition import WireFigures
@@ -66,7 +68,7 @@ SECTIONS = sections()
 
 
 def test_every_section_has_a_block_and_words() -> None:
-    assert len(SECTIONS) == 39
+    assert len(SECTIONS) == 43
     assert all(block for _, block, _ in SECTIONS)
     assert sum(bool(prose) for _, _, prose in SECTIONS) >= 33
 
@@ -75,7 +77,7 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     """Writing the page again from the records that it links to changes nothing."""
     linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
     runs = [ROOT / "benchmarks" / "records" / run for run in re.findall(linked, TEXT)]
-    first, second, third, fourth, fifth = runs
+    first, second, third, fourth, fifth, sixth = runs
     page = tmp_path / "figures.md"
     page.write_text(TEXT, encoding="utf-8")
     figures = read_definition(ROOT / "benchmarks", "figures", FiguresDefinition)
@@ -84,10 +86,12 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     assert write_broker_page(page, second, *read_run(second), broker)
     placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
     assert write_placement_page(page, third, *read_run(third), placement)
+    overlay = read_definition(ROOT / "benchmarks", "overlay-figures", OverlayFigures)
+    assert write_overlay_page(page, fourth, *read_run(fourth), overlay)
     chunking = read_definition(ROOT / "benchmarks", "chunking-figures", ChunkingFigures)
-    assert write_chunking_page(page, fourth, *read_run(fourth), chunking)
+    assert write_chunking_page(page, fifth, *read_run(fifth), chunking)
     wire = read_definition(ROOT / "benchmarks", "wire-figures", WireFigures)
-    assert write_wire_page(page, fifth, *read_run(fifth), wire)
+    assert write_wire_page(page, sixth, *read_run(sixth), wire)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(TEXT)
 
 

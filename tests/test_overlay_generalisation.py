@@ -95,8 +95,8 @@ def test_a_curve_goes_down_to_any_message_and_says_what_it_costs() -> None:
     table = Table()
     table.set("exact", entries, [])
     exact = [bool(origins) for origins in table.route(messages)]
-    for budget in (curve[0].table_bytes, 500, 200, 100, 30):
-        generalise = optimiser.within(budget)
+    budgets = (curve[0].table_bytes, 500, 200, 100, 30)
+    for budget, generalise in zip(budgets, optimiser.within(*budgets), strict=True):
         made = {generalise(entry) for entry in entries}
         point = next(each for each in curve if each.table_bytes <= budget)
         assert table_bytes(made) == point.table_bytes <= budget

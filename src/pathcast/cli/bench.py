@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 
 FIGURES = frozenset(
-    ("figures", "broker-figures", "placement-figures", "chunking-figures", "wire-figures")
+    (
+        "figures",
+        "broker-figures",
+        "placement-figures",
+        "chunking-figures",
+        "overlay-figures",
+        "wire-figures",
+    )
 )
 """What is run alone, and has sizes and workloads of its own."""
 
@@ -33,8 +40,8 @@ def bench(
             metavar="[BENCHMARK]...",
             help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
             "pipeline. Default: all of them. Or, alone, figures, broker-figures, "
-            "placement-figures, chunking-figures or wire-figures: the figures and tables of the "
-            "papers.",
+            "placement-figures, chunking-figures, overlay-figures or wire-figures: the figures "
+            "and tables of the papers.",
             show_default=False,
         ),
     ] = None,

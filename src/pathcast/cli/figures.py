@@ -255,11 +255,31 @@ def _wire() -> PaperFigures:
     )
 
 
+def _overlay() -> PaperFigures:
+    from pathcast.bench.overlay import page, plot, run
+    from pathcast.bench.overlay.definition import OverlayFigures
+
+    def run_all(ask: Request) -> None:
+        run.run_overlay_figures(
+            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
+        )
+
+    return PaperFigures(
+        definition=OverlayFigures,
+        run=run_all,
+        draw=plot.draw_overlay,
+        table=lambda figure, values: page.overlay_table(values),
+        judge=lambda figure, values: [],
+        write_page=page.write_overlay_page,
+    )
+
+
 PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
     "figures": _filtering,
     "broker-figures": _brokers,
     "placement-figures": _placement,
     "chunking-figures": _chunking,
     "wire-figures": _wire,
+    "overlay-figures": _overlay,
 }
 """Benchmark -> what it runs; each imports its own code only."""

@@ -292,18 +292,23 @@ class Optimiser:
                 wrong = self._sample.size(forwarded & ~self._wanted)
                 yield Point(size, wrong, len(uses), shape, level)
 
-    def within(self, budget_bytes: int) -> Generalisation:
-        """The levels with which the table fits a budget; those of the smallest table, if none does.
+    def within(self, *budgets_bytes: int) -> list[Generalisation]:
+        """For each budget the levels with which the table fits it.
 
-        Entries of shapes that are new are told as they are.
+        Those of the smallest table, where none does. Entries of shapes that are new are told as
+        they are.
         """
+        found: dict[int, Generalisation] = {}
         levels: dict[str, str] = {}
         for point in self.curve():
             if point.shape:
                 levels[point.shape] = point.level
-            if point.table_bytes <= budget_bytes:
+            for budget in budgets_bytes:
+                if point.table_bytes <= budget and budget not in found:
+                    found[budget] = Generalisation(dict(levels))
+            if len(found) == len(set(budgets_bytes)):
                 break
-        return Generalisation(levels)
+        return [found.get(budget, Generalisation(levels)) for budget in budgets_bytes]
 
     @staticmethod
     def _saved(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> int:

@@ -1,0 +1,90 @@
+"""Figures of brokers' tables as data.
+
+A definition lies in `benchmarks/overlay-figures.toml` of a clone. It runs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pathcast.bench.definitions import SetName
+
+OverlayKind: TypeAlias = Literal["budgets", "forms", "state"]
+OverlayWorkload: TypeAlias = Literal["payments", "alerts", "nitf"]
+
+
+class _Strict(BaseModel):
+    """Unknown keys are mistakes, and nothing changes after it was read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OverlaySet(_Strict):
+    """What one set runs of a figure.
+
+    Attributes:
+        profiles: Profiles of all brokers together; for `state`, of each broker.
+        messages: Messages that are counted.
+        sample: Messages that levels are chosen by; none of those that are counted.
+        links: Links that the profiles lie behind.
+        budgets: Table bytes in per cent of those of the exact table.
+        brokers: Sizes of networks.
+    """
+
+    profiles: int = Field(ge=1)
+    messages: int = Field(default=1, ge=1)
+    sample: int = Field(default=1, ge=1)
+    links: int = Field(default=8, ge=1)
+    budgets: tuple[float, ...] = ()
+    brokers: tuple[int, ...] = ()
+
+
+class OverlayFigure(_Strict):
+    """One figure.
+
+    Attributes:
+        name: A word.
+        title: Caption.
+        kind: What is measured.
+        workloads: Where profiles and messages come from.
+        sets: Sizes.
+    """
+
+    name: str
+    title: str
+    kind: OverlayKind
+    workloads: tuple[OverlayWorkload, ...] = ()
+    sets: dict[SetName, OverlaySet]
+
+    @property
+    def caption(self) -> str:
+        """The word, as a heading."""
+        return self.name.capitalize()
+
+    @property
+    def file_stem(self) -> str:
+        """Of its files."""
+        return f"overlay-{self.name}"
+
+    @property
+    def block(self) -> str:
+        """Of its place in a page."""
+        return f"overlay_{self.name}"
+
+
+class OverlayFigures(_Strict):
+    """`benchmarks/overlay-figures.toml`.
+
+    Attributes:
+        title: One line.
+        bound: What the figures should come near, and why.
+        seed: Of profiles, messages and networks.
+        figures: The figures.
+    """
+
+    title: str
+    bound: str
+    seed: int
+    figures: tuple[OverlayFigure, ...]

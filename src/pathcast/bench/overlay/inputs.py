@@ -1,0 +1,58 @@
+"""Profiles and messages of a workload, and which link a profile lies behind."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from pathcast.bench.inputs import open_source
+from pathcast.bench.placement.realistic import domain_messages, domain_queries
+from pathcast.workload import (
+    DOMAINS,
+    DocumentParameters,
+    QueryParameters,
+    generate_documents,
+    generate_queries,
+)
+
+VALUES_MAX: Final = 500
+"""Values that one attribute of generated NITF can take, so that a comparison is rarely true."""
+
+
+def profiles_of(workload: str, count: int, seed: int) -> list[str]:
+    """Texts of profiles, equal ones among them.
+
+    Raises:
+        ConfigError: The DTD of NITF is not at hand.
+        MissingDependencyError: lxml is not installed.
+    """
+    if workload in DOMAINS:
+        return [query.text for query in domain_queries(workload, count, seed)]
+    parameters = QueryParameters(
+        count=count,
+        seed=seed,
+        predicates=2,
+        nested_paths=1,
+        wildcard=0.0,
+        descendant=0.1,
+        values_max=VALUES_MAX,
+        statistics_seed=seed + 1,
+    )
+    return list(generate_queries(open_source(workload).graph, parameters))
+
+
+def messages_of(workload: str, count: int, seed: int) -> list[bytes]:
+    """Messages for the profiles of the same seed; errors as `profiles_of`."""
+    if workload in DOMAINS:
+        return domain_messages(workload, count, seed + 1)
+    parameters = DocumentParameters(count=count, seed=seed + 1, values_max=VALUES_MAX)
+    return list(generate_documents(open_source(workload).graph, parameters))
+
+
+def behind_links(profiles: list[str], links: int, seed: int) -> list[list[str]]:
+    """The profiles by link, chosen at random."""
+    chosen = Random(seed)
+    found: list[list[str]] = [[] for _ in range(links)]
+    for profile in profiles:
+        chosen.choice(found).append(profile)
+    return found

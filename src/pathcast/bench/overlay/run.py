@@ -1,0 +1,69 @@
+"""A run of figures of brokers' tables. It prints nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from pathcast.bench.definitions import SetName
+from pathcast.bench.figures.output import Outcome
+from pathcast.bench.figures.point import Value
+from pathcast.bench.inputs import shared_data
+from pathcast.bench.overlay.budgets import run_budgets
+from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures
+from pathcast.bench.overlay.forms import run_forms
+from pathcast.bench.overlay.state import run_state
+from pathcast.errors import WrongCountError
+
+_CHECKS = {
+    "budgets": "every table forwards whatever somebody behind it wants",
+    "forms": "a profile that holds has an entry that holds",
+    "state": "contents only: no protocol is run",
+}
+
+
+def run_overlay_figures(
+    definition: OverlayFigures,
+    names: Sequence[str],
+    set_name: SetName,
+    outcomes: list[Outcome[OverlayFigure]],
+    keep: Callable[[Sequence[Value]], None],
+    say: Callable[[str], None],
+) -> None:
+    """Runs the figures; arguments as of `bench.placement.run.run_placement_figures`.
+
+    Raises:
+        MissingDependencyError: lxml is not installed.
+    """
+    for each in definition.figures:
+        if each.name not in names:
+            continue
+        figure = each
+        if shared_data() is None and "nitf" in each.workloads:
+            kept = tuple(name for name in each.workloads if name != "nitf")
+            figure = each.model_copy(update={"workloads": kept})
+        outcome = Outcome(figure, ", ".join(figure.workloads) or "networks")
+        if figure is not each:
+            outcome.notes.append("NITF left out: its DTD is not at hand")
+        outcomes.append(outcome)
+        try:
+            for values in _points(figure, set_name, definition.seed, say):
+                outcome.values += values
+                keep(values)
+            outcome.checks.append(f"{figure.caption}: {_CHECKS[figure.kind]}")
+            outcome.is_complete = True
+        except WrongCountError as error:
+            outcome.failure = str(error)
+            outcome.values = []
+
+
+def _points(
+    figure: OverlayFigure, set_name: SetName, seed: int, say: Callable[[str], None]
+) -> Iterator[list[Value]]:
+    chosen = figure.sets[set_name]
+    match figure.kind:
+        case "budgets":
+            return run_budgets(figure, chosen, seed, say)
+        case "forms":
+            return run_forms(figure, chosen, seed, say)
+        case "state":
+            return run_state(figure, chosen, seed, say)

@@ -1,0 +1,114 @@
+"""Table bytes of one spanning tree against a broadcast tree for each root.
+
+A network of brokers is a ring with as many chords at random. With one spanning tree, a broker has a
+table for each of its neighbours in it: what stands behind. With a tree for each root (shortest
+paths), it has one for each root and each child in the root's tree. Profiles are distinct entries
+of one pool, with Zipf's frequencies, so that brokers share many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from random import Random
+
+from pathcast.bench.figures.point import Place, Value
+from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet
+
+POOL = 20_000
+"""Distinct entries that profiles are drawn from."""
+
+BYTES = 80
+"""Bytes of an entry in a table; that of realistic ones."""
+
+
+def run_state(
+    figure: OverlayFigure, chosen: OverlaySet, seed: int, say: Callable[[str], None]
+) -> Iterator[list[Value]]:
+    """Every size of network."""
+    weights = list(accumulate(1 / rank for rank in range(1, POOL + 1)))
+    for brokers in chosen.brokers:
+        say(f"{brokers} brokers")
+        random = Random(seed)
+        neighbours = network(random, brokers)
+        own = []
+        for _ in range(brokers):
+            drawn = random.choices(range(POOL), cum_weights=weights, k=chosen.profiles)
+            own.append(sum(1 << each for each in set(drawn)))
+        roots = {
+            "one tree": spanning_tree_bytes(neighbours, own),
+            "a tree a source, 3 sources": root_tables_bytes(neighbours, own, range(3)),
+            "a tree a broker": root_tables_bytes(neighbours, own, range(brokers)),
+        }
+        for series, size in roots.items():
+            place = Place(figure.name, "", series, float(brokers), chosen.profiles)
+            yield [
+                place.value("a broker", "KiB", size / brokers / 1024),
+                place.value("of one tree", "x", size / roots["one tree"]),
+            ]
+
+
+def network(random: Random, brokers: int) -> list[set[int]]:
+    """The neighbours of each broker."""
+    found: list[set[int]] = [set() for _ in range(brokers)]
+    for at in range(brokers):
+        for other in ((at + 1) % brokers, random.randrange(brokers)):
+            if other != at:
+                found[at].add(other)
+                found[other].add(at)
+    return found
+
+
+def spanning_tree_bytes(neighbours: list[set[int]], own: list[int]) -> int:
+    """Bytes of all tables if each broker has one for each neighbour in one spanning tree."""
+    order, parent = breadth_first(neighbours, 0)
+    below = _below(order, parent, own)
+    # Towards the root lies what lies behind the other neighbours of the parent.
+    above = [0] * len(own)
+    children: list[list[int]] = [[] for _ in own]
+    for at in order[1:]:
+        children[parent[at]].append(at)
+    total = 0
+    for at in order:
+        ends = [*children[at]]
+        before = [above[at] | own[at]]
+        for child in ends:
+            before.append(before[-1] | below[child])
+        after = 0
+        for place in range(len(ends) - 1, -1, -1):
+            child = ends[place]
+            above[child] = before[place] | after
+            after |= below[child]
+            total += below[child].bit_count() + above[child].bit_count()
+    return total * BYTES
+
+
+def root_tables_bytes(neighbours: list[set[int]], own: list[int], roots: range) -> int:
+    """Bytes of all tables if each broker has one for each root and child in the root's tree."""
+    total = 0
+    for root in roots:
+        order, parent = breadth_first(neighbours, root)
+        below = _below(order, parent, own)
+        total += sum(below[at].bit_count() for at in order[1:])
+    return total * BYTES
+
+
+def breadth_first(neighbours: list[set[int]], root: int) -> tuple[list[int], list[int]]:
+    """The brokers in order of distance from one, and the parent of each."""
+    parent = [-1] * len(neighbours)
+    order = [root]
+    seen = {root}
+    for at in order:
+        for other in sorted(neighbours[at] - seen):
+            seen.add(other)
+            parent[other] = at
+            order.append(other)
+    return order, parent
+
+
+def _below(order: list[int], parent: list[int], own: list[int]) -> list[int]:
+    """For each broker the entries of it and those behind it."""
+    below = list(own)
+    for at in reversed(order[1:]):
+        below[parent[at]] |= below[at]
+    return below
