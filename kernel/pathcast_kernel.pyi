@@ -6,6 +6,7 @@ from typing import Any, final
 __all__ = [
     "Chunker",
     "DeliveryIds",
+    "Dictionaries",
     "Dissemination",
     "IdTable",
     "Index",
