@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from typer.testing import CliRunner
 from pathcast import Broker, Subscription
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError, PathcastError, PublicationError
+from pathcast.model import DeliverMode
+from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Source
 from pathcast.transport.broker import (
@@ -83,10 +86,15 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
     bodies = {f"m{number}": a_message(chance) for number in range(60)}
     hosts = {name: chance.choice("abcd") for name in PROFILES}
     one = Broker()
-    one.subscribe([Subscription(name, "", text, "ids") for name, text in PROFILES.items()])
-    expected = {
-        (each.subscription_id, id) for id, body in bodies.items() for each in one.publish(body, id)
+    modes: dict[str, DeliverMode] = {
+        name: chance.choice(["fragment", "message", "ids"]) for name in PROFILES
     }
+    one.subscribe([Subscription(name, "", PROFILES[name], modes[name]) for name in PROFILES])
+    expected = [
+        (name, id, tuple(each.fragment for each in given if each.fragment is not None))
+        for id, body in bodies.items()
+        for name, given in groupby(one.publish(body, id), lambda each: each.subscription_id)
+    ]
     assert len(expected) > 30
 
     async def main() -> None:
@@ -98,7 +106,7 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
         for root in "ac":
             await network.carriers[root].ask("shop", RegisterSource(f"of {root}", Source()), 10)
         for name, host in hosts.items():
-            request = Subscribe(((name, PROFILES[name]),))
+            request = Subscribe(((name, Profile(PROFILES[name], modes[name])),))
             assert await network.carriers[host].ask("ann", request, 10) == Accepted()
         for host in "abcd":
             await in_force(network.carriers[host], list(hosts.values()).count(host))
@@ -111,9 +119,9 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
             root = "ac"[number % 2]
             await network.carriers[root].submit("shop", [Publish(f"of {root}", id, body)])
 
-        def given() -> list[tuple[str, str]]:
+        def given() -> list[tuple[str, str, tuple[bytes, ...]]]:
             return [
-                (each.subscription.removeprefix("ann/"), each.message)
+                (each.subscription.removeprefix("ann/"), each.message, each.results)
                 for carrier in network.carriers.values()
                 for each in inbox(carrier)
                 if isinstance(each, Delivery)
@@ -134,7 +142,9 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
         network = MemoryNetwork()
         carrier = Carrier("a", broker_kind("a", [], members=[]), Disk(None), network.dial_from("a"))
         await carrier.start()
-        answer = await carrier.ask("ann", Subscribe((("s1", "//a"), ("s2", "//["))), 5)
+        answer = await carrier.ask(
+            "ann", Subscribe((("s1", Profile("//a")), ("s2", Profile("//[")))), 5
+        )
         assert isinstance(answer, Accepted)
         assert [(id, code) for id, code, _ in answer.refused] == [("s2", "XPST0003")]
         answer = await carrier.ask("bob", Unsubscribe(("s1",)), 5)

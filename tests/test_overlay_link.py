@@ -13,8 +13,10 @@ pytest.importorskip("msgspec")
 
 from pathcast.errors import PeerError
 from pathcast.overlay.link import Link, LinkSettings
-from pathcast.overlay.messages import Frame, Hello, Settled, decoded, encoded
+from pathcast.overlay.messages import Frame, Hello, Interest, Settled, decoded, encoded
 from pathcast.overlay.safeguards import ALL, Safeguards
+
+LENGTHS = [10, 30_000, 30_000, 30_000, 30_000, 1, 60_000, 65_000, 2, 3] * 3
 
 
 def numbers(start: int) -> Iterator[int]:
@@ -132,6 +134,27 @@ def test_each_safeguard_of_a_link_is_missed(name: str) -> None:
     broken = replace(ALL, **{name: False})
     with pytest.raises((AssertionError, StopIteration, PeerError)):
         run_all(range(300), broken)
+
+
+def test_a_frame_is_no_longer_than_one_long_payload_or_the_bound() -> None:
+    """A carrier refuses what is too long, and a link would say it again for ever."""
+    settings = LinkSettings(frame_bytes_max=100_000)
+    a, b = Link(numbers(10), settings), Link(numbers(1_000), settings)
+    for hello in a.flush(0.0):
+        b.receive(hello, 0.0)
+    for hello in b.flush(0.0):
+        a.receive(hello, 0.0)
+    said = [Interest("", n, False, ("e" * length,), ()) for n, length in enumerate(LENGTHS, 1)]
+    for one in said:
+        a.send(one)
+    frames = [each for each in a.flush(0.0) if isinstance(each, Frame)]
+    sizes = [len(encoded(each)) for each in frames]
+    assert all(
+        size < 101_000 or len(frame.payloads) == 1
+        for size, frame in zip(sizes, frames, strict=True)
+    )
+    assert len(frames) < len(said)
+    assert [one for frame in frames for one in b.receive(frame, 0.0).payloads] == said
 
 
 def test_a_session_ends_with_silence_and_with_too_much_that_waits() -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import shutil
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -23,7 +24,7 @@ from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
 from pathcast.customize import Broker
 from pathcast.errors import ConfigError, UnavailableError
-from pathcast.model import Subscription
+from pathcast.model import DeliverMode, Subscription
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
 from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
@@ -43,9 +44,18 @@ links = [
 """
 ROOTS = {"alerts": "b1", "news": "b4", "payments": "b6"}
 KILLED = "b2"
+MODES: Final[tuple[DeliverMode, ...]] = ("ids", "fragment", "message")
 GROUP = 25
 PUBLISHED_AT_ONCE = 50
 PATIENCE_SECONDS = 120.0
+
+
+class Given(NamedTuple):
+    """A delivery: of which subscription, what message, and a digest of its results."""
+
+    subscription: str
+    message: str
+    results: bytes
 
 
 class Message(NamedTuple):
@@ -74,11 +84,12 @@ def demo(
     topology = out / "topology.toml"
     topology.write_text(TOPOLOGY, encoding="utf-8")
     network = LocalNetwork.write(load_topology(topology))
+    parameters = SubscriptionParameters(
+        queries=profiles, subscribers=max(1, profiles // 30), seed=seed
+    )
     subscriptions = [
-        Subscription(each.query_id, each.subscriber, each.query, "ids")
-        for each in generate_subscriptions(
-            SubscriptionParameters(queries=profiles, subscribers=max(1, profiles // 30), seed=seed)
-        )
+        Subscription(each.query_id, each.subscriber, each.query, MODES[number % len(MODES)])
+        for number, each in enumerate(generate_subscriptions(parameters))
     ]
     stream = _messages(messages, seed)
     expected = _expected(subscriptions, stream)
@@ -133,25 +144,33 @@ def _messages(count: int, seed: int) -> list[Message]:
     return sorted(found, key=lambda each: each.id.rpartition("-")[2])
 
 
-def _expected(
-    subscriptions: Sequence[Subscription], stream: Sequence[Message]
-) -> set[tuple[str, str]]:
-    """Subscription and message of each delivery of one process that has all subscriptions."""
+def _expected(subscriptions: Sequence[Subscription], stream: Sequence[Message]) -> set[Given]:
+    """What one process that has all subscriptions gives of each message."""
     broker = Broker()
     broker.subscribe(subscriptions)
     batch = broker.process_batch([each.body for each in stream])
     numbers, names = batch.numbers, batch.subscription_ids
-    rows = numbers.column("row").to_pylist()
-    places = numbers.column("subscription").to_pylist()
-    return {(names[place], stream[row].id) for row, place in zip(rows, places, strict=True)}
+    given: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+    rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
+    for row, place, fragment in zip(rows, places, numbers["fragment"].to_pylist(), strict=True):
+        given[names[place], stream[row].id] += [] if fragment is None else [fragment]
+    return {Given(name, id, digest(results)) for (name, id), results in given.items()}
+
+
+def digest(results: Iterable[bytes]) -> bytes:
+    """What tells results from others."""
+    found = hashlib.blake2b(digest_size=16)
+    for each in results:
+        found.update(len(each).to_bytes(8, "big") + each)
+    return found.digest()
 
 
 async def _deliveries(
     network: LocalNetwork,
     subscriptions: Sequence[Subscription],
     stream: Sequence[Message],
-    expected: set[tuple[str, str]],
-) -> Counter[tuple[str, str]]:
+    expected: set[Given],
+) -> Counter[Given]:
     """Runs it all; how often each delivery came."""
     readers = {name: _Reader(network, name) for name in network.names}
     tasks = [asyncio.create_task(reader.read()) for reader in readers.values()]
@@ -201,12 +220,13 @@ async def _register_sources(network: LocalNetwork) -> None:
 
 
 async def _subscribe(network: LocalNetwork, name: str, rows: Sequence[Subscription]) -> None:
+    from pathcast.overlay.content import Profile
     from pathcast.transport.broker import Accepted, Subscribe
 
     async with network.operator(name) as client:
         for start in range(0, len(rows), GROUP):
             group = rows[start : start + GROUP]
-            profiles = tuple((each.id, each.query) for each in group)
+            profiles = tuple((each.id, Profile(each.query, each.deliver)) for each in group)
             answer = await client.ask(Subscribe(profiles))
             assert isinstance(answer, Accepted)
             for refused in answer.refused:
@@ -235,7 +255,7 @@ class _Reader:
         self._network = network
         self._name = name
         self.in_force: set[str] = set()
-        self.given: Counter[tuple[str, str]] = Counter()
+        self.given: Counter[Given] = Counter()
 
     async def read(self) -> None:
         """Takes what comes, until it is cancelled."""
@@ -252,7 +272,7 @@ class _Reader:
                             told = DELIVERIES.decode(each.body)
                             if isinstance(told, Delivery):
                                 id = told.subscription.removeprefix(f"{OPERATOR}/")
-                                self.given[id, told.message] += 1
+                                self.given[Given(id, told.message, digest(told.results))] += 1
                             elif isinstance(told, InForce):
                                 self.in_force.add(told.subscription)
                         after = group[-1].position

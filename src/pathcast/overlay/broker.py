@@ -22,7 +22,7 @@ import msgspec
 
 from pathcast.errors import PublicationError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.content import Content
+from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
 from pathcast.overlay.messages import (
     Announce,
@@ -219,7 +219,7 @@ class Broker:
 
     # What a host is asked for.
 
-    def subscribe(self, subscription: str, subscriber: str, profile: str) -> None:
+    def subscribe(self, subscription: str, subscriber: str, profile: Profile) -> None:
         """Register a profile, or put it in the place of one with the same id.
 
         `InForce` is delivered to the subscriber when every message that is published from then on,
@@ -492,8 +492,8 @@ class Broker:
 
     def _deliver(self, stream: Stream, messages: Sequence[Published]) -> None:
         bodies = [one.body for one in messages]
-        for one, names in zip(messages, self.subscriptions.matching(bodies), strict=True):
-            for subscription in names:
+        for one, answers in zip(messages, self.subscriptions.answers(bodies), strict=True):
+            for subscription, results in answers:
                 given = Delivery(
                     subscription.name,
                     subscription.version,
@@ -501,7 +501,7 @@ class Broker:
                     stream.number,
                     one.position,
                     one.message,
-                    one.body,
+                    results,
                 )
                 self.given.append(Deliver(subscription.subscriber, given))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
 from pathcast.overlay.broker import Broker, BrokerSettings
-from pathcast.overlay.content import Content
+from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Refused
 from pathcast.overlay.link import Link, LinkSettings
 from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Source
@@ -141,7 +141,7 @@ class BrokerNode:
     # Requests of this broker's own clients.
 
     def subscribe(
-        self, subscription: str, subscriber: str, profile: str, now: float
+        self, subscription: str, subscriber: str, profile: Profile, now: float
     ) -> Sequence[Effect]:
         """See `Broker.subscribe`."""
         self.broker.subscribe(subscription, subscriber, profile)

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
-__all__ = ["LOCAL", "Change", "Content", "Interests", "Profiles"]
+import msgspec
+from msgspec import Meta
+
+__all__ = ["LOCAL", "Change", "Content", "Interests", "Profile", "Profiles", "Results"]
 
 LOCAL = ""
 """The origin of what a broker's own subscribers want."""
@@ -66,10 +69,28 @@ class Interests(Protocol):
         ...
 
 
+Results = tuple[bytes, ...]
+"""What a message gives one subscription, in order."""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What a subscriber wants, and in which shape.
+
+    Attributes:
+        query: Text in the language of the network.
+        deliver: "fragment": the results of the query. "message": the message. "ids": the fact.
+        namespaces: Bindings of the query, as (prefix, URI).
+    """
+
+    query: Annotated[str, Meta(max_length=1_048_576)]
+    deliver: Literal["fragment", "message", "ids"] = "message"
+    namespaces: Annotated[tuple[tuple[str, str], ...], Meta(max_length=1_024)] = ()
+
+
 class Profiles(Protocol):
     """The profiles of a host, each answered exactly."""
 
-    def entries(self, profile: str) -> tuple[str, ...]:
+    def entries(self, profile: Profile) -> tuple[str, ...]:
         """Map: the entries of a profile, which together cover it.
 
         Raises:
@@ -77,7 +98,7 @@ class Profiles(Protocol):
         """
         ...
 
-    def add(self, subscription: str, profile: str) -> None:
+    def add(self, subscription: str, profile: Profile) -> None:
         """Answer this profile from now on."""
         ...
 
@@ -85,8 +106,8 @@ class Profiles(Protocol):
         """Answer it no longer."""
         ...
 
-    def matching(self, bodies: Sequence[bytes]) -> Sequence[Sequence[str]]:
-        """For each message the subscriptions that it satisfies, in their order."""
+    def answers(self, bodies: Sequence[bytes]) -> Sequence[Mapping[str, Results]]:
+        """For each message the subscriptions that it satisfies, in order, and their results."""
         ...
 
 

@@ -11,7 +11,7 @@ __all__ = ["Delivery", "InForce", "Lapsed", "Refused"]
 
 
 class Delivery(msgspec.Struct, frozen=True, tag=True):
-    """A message for a subscription.
+    """What a message gives a subscription.
 
     It may be handed over again after a crash. Positions of a stream only grow, so one number for
     each subscription and stream (the subscriber's cursor) is enough to take each once.
@@ -23,7 +23,7 @@ class Delivery(msgspec.Struct, frozen=True, tag=True):
         stream: Its number.
         position: Of the message in the stream.
         message: Its id.
-        body: The message.
+        results: As the profile asks: the results of its query, the message, or nothing.
     """
 
     subscription: str
@@ -32,7 +32,7 @@ class Delivery(msgspec.Struct, frozen=True, tag=True):
     stream: int
     position: int
     message: str
-    body: bytes
+    results: tuple[bytes, ...]
 
 
 class InForce(msgspec.Struct, frozen=True, tag=True):

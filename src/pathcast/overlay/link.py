@@ -15,12 +15,15 @@ Example:
     >>> a, b = Link(iter(range(10, 20))), Link(iter(range(20, 30)))
     >>> a.send(Settled("", 1))
     >>> offer, = a.flush(0.0)
-    >>> b.receive(offer, 0.0), a.receive(b.flush(0.0)[0], 0.0)
-    (Received(began=False, payloads=[]), Received(began=True, payloads=[]))
+    >>> b.receive(offer, 0.0)
+    Received(began=False, payloads=[])
+    >>> [a.receive(hello, 0.0).began for hello in b.flush(0.0)]
+    [False, True]
     >>> a.send(Settled("", 2))
     >>> for frame in a.flush(0.0):
     ...     print(b.receive(frame, 0.0))
-    Received(began=True, payloads=[Settled(tree='', number=2)])
+    Received(began=True, payloads=[])
+    Received(began=False, payloads=[Settled(tree='', number=2)])
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
-from pathcast.overlay.messages import Frame, Hello, Payload, Settled
+from pathcast.overlay.messages import Frame, Hello, Payload, Settled, size_of
 from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Link", "LinkSettings", "Received", "Settled"]
@@ -47,6 +50,7 @@ class LinkSettings:
         silence_seconds: An end that has heard nothing gives the session up.
         window_frames: Frames under way, unacknowledged.
         frame_payloads_max: Payloads in one frame.
+        frame_bytes_max: Bytes of their bodies and entries, unless one payload alone has more.
         waiting_max: Payloads that wait for the window; with more the session is given up, because
             to say everything again is shorter.
         offers: Times that an offer is repeated before a new one is made.
@@ -59,6 +63,7 @@ class LinkSettings:
     silence_seconds: float = 4.0
     window_frames: int = 32
     frame_payloads_max: int = 64
+    frame_bytes_max: int = 1 << 20
     waiting_max: int = 8192
     offers: int = 4
     answer_seconds: float = 0.05
@@ -201,9 +206,8 @@ class Link:
             return out
         settings = self._settings
         while self._waiting and len(self._sent) < settings.window_frames:
-            size = min(settings.frame_payloads_max, len(self._waiting))
-            payloads = tuple(self._waiting.popleft() for _ in range(size))
             self._last += 1
+            payloads = self._next_payloads()
             self._sent.append(_Sent(self._last, payloads, now, settings.resend_seconds))
         for sent in self._sent:
             if now >= sent.due:
@@ -217,6 +221,18 @@ class Link:
         if spoke:
             self._owes, self._said_at = False, now
         return out
+
+    def _next_payloads(self) -> tuple[Payload, ...]:
+        """What waits first, within the bounds of a frame; one payload at least."""
+        settings = self._settings
+        taken = [self._waiting.popleft()]
+        size = size_of(taken[0])
+        while self._waiting and len(taken) < settings.frame_payloads_max:
+            size += size_of(self._waiting[0])
+            if size > settings.frame_bytes_max:
+                break
+            taken.append(self._waiting.popleft())
+        return tuple(taken)
 
     def _frame(self, number: int, payloads: tuple[Payload, ...]) -> Frame:
         assert self._session is not None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pathcast.errors import UnknownQueryError
-from pathcast.overlay.content import Profiles
+from pathcast.overlay.content import Profile, Profiles, Results
 
 __all__ = ["Subscription", "Subscriptions"]
 
@@ -24,13 +24,13 @@ class Subscription(msgspec.Struct, frozen=True):
     Attributes:
         name: Its id.
         subscriber: Who gets its deliveries.
-        profile: Text.
+        profile: What it asks for.
         version: Of the profile, from 1.
     """
 
     name: str
     subscriber: str
-    profile: str
+    profile: Profile
     version: int
 
 
@@ -51,8 +51,8 @@ class Subscriptions:
         """Ids, sorted."""
         return sorted(self._held)
 
-    def profile(self, name: str) -> str:
-        """The text of a subscription's profile."""
+    def profile(self, name: str) -> Profile:
+        """The profile of a subscription."""
         return self._held[name].profile
 
     def entries(self) -> Entries:
@@ -60,7 +60,7 @@ class Subscriptions:
         return tuple(sorted(self._count))
 
     def put(
-        self, name: str, subscriber: str, profile: str
+        self, name: str, subscriber: str, profile: Profile
     ) -> tuple[Subscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
@@ -109,9 +109,12 @@ class Subscriptions:
         self._in_force.clear()
         return [one for _, one in sorted(self._held.items())]
 
-    def matching(self, bodies: Sequence[bytes]) -> list[list[Subscription]]:
-        """For each message the subscriptions that it satisfies."""
-        return [[self._held[name] for name in names] for names in self._profiles.matching(bodies)]
+    def answers(self, bodies: Sequence[bytes]) -> list[list[tuple[Subscription, Results]]]:
+        """For each message the subscriptions that it satisfies, and what it gives them."""
+        return [
+            [(self._held[name], results) for name, results in given.items()]
+            for given in self._profiles.answers(bodies)
+        ]
 
     def _discount(self, subscription: Subscription) -> None:
         self._count.subtract(self._profiles.entries(subscription.profile))

@@ -4,12 +4,13 @@ Example:
     >>> content = xml_content(engine="reference")
     >>> tables, profiles = content.interests(), content.profiles()
     >>> _ = tables.set_neighbours(["east"])
-    >>> _ = tables.update("east", profiles.entries("//item[@sku='A7']"), [])
+    >>> _ = tables.update("east", profiles.entries(Profile("//item[@sku='A7']")), [])
     >>> [sorted(names) for names in tables.route([b"<item sku='A7'/>", b"<item sku='B1'/>"])]
     [['east'], []]
-    >>> profiles.add("s", "//item[price < 3]")
-    >>> profiles.matching([b"<item><price>2</price></item>", b"<item/>"])
-    [['s'], []]
+    >>> text = "for $i in //item where $i/price < 3 return $i/price"
+    >>> profiles.add("s", Profile(text, "fragment"))
+    >>> profiles.answers([b"<item><price>2</price></item>", b"<item/>"])
+    [{'s': (b'<price>2</price>',)}, {}]
 
 Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (local plan, broker queries).
 """
@@ -17,11 +18,11 @@ Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (local plan, broker q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from pathcast.customize import Broker as LocalBroker
 from pathcast.model import Subscription
-from pathcast.overlay.content import LOCAL, Content
+from pathcast.overlay.content import LOCAL, Content, Profile, Results
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
@@ -106,26 +107,36 @@ class XmlProfiles:
     def __init__(self, engine: str | None = None) -> None:
         self._broker = LocalBroker(engine=engine)
 
-    def entries(self, profile: str) -> tuple[str, ...]:
+    def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
-        return disjuncts_of(profile)
+        return _entries(profile)
 
-    def add(self, subscription: str, profile: str) -> None:
+    def add(self, subscription: str, profile: Profile) -> None:
         """As `Profiles.add`."""
-        report = self._broker.subscribe(Subscription(subscription, subscription, profile))
-        for error in report.errors.values():
+        asked = Subscription(
+            subscription, subscription, profile.query, profile.deliver, dict(profile.namespaces)
+        )
+        for error in self._broker.subscribe(asked).errors.values():
             raise error
 
     def remove(self, subscription: str) -> None:
         """As `Profiles.remove`."""
         self._broker.unsubscribe(subscription)
 
-    def matching(self, bodies: Sequence[bytes]) -> list[list[str]]:
-        """As `Profiles.matching`."""
+    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
+        """As `Profiles.answers`."""
         batch = self._broker.process_batch(list(bodies))
-        found: list[set[str]] = [set() for _ in bodies]
         names, numbers = batch.subscription_ids, batch.numbers
+        found: list[dict[str, Results]] = [{} for _ in bodies]
         rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
-        for row, place in zip(rows, places, strict=True):
-            found[row].add(names[place])
-        return [sorted(one) for one in found]
+        fragments = numbers["fragment"].to_pylist()
+        for row, place, fragment in zip(rows, places, fragments, strict=True):
+            given = found[row].get(names[place], ())
+            found[row][names[place]] = given if fragment is None else (*given, fragment)
+        return [dict(sorted(one.items())) for one in found]
+
+
+@lru_cache(maxsize=100_000)
+def _entries(profile: Profile) -> tuple[str, ...]:
+    """Popular profiles are asked for at many hosts, and again when a broker starts."""
+    return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)

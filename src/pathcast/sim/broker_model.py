@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pathcast.overlay.broker import Broker, BrokerSettings, Trees
-from pathcast.overlay.content import Content
+from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Payload, Source
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -121,7 +121,7 @@ class BrokerModel:
                 self.brokers[to].hear(sender, payload)
             case Subscribe(host, name, profile):
                 self.todo.remove(move)
-                self.brokers[host].subscribe(name, name, profile)
+                self.brokers[host].subscribe(name, name, Profile(profile))
             case Publish(root, body):
                 self.todo.remove(move)
                 message = body.decode()
@@ -172,7 +172,7 @@ class BrokerModel:
         match given.what:
             case InForce(name):
                 subscriptions = self.brokers[host].subscriptions
-                self.in_force[name] = Subscribe(host, name, subscriptions.profile(name))
+                self.in_force[name] = Subscribe(host, name, subscriptions.profile(name).query)
             case Delivery() as one:
                 got = self.delivered.setdefault(one.subscription, [])
                 assert one.message not in got, f"{one.message} came twice to {one.subscription}"

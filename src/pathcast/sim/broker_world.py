@@ -29,7 +29,7 @@ import msgspec
 from pathcast.errors import PublicationError, UnknownQueryError
 from pathcast.overlay.broker import Trees
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
-from pathcast.overlay.content import Content
+from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
 from pathcast.overlay.messages import Source
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -203,7 +203,7 @@ class BrokerWorld:
             return
         version = 1 if before is None else before.version + 1
         made = self.subscriptions[name] = _Registered(host, profile, version)
-        done = self._call(host, lambda node, now: node.subscribe(name, name, profile, now))
+        done = self._call(host, lambda node, now: node.subscribe(name, name, Profile(profile), now))
         if not done and self._saved_version(host, name) != version:
             made.ended = True
             if before is not None and self._saved_version(host, name) == before.version:
@@ -327,7 +327,7 @@ class BrokerWorld:
         known = self.subscriptions[name]
         if known.host != host or known.version != given.version:
             raise Violation(f"{given} comes from {host}, but {name} is {known}")
-        if not self.satisfies(given.body, known.profile):
+        if not self.satisfies(given.results[0], known.profile):
             raise Violation(f"{given} does not satisfy {known}")
         if given.message not in self.accepted:
             raise Violation(f"{given} was never published")
@@ -421,7 +421,7 @@ class BrokerWorld:
             entry
             for known in self.subscriptions.values()
             if not known.ended and known.host in hosts
-            for entry in profiles.entries(known.profile)
+            for entry in profiles.entries(Profile(known.profile))
         }
         one.update("", sorted(wanted), ())
         return one.told("asked")

@@ -7,9 +7,10 @@ begin like it.
 
 Example:
     >>> profiles = ToyProfiles()
-    >>> profiles.add("s", "a3&x|a1*")
-    >>> profiles.entries("a3&x|a1*"), profiles.matching([b"3", b"3 x", b"17"])
-    (('a3', 'a1*'), [[], ['s'], ['s']])
+    >>> asked = Profile("a3&x|a1*")
+    >>> profiles.add("s", asked)
+    >>> profiles.entries(asked), profiles.answers([b"3", b"3 x", b"17"])
+    (('a3', 'a1*'), [{}, {'s': (b'3 x',)}, {'s': (b'17',)}])
     >>> tables = ToyInterests()
     >>> _ = tables.set_neighbours(["b"]), tables.update("", ["a1*"], [])
     >>> dict(tables.update("", ["a17"], [])), dict(tables.update("", [], ["a1*"]))
@@ -22,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.overlay.content import Content
+from pathcast.overlay.content import Content, Profile, Results
 
 __all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "satisfies"]
 
@@ -136,13 +137,13 @@ class ToyProfiles:
     """`pathcast.overlay.content.Profiles`."""
 
     def __init__(self) -> None:
-        self._profiles: dict[str, str] = {}
+        self._profiles: dict[str, Profile] = {}
 
-    def entries(self, profile: str) -> tuple[str, ...]:
+    def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
-        return tuple(one.partition("&")[0] for one in profile.split("|"))
+        return tuple(one.partition("&")[0] for one in profile.query.split("|"))
 
-    def add(self, subscription: str, profile: str) -> None:
+    def add(self, subscription: str, profile: Profile) -> None:
         """As `Profiles.add`."""
         self._profiles[subscription] = profile
 
@@ -150,10 +151,14 @@ class ToyProfiles:
         """As `Profiles.remove`."""
         del self._profiles[subscription]
 
-    def matching(self, bodies: Sequence[bytes]) -> list[list[str]]:
-        """As `Profiles.matching`."""
+    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
+        """As `Profiles.answers`; every profile is given the message."""
         return [
-            [name for name, profile in sorted(self._profiles.items()) if satisfies(body, profile)]
+            {
+                name: (body,)
+                for name, profile in sorted(self._profiles.items())
+                if satisfies(body, profile.query)
+            }
             for body in bodies
         ]
 

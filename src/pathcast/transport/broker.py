@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
-from pathcast.overlay.content import Content
+from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
 from pathcast.overlay.messages import (
     Follow,
@@ -41,13 +41,13 @@ from pathcast.transport.frames import Codec, Flow, Name
 
 DEFAULT: Final = NodeSettings()
 
-Text = Annotated[str, msgspec.Meta(max_length=1_048_576)]
+Asked = TypeVar("Asked")
 
 
 class Subscribe(msgspec.Struct, frozen=True, tag=True):
     """Profiles of the client, each with its id; a known id gets a new profile."""
 
-    profiles: Annotated[tuple[tuple[Name, Text], ...], msgspec.Meta(max_length=10_000)]
+    profiles: Annotated[tuple[tuple[Name, Profile], ...], msgspec.Meta(max_length=10_000)]
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, tag=True):
@@ -172,29 +172,29 @@ def _request(node: Node, client: str, message: object, now: float) -> Sequence[E
             return [*effects, Send(client, Accepted())]
         case Subscribe(profiles):
 
-            def put(id: str, profile: str) -> Sequence[Effect]:
+            def put(id: str, profile: Profile) -> Sequence[Effect]:
                 return node.subscribe(f"{client}/{id}", client, profile, now)
 
             return _each(client, profiles, put)
         case Unsubscribe(ids):
 
-            def take_out(id: str, _: str) -> Sequence[Effect]:
+            def take_out(id: str, _: None) -> Sequence[Effect]:
                 return node.unsubscribe(f"{client}/{id}", now)
 
-            return _each(client, [(id, "") for id in ids], take_out)
+            return _each(client, [(id, None) for id in ids], take_out)
         case Explain(body):
             return [Send(client, _explained(node, body))]
     raise ConfigError("config.invalid", key="request", reason=f"{type(message).__name__} is none")
 
 
 def _each(
-    client: str, rows: Sequence[tuple[str, str]], do: Callable[[str, str], Sequence[Effect]]
+    client: str, rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], Sequence[Effect]]
 ) -> list[Effect]:
     effects: list[Effect] = []
     refused: list[tuple[str, str, str]] = []
-    for id, text in rows:
+    for id, asked in rows:
         try:
-            effects += do(id, text)
+            effects += do(id, asked)
         except PathcastError as error:
             refused.append((id, error.code, error.message))
     return [*effects, Send(client, Accepted(tuple(refused)))]
@@ -204,9 +204,10 @@ def _explained(node: BrokerNode, body: bytes) -> Explained:
     neighbours: set[str] = set()
     for plane in node.broker.planes.values():
         neighbours |= plane.route([body])[0]
-    (subscriptions,) = node.broker.subscriptions.matching([body])
+    (answers,) = node.broker.subscriptions.answers([body])
     return Explained(
-        tuple(sorted(neighbours - {""})), tuple(sorted(each.name for each in subscriptions))
+        tuple(sorted(neighbours - {""})),
+        tuple(sorted(subscription.name for subscription, _ in answers)),
     )
 
 

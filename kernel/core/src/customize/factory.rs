@@ -11,7 +11,9 @@ use super::run::SharedRun;
 use super::template::{Form, Frame, Leaf, Part, Target, Template, TemplateId};
 use super::values::{attribute, each_text};
 use crate::names::{NameTable, hash_name};
-use crate::output::{self, Limit, Namespaces, Put, TooLong, Writer, write_attribute_value, write_text};
+use crate::output::{
+    self, Limit, Namespaces, Put, TooLong, Writer, write_attribute_value, write_text,
+};
 use crate::tree::Message;
 use crate::xpath::NodeRef;
 use crate::xquery::Results;
