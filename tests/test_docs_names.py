@@ -34,7 +34,13 @@ FOLDER = re.compile(r"`((?:src|tests|kernel|docs|benchmarks|tools|examples|testd
 TEST = re.compile(r"\b(test_\w+)\b")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
-PLACEHOLDERS = {"NAME.toml", "benchmarks/NAME.toml", "PIPELINE.toml"}
+PLACEHOLDERS = {
+    "NAME.toml",
+    "PIPELINE.toml",
+    "benchmarks/NAME.toml",
+    "broker.toml",
+    "topology.toml",
+}
 
 
 def docstring(path: Path) -> str:

@@ -13,7 +13,7 @@ What a neighbour tells before this broker sees the link in its tree is kept for 
 Whether a link that is gone, or one that is new, has been waited for does not matter: what a root
 publishes meanwhile comes again by position (`pathcast.overlay.streams`), judged by the new tables.
 
-Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0017 says.
+Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0015 says.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ and is asked for again when it is not. What nobody wants is not sent; that it wa
 with the next message or at the next tick.
 
 Source: 001, section 4.2 and 5 (data plane) for routing by tables on the way from the root; the
-recovery by positions is that of Gryphon's guaranteed delivery (docs/adr/0017), which 001 leaves
+recovery by positions is that of Gryphon's guaranteed delivery (docs/adr/0015), which 001 leaves
 open.
 """
 
