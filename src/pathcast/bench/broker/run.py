@@ -16,12 +16,6 @@ from pathcast.bench.broker.inputs import BrokerInputs
 from pathcast.bench.definitions import SetName
 from pathcast.bench.figures.output import Outcome
 from pathcast.bench.figures.point import Value
-from pathcast.errors import (
-    KernelMissingError,
-    MissingDependencyError,
-    PathcastError,
-    WrongCountError,
-)
 
 
 @dataclass(frozen=True)
@@ -76,16 +70,4 @@ def run_broker_figures(
             checks=outcome.checks,
             notes=outcome.notes,
         )
-        try:
-            for values in run_experiment(experiment):
-                outcome.values += values
-                keep(values)
-            outcome.is_complete = True
-        except WrongCountError as error:
-            outcome.failure = str(error)
-            outcome.values = []
-        except (MissingDependencyError, KernelMissingError):
-            raise
-        except PathcastError as error:
-            # The points before this one were checked, so they stay.
-            outcome.failure = str(error)
+        outcome.collect(run_experiment(experiment), keep)

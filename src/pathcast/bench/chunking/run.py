@@ -12,7 +12,6 @@ from pathcast.bench.chunking.experiments import ChunkingExperiment, run_experime
 from pathcast.bench.definitions import SetName
 from pathcast.bench.figures.output import Outcome
 from pathcast.bench.figures.point import Value
-from pathcast.errors import WrongCountError
 
 
 def run_chunking_figures(
@@ -45,11 +44,4 @@ def run_chunking_figures(
         experiment = ChunkingExperiment(
             figure, figure.sets[set_name], definition.seed, say, outcome.checks
         )
-        try:
-            for values in run_experiment(experiment):
-                outcome.values += values
-                keep(values)
-            outcome.is_complete = True
-        except WrongCountError as error:
-            outcome.failure = str(error)
-            outcome.values = []
+        outcome.collect(run_experiment(experiment), keep)

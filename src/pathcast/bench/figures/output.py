@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from pathcast.bench.definitions import SetName
 from pathcast.bench.figures.point import COLUMNS, Value
 from pathcast.bench.machine import Machine, commit, describe_machine, describe_software
-from pathcast.errors import ConfigError
+from pathcast.errors import (
+    ConfigError,
+    KernelMissingError,
+    MissingDependencyError,
+    PathcastError,
+    WrongCountError,
+)
 
 VALUES_FILE = "values.csv"
 RECORD_FILE = "record.json"
@@ -67,6 +73,35 @@ class Outcome(Generic[FigureType]):
     notes: list[str] = field(default_factory=list)
     failure: str | None = None
     is_complete: bool = False
+
+    def collect(
+        self, points: Iterable[Sequence[Value]], keep: Callable[[Sequence[Value]], None]
+    ) -> None:
+        """Takes the values of each point as soon as they are there.
+
+        A wrong answer voids all of them; after another error those of the points before it, which
+        were checked, stay.
+
+        Args:
+            points: The figure's points, measured as they are asked for.
+            keep: Takes them too.
+
+        Raises:
+            MissingDependencyError: A library that the figure needs is not installed.
+            KernelMissingError: The kernel is not installed.
+        """
+        try:
+            for values in points:
+                self.values += values
+                keep(values)
+            self.is_complete = True
+        except WrongCountError as error:
+            self.failure = str(error)
+            self.values = []
+        except (MissingDependencyError, KernelMissingError):
+            raise
+        except PathcastError as error:
+            self.failure = str(error)
 
 
 class Output(Generic[FigureType]):

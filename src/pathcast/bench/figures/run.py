@@ -28,10 +28,6 @@ from pathcast.bench.figures.tables import (
 )
 from pathcast.errors import (
     ConfigError,
-    KernelMissingError,
-    MissingDependencyError,
-    PathcastError,
-    WrongCountError,
 )
 
 
@@ -106,19 +102,7 @@ def run_figures(
             checks=outcome.checks,
             notes=outcome.notes,
         )
-        try:
-            for values in points(experiment):
-                outcome.values += values
-                keep(values)
-            outcome.is_complete = True
-        except WrongCountError as error:
-            outcome.failure = str(error)
-            outcome.values = []
-        except (MissingDependencyError, KernelMissingError):
-            raise
-        except PathcastError as error:
-            # The points before this one were checked, so they stay.
-            outcome.failure = str(error)
+        outcome.collect(points(experiment), keep)
 
 
 def _is_copied(

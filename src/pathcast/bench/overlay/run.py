@@ -12,7 +12,6 @@ from pathcast.bench.overlay.budgets import run_budgets
 from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures
 from pathcast.bench.overlay.forms import run_forms
 from pathcast.bench.overlay.state import run_state
-from pathcast.errors import WrongCountError
 
 _CHECKS = {
     "budgets": "every table forwards whatever somebody behind it wants",
@@ -45,15 +44,9 @@ def run_overlay_figures(
         if figure is not each:
             outcome.notes.append("NITF left out: its DTD is not at hand")
         outcomes.append(outcome)
-        try:
-            for values in _points(figure, set_name, definition.seed, say):
-                outcome.values += values
-                keep(values)
+        outcome.collect(_points(figure, set_name, definition.seed, say), keep)
+        if outcome.is_complete:
             outcome.checks.append(f"{figure.caption}: {_CHECKS[figure.kind]}")
-            outcome.is_complete = True
-        except WrongCountError as error:
-            outcome.failure = str(error)
-            outcome.values = []
 
 
 def _points(

@@ -14,7 +14,6 @@ from pathcast.bench.placement.definition import PlacementFigure, PlacementFigure
 from pathcast.bench.placement.pattern_queries import run_patterns
 from pathcast.bench.placement.realistic import run_realistic
 from pathcast.bench.placement.visits import run_visits
-from pathcast.errors import WrongCountError
 
 
 def run_placement_figures(
@@ -44,15 +43,9 @@ def run_placement_figures(
             continue
         outcome = Outcome(figure, ", ".join(figure.domains) or "patterns")
         outcomes.append(outcome)
-        try:
-            for values in _points(figure, set_name, definition.seed, say):
-                outcome.values += values
-                keep(values)
+        outcome.collect(_points(figure, set_name, definition.seed, say), keep)
+        if outcome.is_complete:
             outcome.checks.append(f"{figure.caption}: partitions give what one index gives")
-            outcome.is_complete = True
-        except WrongCountError as error:
-            outcome.failure = str(error)
-            outcome.values = []
 
 
 def _points(

@@ -13,7 +13,6 @@ from pathcast.bench.figures.point import Value
 from pathcast.bench.inputs import open_source, shared_data
 from pathcast.bench.wire.definition import WireFigure, WireFigures
 from pathcast.bench.wire.experiments import WireExperiment
-from pathcast.errors import WrongCountError
 
 
 def run_wire_figures(
@@ -52,12 +51,5 @@ def run_wire_figures(
         outcome = Outcome(figure, workload)
         outcomes.append(outcome)
         before = len(experiment.checks)
-        try:
-            for values in experiment.run(figure, figure.sets[set_name]):
-                outcome.values += values
-                keep(values)
-            outcome.is_complete = True
-        except WrongCountError as error:
-            outcome.failure = str(error)
-            outcome.values = []
+        outcome.collect(experiment.run(figure, figure.sets[set_name]), keep)
         outcome.checks += experiment.checks[before:]
