@@ -690,6 +690,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "overlay.stream": CatalogueEntry(
         "PeerError", "{peer} sends positions {after} to {upto} of the stream of {root}: {reason}"
     ),
+    "dht.message": CatalogueEntry("PeerError", "a message of the ring cannot be read: {reason}"),
+    "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
     "publication.source": CatalogueEntry(
         "PublicationError", "no source {source!r} is registered at this broker"
     ),

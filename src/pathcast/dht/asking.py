@@ -1,0 +1,83 @@
+"""Questions to other members: each is put until it is answered, or nobody can be there to answer.
+
+The proof of the ring's operations wants a failure detector that is right: who is said to be dead is
+dead. A question is put `attempts` times, `patience_seconds` apart; that is right if a message takes
+less than half of that and not all attempts are lost. A peer that is there but is no member (of that
+life) says `Absent`, which counts as dead at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pathcast.dht.messages import Absent, Answer, Ask, Member, Question, Reply
+from pathcast.protocol import Cancel, Effect, Send, Wake
+
+__all__ = ["Asking", "Then"]
+
+Then = Callable[[Reply | None], None]
+"""Gets the answer, or None of a dead member."""
+
+_TIMER = "ask "
+
+
+@dataclass(slots=True)
+class _Open:
+    to: Member
+    ask: Ask
+    left: int
+    then: Then
+
+
+class Asking:
+    """The open questions of a member.
+
+    Args:
+        out: Where effects go.
+        patience_seconds: Before a question is put again.
+        attempts: How often it is put.
+    """
+
+    def __init__(self, out: list[Effect], patience_seconds: float, attempts: int) -> None:
+        self._out = out
+        self._patience = patience_seconds
+        self._attempts = attempts
+        self._number = 0
+        self._open: dict[int, _Open] = {}
+
+    def ask(self, to: Member, what: Question, then: Then) -> None:
+        """Put a question; `then` is called once."""
+        self._number += 1
+        opened = _Open(to, Ask(self._number, to.life, what), self._attempts, then)
+        self._open[self._number] = opened
+        self._put(opened)
+
+    def answered(self, sender: str, answer: Answer) -> None:
+        """An answer came; one that nobody waits for is dropped."""
+        opened = self._open.get(answer.number)
+        if opened is None or opened.to.name != sender:
+            return
+        del self._open[answer.number]
+        self._out.append(Cancel(f"{_TIMER}{answer.number}"))
+        opened.then(None if isinstance(answer.what, Absent) else answer.what)
+
+    def wake(self, timer: str) -> bool:
+        """Whether the timer was one of these, and is dealt with."""
+        if not timer.startswith(_TIMER):
+            return False
+        opened = self._open.get(int(timer.removeprefix(_TIMER)))
+        if opened is None:
+            # Answered while it went off.
+            pass
+        elif opened.left:
+            self._put(opened)
+        else:
+            del self._open[opened.ask.number]
+            opened.then(None)
+        return True
+
+    def _put(self, opened: _Open) -> None:
+        opened.left -= 1
+        self._out.append(Send(opened.to.name, opened.ask))
+        self._out.append(Wake(f"{_TIMER}{opened.ask.number}", self._patience))

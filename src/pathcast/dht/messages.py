@@ -1,0 +1,268 @@
+"""What the peers of a ring say to each other, as data.
+
+Every message is a question with a number (`Ask`) or the answer to one (`Answer`). A question names
+the life it is put to: a peer that was begun again is another member, and says so (`Absent`).
+Decoding checks the shape of what comes from outside.
+
+Example:
+    >>> ask = Ask(number=3, life=0, what=Get("start"))
+    >>> decoded(encoded(ask)) == ask
+    True
+    >>> decoded(b"no message")
+    Traceback (most recent call last):
+        ...
+    pathcast.errors.PeerError: a message of the ring cannot be read: Expected `array`, got `int`
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pathcast.dht.identifiers import identifier
+from pathcast.errors import PeerError
+
+__all__ = [
+    "Absent",
+    "Answer",
+    "Ask",
+    "Conflict",
+    "Copy",
+    "Done",
+    "Fetch",
+    "Get",
+    "Hop",
+    "Later",
+    "Leaving",
+    "Member",
+    "Put",
+    "Range",
+    "Read",
+    "Record",
+    "Records",
+    "Rectify",
+    "Refused",
+    "State",
+    "Step",
+    "Stored",
+    "Value",
+    "decoded",
+    "encoded",
+    "from_wire",
+    "to_wire",
+]
+
+Number = Annotated[int, Meta(ge=0, lt=2**62)]
+Key = Annotated[str, Meta(max_length=65_536)]
+Place = Annotated[bytes, Meta(min_length=20, max_length=20)]
+Content = Annotated[bytes, Meta(max_length=1_048_576)]
+
+
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    pass
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One life of a peer. Two lives of one peer have different places on the ring."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    life: Number
+
+    @property
+    def identifier(self) -> int:
+        """Where it stands on the circle."""
+        return _identifier(self.name, self.life)
+
+
+@lru_cache(maxsize=65_536)
+def _identifier(name: str, life: int) -> int:
+    return identifier(f"{life} {name}")
+
+
+Members = Annotated[tuple[Member, ...], Meta(max_length=256)]
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept under a key.
+
+    Attributes:
+        key: Any text.
+        value: None: removed.
+        version: 1 for the first, one more with each change.
+        write: Which `put` made it; tells a repetition from a change by somebody else.
+    """
+
+    key: Key
+    value: Content | None
+    version: Number
+    write: Annotated[str, Meta(max_length=256)]
+
+
+Batch = Annotated[tuple[Record, ...], Meta(max_length=4096)]
+
+
+class Read(_Message, frozen=True):
+    """What is your predecessor, what are your successors? Answer: `State`."""
+
+
+class Step(_Message, frozen=True):
+    """Who comes next on the way to a place? Answer: `Hop`. `avoid` have not answered."""
+
+    to: Place
+    avoid: Members
+
+
+class Rectify(_Message, frozen=True):
+    """I take you for my successor: am I nearer than your predecessor, or is it dead?"""
+
+    member: Member
+
+
+class Leaving(_Message, frozen=True):
+    """I am gone as soon as you read this."""
+
+    member: Member
+
+
+class Fetch(_Message, frozen=True):
+    """What do you hold under a key? Answer: `Records`."""
+
+    key: Key
+
+
+class Range(_Message, frozen=True):
+    """What do you hold in (low, high], after a key? Answer: `Records`, in the order of keys."""
+
+    low: Place
+    high: Place
+    after: Key | None
+
+
+class Copy(_Message, frozen=True):
+    """Hold these as well. Answer: `Done`, or `Refused` if one is older than or beside yours."""
+
+    records: Batch
+
+
+class Get(_Message, frozen=True):
+    """What does this key have? Answer: `Value`, `Later`."""
+
+    key: Key
+
+
+class Put(_Message, frozen=True):
+    """Change a key of that version. Answer: `Stored`, `Conflict`, `Later`."""
+
+    key: Key
+    value: Content | None
+    based_on: Number
+    write: Annotated[str, Meta(max_length=256)]
+
+
+class State(_Message, frozen=True):
+    """Pointers of a member."""
+
+    predecessor: Member | None
+    successors: Members
+
+
+class Hop(_Message, frozen=True):
+    """Members on the way, nearest to the place first; `done`: they are what follows the place."""
+
+    members: Members
+    done: bool
+
+
+class Records(_Message, frozen=True):
+    """Records held; `more` if there was no room for all."""
+
+    records: Batch
+    more: bool
+
+
+class Value(_Message, frozen=True):
+    """Value and version; None and the version of the removal (or 0) if there is none."""
+
+    value: Content | None
+    version: Number
+
+
+class Stored(_Message, frozen=True):
+    """The change is held by as many members as there must be."""
+
+    version: Number
+
+
+class Conflict(_Message, frozen=True):
+    """The key has another version than the change is based on."""
+
+    version: Number
+
+
+class Done(_Message, frozen=True):
+    """As you say."""
+
+
+class Refused(_Message, frozen=True):
+    """I hold something else of that version, or something newer."""
+
+
+class Later(_Message, frozen=True):
+    """Not mine, or not now: look up again."""
+
+
+class Absent(_Message, frozen=True):
+    """The life you speak of is over, or has not joined."""
+
+
+Question = Read | Step | Rectify | Leaving | Fetch | Range | Copy | Get | Put
+Reply = State | Hop | Records | Value | Stored | Conflict | Done | Refused | Later | Absent
+
+
+class Ask(_Message, frozen=True):
+    """A question to one life of a peer."""
+
+    number: Number
+    life: Number
+    what: Question
+
+
+class Answer(_Message, frozen=True):
+    """The answer to the question of that number."""
+
+    number: Number
+    what: Reply
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Ask | Answer] = msgspec.msgpack.Decoder(Ask | Answer)
+
+
+def encoded(message: Ask | Answer) -> bytes:
+    """A message as MessagePack."""
+    return _ENCODER.encode(message)
+
+
+def decoded(data: bytes) -> Ask | Answer:
+    """The message in these bytes.
+
+    Raises:
+        PeerError: "dht.message"; they are none.
+    """
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PeerError("dht.message", reason=str(error)) from None
+
+
+def to_wire(place: int) -> Place:
+    """An identifier as it travels."""
+    return place.to_bytes(20)
+
+
+def from_wire(place: Place) -> int:
+    """An identifier that has travelled."""
+    return int.from_bytes(place)

@@ -1,0 +1,273 @@
+"""Records under keys, each at the owner of its key and at the successors that follow it.
+
+A record has a version; a change says which one it is based on, and is refused if there is another,
+so that what comes late or twice does no harm and whoever reads, changes and writes loses nothing.
+It is done by the owner:
+
+1. All successors are asked what they hold under the key; the newest counts. So a member that has
+   just become the owner needs no state of its own.
+2. The first `copies - 1` of those that answered are given the new record. One that holds something
+   newer, or another record of that version, refuses. Then the owner takes it itself, by the same
+   rule. If all have it, it is acknowledged; if not, whoever asked looks up the owner and tries
+   again, and step 1 finds what was begun.
+
+A read gives what it found to as many first, so what has been read does not go away either.
+
+Nothing acknowledged is lost while, between two repairs, fewer than `copies` of the members around
+a key fail or join: one of the holders is alive, and is among the successors of any new owner. Two
+members that take themselves for the owner, as happens while a newcomer is not yet known to all,
+have a holder in common, which takes the change of one of them. A repair (after every change of
+neighbours, and now and then) gives each successor what it lacks of the owner's range; a member
+whose range grows fetches what its successors hold of it.
+
+It does not drop copies that nobody needs any more, nor the versions of what was removed.
+
+Source: 000, section 2.3 (only that a key has a peer); Stoica et al. 2001, section 7, for replicas
+at successors.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from pathcast.dht.asking import Asking
+from pathcast.dht.identifiers import identifier, is_in_range
+from pathcast.dht.messages import (
+    Conflict,
+    Copy,
+    Done,
+    Fetch,
+    Get,
+    Later,
+    Member,
+    Put,
+    Question,
+    Range,
+    Record,
+    Records,
+    Refused,
+    Reply,
+    Stored,
+    Value,
+    from_wire,
+    to_wire,
+)
+from pathcast.dht.ring import Ring
+
+__all__ = ["RecordStore"]
+
+_BATCH = 256
+
+
+class RecordStore:
+    """What one member holds, and does for the keys it owns.
+
+    Args:
+        ring: Its pointers.
+        asking: Its questions.
+        copies: How many members hold a record, the owner included; at most r.
+
+    Attributes:
+        held: By key, removed ones included.
+    """
+
+    def __init__(self, ring: Ring, asking: Asking, copies: int) -> None:
+        self.held: dict[str, Record] = {}
+        self._ring = ring
+        self._asking = asking
+        self._copies = copies
+        self._busy: set[str] = set()
+        self._given: dict[Member, dict[str, int]] = {}
+        self._giving: set[Member] = set()
+        self._fetched_for: Member | None = None
+
+    def answer(self, what: Question, then: Callable[[Reply], None]) -> None:
+        """Answer a question about records, now or when others have answered."""
+        match what:
+            case Fetch(key):
+                record = self.held.get(key)
+                then(Records((record,) if record else (), more=False))
+            case Range(low, high, after):
+                then(self._in_range(from_wire(low), from_wire(high), after))
+            case Copy(records):
+                refused = [record for record in records if not self._take(record)]
+                then(Refused() if refused else Done())
+            case Get() | Put():
+                self._serve(what, then)
+
+    def repair(self) -> None:
+        """Give successors what they lack, and fetch what this member lacks of its range."""
+        if not self._ring.is_member:
+            return
+        targets = self._ring.successors[: self._copies - 1]
+        self._given = {member: self._given.get(member, {}) for member in targets}
+        for member in targets:
+            self._give(member)
+        predecessor = self._ring.predecessor
+        if predecessor is not None and predecessor != self._fetched_for:
+            self._fetched_for = predecessor
+            for member in self._ring.successors:
+                self._fetch(member, predecessor, None)
+
+    def hand_over(self, then: Callable[[], None]) -> None:
+        """Give what this member holds to one more successor than usual, before it leaves."""
+        mine = self._mine({})
+        batches = [mine[start : start + _BATCH] for start in range(0, len(mine), _BATCH)]
+
+        def go_on(_: object = None) -> None:
+            if batches:
+                copy = Copy(tuple(batches.pop()))
+                self._ask_all(self._ring.successors[: self._copies], copy, go_on)
+            else:
+                then()
+
+        go_on()
+
+    # For keys of its own.
+
+    def _serve(self, what: Get | Put, then: Callable[[Reply], None]) -> None:
+        key = what.key
+        if key in self._busy or not self._ring.owns(identifier(key)):
+            then(Later())
+            return
+
+        def has_read(replies: list[tuple[Member, Reply]]) -> None:
+            live = [member for member, reply in replies if isinstance(reply, Records)]
+            if len(live) < self._copies - 1:
+                served(Later())
+                return
+            record = self._newest(key, [reply for _, reply in replies])
+            if isinstance(what, Put) and (record is None or record.write != what.write):
+                version = record.version if record else 0
+                if version != what.based_on:
+                    served(Conflict(version))
+                    return
+                record = Record(key, what.value, version + 1, what.write)
+            self._place(record, live, what, served)
+
+        def served(reply: Reply) -> None:
+            self._busy.discard(key)
+            then(reply)
+
+        self._busy.add(key)
+        self._ask_all(self._ring.successors, Fetch(key), has_read)
+
+    def _place(
+        self,
+        record: Record | None,
+        live: Sequence[Member],
+        what: Get | Put,
+        then: Callable[[Reply], None],
+    ) -> None:
+        if record is None:
+            then(Value(None, 0))
+            return
+
+        def placed(replies: list[tuple[Member, Reply]]) -> None:
+            asked = min(len(live), self._copies - 1)
+            all_have = len(replies) == asked and all(reply == Done() for _, reply in replies)
+            if not (all_have and self._take(record)):
+                then(Later())
+            elif isinstance(what, Put):
+                then(Stored(record.version))
+            else:
+                then(Value(record.value, record.version))
+
+        self._ask_all(live[: self._copies - 1], Copy((record,)), placed)
+
+    def _newest(self, key: str, replies: Sequence[Reply]) -> Record | None:
+        """The newest record; of two of one version that which more hold, made newer than both."""
+        found = Counter(
+            record
+            for reply in replies
+            if isinstance(reply, Records)
+            for record in reply.records
+            if record.key == key
+        )
+        if key in self.held:
+            found[self.held[key]] += 1
+        if not found:
+            return None
+        best = max(found, key=lambda record: (record.version, found[record], record.write))
+        if any(other.version == best.version and other != best for other in found):
+            return msgspec.structs.replace(best, version=best.version + 1)
+        return best
+
+    def _ask_all(
+        self,
+        members: Sequence[Member],
+        what: Question,
+        then: Callable[[list[tuple[Member, Reply]]], None],
+    ) -> None:
+        """Ask each; `then` gets the answers in the order of the members, without the dead."""
+        replies: dict[Member, Reply | None] = {}
+
+        def answered(reply: Reply | None, *, member: Member) -> None:
+            replies[member] = reply
+            if len(replies) == len(members):
+                then([(m, r) for m in members if (r := replies[m]) is not None])
+
+        if not members:
+            then([])
+        for member in members:
+            self._asking.ask(member, what, partial(answered, member=member))
+
+    # Copies.
+
+    def _take(self, record: Record) -> bool:
+        held = self.held.get(record.key)
+        if held is None or record.version > held.version:
+            self.held[record.key] = record
+            return True
+        return held == record
+
+    def _mine(self, given: dict[str, int]) -> list[Record]:
+        """Records of its own range that are not given in that version, in the order of keys."""
+        return [
+            record
+            for key, record in sorted(self.held.items())
+            if given.get(key) != record.version and self._ring.owns(identifier(key))
+        ]
+
+    def _give(self, member: Member) -> None:
+        given = self._given[member]
+        batch = tuple(self._mine(given)[:_BATCH])
+        if not batch or member in self._giving:
+            return
+
+        def has_given(reply: Reply | None) -> None:
+            self._giving.discard(member)
+            if reply is not None and self._given.get(member) is given:
+                # What was refused, it has already, or a reader will decide.
+                given.update((record.key, record.version) for record in batch)
+                self._give(member)
+
+        self._giving.add(member)
+        self._asking.ask(member, Copy(batch), has_given)
+
+    def _fetch(self, member: Member, predecessor: Member, after: str | None) -> None:
+        me = self._ring.me.identifier
+
+        def fetched(reply: Reply | None) -> None:
+            if isinstance(reply, Records):
+                for record in reply.records:
+                    self._take(record)
+                if reply.more and reply.records:
+                    self._fetch(member, predecessor, reply.records[-1].key)
+                else:
+                    self.repair()
+
+        what = Range(to_wire(predecessor.identifier), to_wire(me), after)
+        self._asking.ask(member, what, fetched)
+
+    def _in_range(self, low: int, high: int, after: str | None) -> Records:
+        found = [
+            record
+            for key, record in sorted(self.held.items())
+            if (after is None or key > after) and is_in_range(low, identifier(key), high)
+        ]
+        return Records(tuple(found[:_BATCH]), more=len(found) > _BATCH)

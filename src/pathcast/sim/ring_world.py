@@ -1,0 +1,223 @@
+"""A ring of peers under churn, with the invariant checked after every event.
+
+An event that changes no list and no membership cannot break it, so nothing is computed then.
+Crashes and leavings keep to the operating assumption of the proof: nobody may be left without a
+live successor, in the list that it has or in one that is on its way to it (`may_go`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pathcast.dht.invariant import broken, not_ideal
+from pathcast.dht.messages import Answer, Hop, Member, State, decoded, encoded
+from pathcast.dht.peer import Peer, Settings
+from pathcast.dht.ring import Ring
+from pathcast.protocol import Effect, Send
+from pathcast.sim.faults import NO_FAULTS, Faults
+from pathcast.sim.network import Network
+
+__all__ = ["BrokenRing", "RingWorld"]
+
+
+class BrokenRing(AssertionError):
+    """The invariant does not hold; says since when, what, and the last lines of the trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OnItsWay:
+    """Successors that somebody may have tomorrow."""
+
+    since: float
+    to: str
+    successors: tuple[Member, ...]
+
+
+class _Watched:
+    """A peer whose every event is followed by the check."""
+
+    def __init__(self, peer: Peer, world: RingWorld) -> None:
+        self.peer = peer
+        self._world = world
+
+    def start(self, now: float) -> Sequence[Effect]:
+        return self._after(lambda: self.peer.start(now))
+
+    def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
+        return self._after(lambda: self.peer.receive(sender, message, now))
+
+    def wake(self, timer: str, now: float) -> Sequence[Effect]:
+        return self._after(lambda: self.peer.wake(timer, now))
+
+    def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
+        return self._after(lambda: self.peer.neighbour(name, up, now))
+
+    def asked(self, request: Callable[[Peer], Sequence[Effect]]) -> Sequence[Effect]:
+        return self._after(lambda: request(self.peer))
+
+    def _after(self, event: Callable[[], Sequence[Effect]]) -> Sequence[Effect]:
+        before = self.peer.ring.successors
+        effects = event()
+        self._world.sends(self.peer, effects)
+        if before != self.peer.ring.successors:
+            self._world.check()
+        return effects
+
+
+class RingWorld:
+    """A network of peers with a stable base.
+
+    Args:
+        seed: Of the network and of `churn`.
+        settings: Of all peers.
+        faults: Of the network.
+        base: How many peers never go; None: one more than successors.
+        in_bytes: Whether messages are encoded and decoded on the way.
+
+    Attributes:
+        network: The network.
+        base: Names of the base.
+        checks: How often the invariant was computed.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        settings: Settings | None = None,
+        faults: Faults = NO_FAULTS,
+        *,
+        base: int | None = None,
+        in_bytes: bool = False,
+    ) -> None:
+        self.settings = settings or Settings()
+        through = (lambda message: decoded(encoded(message))) if in_bytes else None
+        self.network = Network(seed, faults, through=through)
+        self.checks = 0
+        self._way_seconds = faults.delay_seconds[1] * (faults.slow_factor if faults.slow else 1) + (
+            faults.reorder_seconds if faults.reorder else 0
+        )
+        self._on_their_way: list[_OnItsWay] = []
+        self._random = random.Random(f"churn {seed}")
+        self._peers = 0
+        # All of the base are there from the first moment.
+        self._is_complete = False
+        self.base = tuple(f"b{number}" for number in range(base or self.settings.successors + 1))
+        for name in self.base:
+            self.add(name)
+        self._is_complete = True
+        self.check()
+
+    # What is done to it.
+
+    def add(self, name: str) -> None:
+        """Begin a peer, which joins by way of the base."""
+        self.network.add(name, lambda _, life: _Watched(self._peer(name, life), self))
+
+    def ask(self, name: str, request: Callable[[Peer], Sequence[Effect]]) -> bool:
+        """Ask something of a peer (`put`, `leave`, ...)."""
+        return self.network.call(name, lambda node, _: _watched(node).asked(request))
+
+    def crash(self, name: str) -> None:
+        """End a peer, with all it has; the check follows."""
+        self.network.crash(name, disk=False)
+        self.check()
+
+    def churn(self, until: float, changes: int, peers_max: int = 14) -> None:
+        """Let so many joins, crashes, leavings and restarts happen until then, at random times."""
+        start = self.network.now
+        for _ in range(changes):
+            self.network.at(self._random.uniform(start, until), lambda: self._change(peers_max))
+        self.network.run(until)
+
+    def settle(self, seconds: float = 30.0) -> None:
+        """Let nothing happen until the ring is ideal.
+
+        Raises:
+            BrokenRing: It is not, after that time.
+        """
+        end = self.network.now + seconds
+        while (why := not_ideal(self.rings(), self.settings.successors)) is not None:
+            if self.network.now >= end:
+                raise BrokenRing(f"not ideal after {seconds} s: {why}\n{self.network.trace()}")
+            self.network.run(self.network.now + self.settings.tick_seconds)
+
+    # What is seen of it.
+
+    def peer(self, name: str) -> Peer:
+        """A peer that runs."""
+        return _watched(self.network.nodes[name]).peer
+
+    def rings(self) -> list[Ring]:
+        """Pointers of all peers that run and have not left."""
+        peers = [_watched(node).peer for node in self.network.nodes.values()]
+        return [peer.ring for peer in peers if peer.ring.is_member or not peer.has_left]
+
+    def may_go(self, name: str) -> bool:
+        """Whether a peer may fail under the operating assumption."""
+        if name in self.base or name not in self.network.nodes:
+            return False
+        members = [ring for ring in self.rings() if ring.is_member and ring.me.name != name]
+        live = {ring.me for ring in members}
+        since = self.network.now - self._way_seconds
+        self._on_their_way = [way for way in self._on_their_way if way.since >= since]
+        lists = [ring.successors for ring in members]
+        lists += [way.successors for way in self._on_their_way if way.to != name]
+        return all(any(member in live for member in successors) for successors in lists)
+
+    def check(self) -> None:
+        """Check the invariant.
+
+        Raises:
+            BrokenRing: It does not hold.
+        """
+        if not self._is_complete:
+            return
+        self.checks += 1
+        why = broken(self.rings(), self.settings.successors)
+        if why is not None:
+            raise BrokenRing(f"at {self.network.now:.4f}: {why}\n{self.network.trace()}")
+
+    def sends(self, peer: Peer, effects: Sequence[Effect]) -> None:
+        """Remember lists of successors that are sent."""
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Answer):
+                what = effect.message.what
+                if isinstance(what, State):
+                    successors = (peer.me, *what.successors)[: self.settings.successors]
+                elif isinstance(what, Hop) and what.done:
+                    successors = what.members
+                else:
+                    continue
+                self._on_their_way.append(_OnItsWay(self.network.now, effect.to, successors))
+
+    def _peer(self, name: str, life: int) -> Peer:
+        return Peer(name, life, self.base, self.settings)
+
+    def _change(self, peers_max: int) -> None:
+        running = sorted(set(self.network.nodes) - set(self.base))
+        if len(running) + len(self.base) < peers_max and (not running or self._draw(0.5)):
+            gone = sorted(set(self.network.disks) - set(self.network.nodes))
+            if gone and self._draw(0.5):
+                self.network.restart(self._random.choice(gone))
+            else:
+                self._peers += 1
+                self.add(f"p{self._peers}")
+        elif running:
+            name = self._random.choice(running)
+            if self.peer(name).has_left:
+                self.network.crash(name, disk=False)
+            elif self.may_go(name):
+                if self._draw(0.3):
+                    self.ask(name, lambda peer: peer.leave("operator"))
+                else:
+                    self.crash(name)
+
+    def _draw(self, share: float) -> bool:
+        return self._random.random() < share
+
+
+def _watched(node: object) -> _Watched:
+    assert isinstance(node, _Watched)
+    return node

@@ -1,0 +1,89 @@
+"""Keys of states: different paths have different keys, whatever the names are."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pathcast.dht.hops import Fingers, members
+from pathcast.dht.identifiers import (
+    EPSILON,
+    WILDCARD,
+    Label,
+    Name,
+    identifier,
+    is_between,
+    is_in_range,
+    state_key,
+)
+
+HOSTILE = st.text(st.sampled_from("ab/$*%{}2F5 ä\ud800\x1f"), max_size=4)
+LABELS = st.one_of(
+    st.sampled_from([EPSILON, WILDCARD]),
+    st.builds(Name, HOSTILE | st.text(max_size=4), HOSTILE),
+)
+PATHS = st.lists(LABELS, max_size=4).map(tuple)
+
+
+@given(PATHS, PATHS)
+@example((Name("a"), Name("bc")), (Name("ab"), Name("c")))
+@example((Name("a/b"),), (Name("a"), Name("b")))
+@example((Name("$"),), (EPSILON,))
+@example((Name("b", "a"),), (Name("{a}b"),))
+@example((Name("%2F"),), (Name("/"),))
+@example((), (Name(""),))
+def test_different_paths_have_different_keys(a: tuple[Label, ...], b: tuple[Label, ...]) -> None:
+    assert (state_key(a) == state_key(b)) == (a == b)
+
+
+def test_many_short_paths_have_as_many_keys() -> None:
+    """Pairs of random texts seldom come near each other; these all do."""
+    names = [a + b for a in "a/$%{}" for b in ["", *"a/$2F{}"]]
+    labels: list[Label] = [EPSILON, WILDCARD, *map(Name, names), *(Name("a", n) for n in names)]
+    paths = [(a, b) for a in labels for b in labels] + [(a,) for a in labels] + [()]
+    assert len({state_key(path) for path in paths}) == len(set(paths)) > 7000
+
+
+def test_the_identifier_is_the_whole_sha1() -> None:
+    assert identifier("start") == int(hashlib.sha1(b"start").hexdigest(), 16)
+
+
+@given(st.integers(0, 15), st.integers(0, 15), st.integers(0, 15))
+def test_intervals_are_what_one_meets_on_the_way(low: int, given_: int, high: int) -> None:
+    way = []
+    at = (low + 1) % 16
+    while at != high:
+        way.append(at)
+        at = (at + 1) % 16
+    assert is_between(low, given_, high) == (given_ in way)
+    assert is_in_range(low, given_, high) == (given_ in [*way, high])
+
+
+@pytest.mark.parametrize("count", [2, 5, 50, 400])
+def test_hops_by_arithmetic_are_those_of_a_walk(count: int) -> None:
+    places = members(count)
+    circle = 2**64
+    ring = [int(place) for place in places]
+    fingers = Fingers(places, successors=3)
+    draw = random.Random(count)
+    start = np.array([draw.randrange(count) for _ in range(200)])
+    keys = np.array([draw.randrange(circle) for _ in range(200)], np.uint64)
+    hops = fingers.hops(start, keys)
+    for begin, key, found in zip(start, map(int, keys), hops, strict=True):
+        owner = next((n for n, place in enumerate(ring) if place >= key), 0)
+        at, walked = int(begin), 0
+        while at != owner:
+            others = {(at + k) % count for k in (1, 2, 3)}
+            for i in range(64):
+                finger = (ring[at] + 2**i) % circle
+                others.add(next((n for n, place in enumerate(ring) if place >= finger), 0))
+            before = [n for n in others if is_between(ring[at], ring[n], key)]
+            ahead = (owner - at) % count == 1
+            at = owner if ahead else max(before, key=lambda n: (ring[n] - ring[at]) % circle)
+            walked += 1
+        assert walked == found
