@@ -11,6 +11,9 @@ NEEDS_KERNEL = (
     "src/pathcast/kernel",
     "src/pathcast/records",
     "src/pathcast/chunking/streaming.py",
+    "src/pathcast/customize/selector.py",
+    "src/pathcast/overlay/projection.py",
+    "src/pathcast/overlay/restructuring.py",
     "src/pathcast/bench/chunking/inputs.py",
 )
 """Whose examples do not run without it; tests of the kernel skip by themselves."""

@@ -6,7 +6,9 @@ Example:
     >>> from pathcast.limits import Limits
     >>> from pathcast.model import MatcherOptions, RoutingEntry
     >>> table = KernelRoutingTable([RoutingEntry(("/a/b[@x=1]",), 0b1)], 1)
-    >>> options = MatcherOptions(Limits(), threads=1, cache_bytes_max=1 << 20, engine="kernel")
+    >>> options = MatcherOptions(
+    ...     limits=Limits(), threads=1, cache_bytes_max=1 << 20, engine="kernel"
+    ... )
     >>> stream = table.stream(options, StreamBounds())
     >>> stream.feed(b"<a><b x='1'/><c>")
     >>> stream.targets, stream.decided_at

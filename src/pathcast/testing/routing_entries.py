@@ -4,7 +4,7 @@ Example:
     >>> import random
     >>> entries = random_routing_entries(random.Random(2), ["/a/b[c]", "//d | //e"], 4, targets=3)
     >>> entries[0]
-    RoutingEntry(paths=('//d',), targets=5)
+    RoutingEntry(paths=('/a/b/c',), targets=1)
 """
 
 from __future__ import annotations
