@@ -12,6 +12,8 @@ import asyncio
 import contextlib
 import hashlib
 import shutil
+import signal
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -70,8 +72,8 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIRECTORY", help="Files of the network; replaced.")
     ] = Path("demo-net"),
-    profiles: Annotated[int, typer.Option(min=10, help="Profiles of subscribers.")] = 6_000,
-    messages: Annotated[int, typer.Option(min=6, help="Messages, of three domains.")] = 600,
+    profiles: Annotated[int, typer.Option(min=10, help="Profiles of subscribers.")] = 2_000,
+    messages: Annotated[int, typer.Option(min=6, help="Messages, of three domains.")] = 150,
     seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
 ) -> ExitCode:
     """Show a network: 7 brokers, 3 sources, one broker killed, every delivery accounted for."""
@@ -94,6 +96,8 @@ def demo(
     stream = _messages(messages, seed)
     expected = _expected(subscriptions, stream)
     say(f"{profiles:,} profiles, {len(stream):,} messages, {len(expected):,} deliveries expected")
+    # Who ends this ends its brokers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
     network.start(network.names)
     say(f"{len(network.names)} brokers run")
     try:
