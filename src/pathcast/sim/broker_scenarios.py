@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable
 
 from pathcast.overlay.broker import Trees
-from pathcast.overlay.trees import spanning_tree
+from pathcast.overlay.trees import are_connected
 from pathcast.sim.broker_world import Scenario
 from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.steps import Step
@@ -159,21 +159,18 @@ class _Maker:
             return "join", (name, *near)
         if kind < 0.8:
             return "expel", tuple(draw.sample(self.names, 2))
-        idle = [name for name in self.names if name not in self.roots and self.holds_without(name)]
+        idle = [
+            name
+            for name in self.names
+            if name not in self.roots
+            and are_connected([one for one in self.names if one != name], self.links)
+        ]
         if not idle:
             return "heal", ()
         gone = draw.choice(idle)
         self.names.remove(gone)
         self.links = [pair for pair in self.links if gone not in pair]
         return "leave", (gone,)
-
-    def holds_without(self, gone: str) -> bool:
-        """Whether the others are connected without it."""
-        links: dict[str, dict[str, int]] = {name: {} for name in self.names if name != gone}
-        for a, b in self.links:
-            if gone not in (a, b):
-                links[a][b] = links[b][a] = 1
-        return len(spanning_tree(links)) == len(links) - 1
 
 
 def _links(draw: random.Random, names: list[str]) -> list[tuple[str, str]]:

@@ -34,7 +34,13 @@ from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
 from pathcast.overlay.messages import Source
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.subscriptions import Subscription
-from pathcast.overlay.trees import broadcast_tree, neighbours, spanning_tree, towards
+from pathcast.overlay.trees import (
+    are_connected,
+    broadcast_tree,
+    neighbours,
+    spanning_tree,
+    towards,
+)
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast.sim.faults import NO_FAULTS
 from pathcast.sim.network import Network
@@ -248,8 +254,12 @@ class BrokerWorld:
                 self._call(other, lambda node, now: node.add_link(name, 1, now))
 
     def do_leave(self, name: str) -> None:
-        """A broker goes for good."""
-        if name not in self.network.nodes:
+        """A broker goes for good, unless it holds together those that stay.
+
+        What it was drawn for may have become so: another one was down when it was to leave.
+        """
+        staying = [one for one in self.brokers if one != name]
+        if name not in self.network.nodes or not are_connected(staying, self.links):
             return
         self._call(name, lambda node, now: node.leave(now))
         if "leaving" in self.network.disks[name]:
