@@ -22,13 +22,14 @@ from pathcast.spark.generations import Generation
 from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.storage import Storage
+from pathcast.spark.subscription_places import FilePlace
 from pathcast.spark.workers import InProcess
 
 HEADER = "subscriber\tquery_id\tquery\n"
 
 
 def book(path: Path, **options: str) -> SubscriptionBook:
-    return SubscriptionBook(path, store(path), engine="reference", namespaces=options)
+    return SubscriptionBook(FilePlace(path), store(path), engine="reference", namespaces=options)
 
 
 def store(path: Path) -> Storage:
@@ -141,7 +142,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
     if engine == "kernel":
         pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     path = tmp_path / "s.tsv"
-    subscriptions = SubscriptionBook(path, store(path), engine=engine)
+    subscriptions = SubscriptionBook(FilePlace(path), store(path), engine=engine)
     message = b"<a><b/><c>1</c></a>"
     states = [
         ["ann\tq1\t//b", "bob\tq2\t//b[last()]", "bob\tq3\t//["],
@@ -153,7 +154,9 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         write(path, *lines)
         os.utime(path, ns=(number + 1, number + 1))
         changed = subscriptions.current()
-        fresh = SubscriptionBook(path, Storage(tmp_path / f"{number}"), engine=engine).current()
+        fresh = SubscriptionBook(
+            FilePlace(path), Storage(tmp_path / f"{number}"), engine=engine
+        ).current()
         assert replace(changed.generation, written="") == replace(fresh.generation, written="")
         assert [r.row.id for r in changed.rejected] == [r.row.id for r in fresh.rejected]
         found = []
@@ -179,7 +182,7 @@ def test_a_query_that_stays_is_not_compiled_again(
 
     monkeypatch.setattr(kernel, "compile_query", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
-    subscriptions = SubscriptionBook(path, store(path), engine="kernel")
+    subscriptions = SubscriptionBook(FilePlace(path), store(path), engine="kernel")
     subscriptions.current()
     write(path, "ann\tq1\t//b[last()]", "bob\tq2\t//a[last() > 1]", "bob\tq3\t//c[last()]")
     assert subscriptions.current().generation.queries == 3
@@ -232,7 +235,7 @@ def test_a_pinned_generation_serves_another_engine(tmp_path: Path) -> None:
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     path = write(tmp_path / "s.tsv", "ann\tq1\t//a")
     first = book(path).current().generation
-    other = SubscriptionBook(path, store(path), engine="kernel")
+    other = SubscriptionBook(FilePlace(path), store(path), engine="kernel")
     pinned = other.pinned(first.version)
     assert pinned == first == other.current().generation
     assert list(notices(path, pinned, "kernel").query_ids) == ["q1"]
@@ -244,7 +247,9 @@ def test_a_file_and_a_folder_of_subscriptions_give_results(tmp_path: Path) -> No
     (folder / "ann/hit.xq").write_text("for $a in //a return <hit>{$a}</hit>")
     (folder / "ann/bad.xq").write_text("for $a in")
     path = tmp_path / "wanted"
-    taken = SubscriptionBook(path, Storage(tmp_path / "store"), engine="reference").current()
+    taken = SubscriptionBook(
+        FilePlace(path), Storage(tmp_path / "store"), engine="reference"
+    ).current()
     assert (taken.generation.has_notices, taken.generation.has_results) == (False, True)
     assert [each.row.id for each in taken.rejected] == ["ann/bad"]
 

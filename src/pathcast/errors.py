@@ -593,6 +593,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "the database {url} has schema {found}, this Pathcast needs {known}; bring it up to date "
         "with Store.open(url, migrate=True)",
     ),
+    "store.absent": CatalogueEntry("StoreError", "there is no profile database at {url}"),
     "store.compacted": CatalogueEntry(
         "StoreError",
         "changes after position {after} were asked for, and the log begins after {start}; read the "

@@ -239,7 +239,7 @@ def _read_sample(names: list[str], engine: EngineName | None, limits: Limits) ->
     )
 
 
-def _as_json(report: LintReport, path: Path, lines: list[_Line]) -> dict[str, object]:
+def _as_json(report: LintReport, path: str, lines: list[_Line]) -> dict[str, object]:
     """The report with files, lines and columns."""
     findings = []
     for finding in report.findings:
@@ -255,10 +255,10 @@ def _as_json(report: LintReport, path: Path, lines: list[_Line]) -> dict[str, ob
                 "related_lines": [place.line for place in related],
             }
         )
-    return {**report.to_dict(), "file": shown(str(path)), "findings": findings}
+    return {**report.to_dict(), "file": shown(path), "findings": findings}
 
 
-def _print_text(report: LintReport, path: Path, lines: list[_Line]) -> None:
+def _print_text(report: LintReport, path: str, lines: list[_Line]) -> None:
     out = answers()
     for finding in report.findings:
         place = ":".join(str(part) for part in _place(finding, path, lines) if part is not None)
@@ -278,9 +278,9 @@ def _print_text(report: LintReport, path: Path, lines: list[_Line]) -> None:
     say(f"queries: {report.queries}, {counts}")
 
 
-def _place(finding: Finding, path: Path, lines: list[_Line]) -> tuple[str, int | None, int | None]:
+def _place(finding: Finding, path: str, lines: list[_Line]) -> tuple[str, int | None, int | None]:
     """File, line and column, from 1; the last two only as far as there are any."""
     if finding.query is None:
-        return str(path), None, None
+        return path, None, None
     found = lines[finding.query]
     return found.place.path, *found.place.at(found.row.query, finding.offset)

@@ -11,6 +11,7 @@ is what a run takes and rejects.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -46,7 +47,7 @@ class QuerySource:
     """Queries that were read, and how they are to be taken up.
 
     Attributes:
-        path: The file or folder that has them; of a pipeline, what its file names.
+        path: The file, folder or database that has them; of a pipeline, what its file names.
         rows: What was read.
         engine: Which engine answers; None where nothing says it.
         namespaces: Prefixes for all queries.
@@ -55,7 +56,7 @@ class QuerySource:
         rejected_max: Share of the rows that may be rejected.
     """
 
-    path: Path
+    path: str
     rows: SubscriptionRows
     engine: EngineName | None
     namespaces: Mapping[str, str]
@@ -111,11 +112,14 @@ def read_queries(
     if path.suffix == PIPELINE_SUFFIX and path.is_file():
         with extra("spark", "the file of a pipeline"):
             from pathcast.spark.settings import load_settings
+            from pathcast.spark.subscription_places import place_of
         settings = load_settings(path)
         wanted = settings.subscriptions
+        with closing(place_of(wanted)) as place:
+            name, rows = place.name, place.rows(wanted.deliver)
         return QuerySource(
-            wanted.path,
-            read_rows(wanted.path, wanted.deliver),
+            name,
+            rows,
             engine_name(engine) or settings.engine.engine,
             {**wanted.namespaces, **given},
             read_limits(limit, settings.engine.message_limits()),
@@ -123,7 +127,8 @@ def read_queries(
         )
     has_subscribers = path.is_dir() or path.suffix == SUFFIX or is_table(path)
     rows = read_rows(path, "ids") if has_subscribers else read_query_file(path)
-    return QuerySource(path, rows, engine_name(engine), given, read_limits(limit), has_subscribers)
+    asked, limits = engine_name(engine), read_limits(limit)
+    return QuerySource(str(path), rows, asked, given, limits, has_subscribers)
 
 
 def told(each: RejectedSubscription) -> str:

@@ -121,7 +121,9 @@ class SubscriptionEngines:
             del self._held[name]
         new = [row for name, row in wanted.items() if name not in self._held]
         notices = [row for row in new if row.deliver == "ids"]
-        declined = self.index.register([Query(row.id, row.query) for row in notices]).rejected
+        declined = self.index.register(
+            [Query(row.id, row.query, row.namespaces) for row in notices]
+        ).rejected
         # What is no XPath may be XQuery; the broker knows both, and says what is wrong.
         others = [row for row in new if row.deliver != "ids" or row.id in declined]
         refused = dict(self.broker.subscribe(others).rejected)
@@ -131,4 +133,6 @@ class SubscriptionEngines:
 
 def _is_same(row: Subscription, other: Subscription | None) -> bool:
     """Whether two rows are one query, whoever takes it."""
-    return other is not None and (row.query, row.deliver) == (other.query, other.deliver)
+    if other is None or (row.query, row.deliver) != (other.query, other.deliver):
+        return False
+    return (row.namespaces or {}) == (other.namespaces or {})

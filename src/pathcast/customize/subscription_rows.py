@@ -155,6 +155,9 @@ def _checked(table: SubscriptionTable, deliver: DeliverMode) -> SubscriptionRows
 ROWS_AT_ONCE: Final = 100_000
 """Rows of one table of `read_row_tables`: some 10 MB."""
 
+NAMESPACES: Final = pa.map_(pa.string(), pa.string())
+"""Prefixes of one subscription; null where it has none of its own."""
+
 ROW_SCHEMA: Final = pa.schema(
     [
         pa.field("subscriber", pa.string()),
@@ -165,6 +168,7 @@ ROW_SCHEMA: Final = pa.schema(
         pa.field("line", pa.int64()),
         pa.field("column", pa.int64()),
         pa.field("is_quoted", pa.bool_()),
+        pa.field("namespaces", NAMESPACES),
     ]
 )
 """Rows as columns: a subscription, and its place, whose path is null for that of the file."""
@@ -199,7 +203,16 @@ def read_row_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
     if path.suffix == PARQUET and not path.is_dir():
         yield from _parquet_tables(path, deliver)
         return
-    found = read_rows(path, deliver)
+    yield from row_tables(read_rows(path, deliver), str(path))
+
+
+def row_tables(found: SubscriptionRows, path: str) -> Iterator[RowTable]:
+    """Rows as tables, some at a time; `rows_of_table` makes rows of them again.
+
+    Args:
+        found: The rows, and what is none.
+        path: What most of their places name.
+    """
     yield RowTable(ROW_SCHEMA.empty_table(), found.rejected)
     for start in range(0, len(found.rows), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
@@ -209,16 +222,17 @@ def read_row_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
             [row.id for row in rows],
             [row.query for row in rows],
             [row.deliver for row in rows],
-            [None if place.path == str(path) else place.path for place in places],
+            [None if place.path == path else place.path for place in places],
             [place.line for place in places],
             [place.column for place in places],
             [place.is_quoted for place in places],
+            namespace_column(rows),
         ]
         yield RowTable(pa.table(columns, schema=ROW_SCHEMA), [])
 
 
 def rows_of_table(table: pa.Table, path: str) -> SubscriptionRows:
-    """Rows of which `read_row_tables` made a table.
+    """Rows of which `row_tables` or `read_row_tables` made a table.
 
     Args:
         table: `ROW_SCHEMA`.
@@ -226,10 +240,17 @@ def rows_of_table(table: pa.Table, path: str) -> SubscriptionRows:
     """
     columns = [table.column(name).to_pylist() for name in ROW_SCHEMA.names]
     found = SubscriptionRows([], [], [])
-    for subscriber, query_id, query, deliver, file, *place in zip(*columns, strict=True):
-        found.rows.append(Subscription(query_id, subscriber, query, deliver))
+    for subscriber, query_id, query, deliver, file, *place, own in zip(*columns, strict=True):
+        namespaces = dict(own) if own else None
+        found.rows.append(Subscription(query_id, subscriber, query, deliver, namespaces))
         found.places.append(TextPlace(file or path, *place))
     return found
+
+
+def namespace_column(rows: Sequence[Subscription]) -> pa.Array:
+    """The namespaces of rows, `NAMESPACES`."""
+    own = [list(row.namespaces.items()) if row.namespaces else None for row in rows]
+    return pa.array(own, NAMESPACES)
 
 
 def about_rows(path: Path) -> int:
@@ -277,7 +298,7 @@ def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMod
     lines = pa.array(range(line, line + len(batch)), pa.int64())
     nothing = pa.nulls(len(batch), pa.int64())
     columns = [*(texts[name] for name in COLUMNS), modes, pa.nulls(len(batch), pa.string())]
-    columns += [lines, nothing, pa.repeat(False, len(batch))]
+    columns += [lines, nothing, pa.repeat(False, len(batch)), pa.nulls(len(batch), NAMESPACES)]
     table = pa.table(columns, schema=ROW_SCHEMA)
     if pc.all(is_usable).as_py() is not False:
         return RowTable(table, [])

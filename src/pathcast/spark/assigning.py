@@ -155,7 +155,10 @@ def routes_to(
         partition_of = dict(
             zip(queries.table.column("id").to_pylist(), queries.rows(placed).tolist(), strict=True)
         )
-        bound = (Subscription(name, "", text, mode, namespaces) for name, text, mode in rows)
+        bound = (
+            Subscription(name, "", text, mode, {**namespaces, **dict(own or ())})
+            for name, text, mode, own in rows
+        )
         return routes_of(bound, partition_of)
     pairs = [
         (population, where)
@@ -176,4 +179,4 @@ def routes_to(
     return found
 
 
-_TEXTS: Final = ("id", "query", "deliver")
+_TEXTS: Final = ("id", "query", "deliver", "namespaces")

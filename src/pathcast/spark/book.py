@@ -1,8 +1,7 @@
-"""The subscriptions of a pipeline, taken up anew when their files change.
+"""The subscriptions of a pipeline, taken up anew when they change where they are kept.
 
-Rows (subscriber, query id, query, what is delivered) come from a table, from `.xq` files, or from a
-folder of them: `pathcast.customize.subscription_rows` reads them, `subscription_engines` compiles
-them. Here they become a generation.
+Rows (subscriber, query id, query, what is delivered) come from a place (`subscription_places`);
+`pathcast.customize.subscription_engines` compiles them. Here they become a generation.
 
 It delivers nothing and knows nothing of Spark.
 """
@@ -10,19 +9,16 @@ It delivers nothing and knows nothing of Spark.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_files import files_of
-from pathcast.customize.subscription_rows import RejectedSubscription, read_rows
+from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.engine.selection import engine_name
-from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, EngineName, Subscription
 from pathcast.spark.cutting import Cutter
@@ -40,15 +36,13 @@ if TYPE_CHECKING:
     from pathcast.spark.partitions import PartitionedGeneration
     from pathcast.spark.settings import PlacementSettings
     from pathcast.spark.storage import Storage
+    from pathcast.spark.subscription_places import SubscriptionPlace
     from pathcast.spark.workers import Workers
-
-Signature = tuple[tuple[str, int, int, int], ...]
-"""Name, time, size and inode of every file."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """What became of the files of subscriptions.
+    """What became of subscriptions.
 
     Attributes:
         generation: What can be delivered.
@@ -63,7 +57,7 @@ class SubscriptionBook:
     """The subscriptions of a pipeline.
 
     Args:
-        path: A table, a `.xq` file, or a folder of them.
+        place: Where they are kept.
         output: Where generations are kept.
         deliver: What is delivered where a row does not say.
         engine: Which engine compiles the queries.
@@ -75,7 +69,7 @@ class SubscriptionBook:
 
     def __init__(
         self,
-        path: Path,
+        place: SubscriptionPlace,
         output: Storage,
         *,
         deliver: DeliverMode = "ids",
@@ -86,30 +80,30 @@ class SubscriptionBook:
     ) -> None:
         self._sections = sections
         self._limits = dict(limits or {})
-        self._path = path
+        self.place = place
         self._output = output
         self._deliver: DeliverMode = deliver
         self._engine = engine
         self._namespaces = dict(namespaces or {})
-        self._signature: Signature | None = None
+        self._state: Hashable = None
         self._current: TakenUp | None = None
         self._engines: SubscriptionEngines | None = None
 
     def current(self) -> TakenUp:
-        """The generation of the files as they are now.
+        """The generation of the subscriptions as they are now.
 
         Raises:
-            ConfigError: They cannot be read, or are no subscriptions.
+            ConfigError: They cannot be read.
 
         Cost:
-            A `stat` a file when nothing changed; else the files are read, what came or changed is
-            compiled, and all of it written.
+            A look at the place when nothing changed; else the rows are read, what came or changed
+            is compiled, and all of it written.
         """
-        signature = signature_of(self._path)
-        if self._current is None or signature != self._signature:
+        state = self.place.state()
+        if self._current is None or state != self._state:
             self._current = self._build()
             # Only now: a file that could not be read is looked at again, not taken for known.
-            self._signature = signature
+            self._state = state
         return self._current
 
     def pinned(self, version: str) -> Generation:
@@ -156,28 +150,20 @@ class SubscriptionBook:
             return self._in_sections(self._sections())
 
     def _in_sections(self, workers: Workers) -> TakenUp:
-        try:
-            generation, rejected = take_up_in_sections(
-                self._path,
-                self._deliver,
-                self._output,
-                workers,
-                engine=self._engine,
-                namespaces=self._namespaces,
-                limits=self._limits,
-            )
-        except ConfigError as error:
-            if error.params["key"] != str(self._path):
-                raise
-            raise _unusable(error.message) from error
+        generation, rejected = take_up_in_sections(
+            self.place,
+            self._deliver,
+            self._output,
+            workers,
+            engine=self._engine,
+            namespaces=self._namespaces,
+            limits=self._limits,
+        )
         return TakenUp(generation, tuple(rejected))
 
     def _taken_up(self) -> TakenUp:
         limits = Limits(**self._limits)  # type: ignore[arg-type]
-        try:
-            rows = read_rows(self._path, self._deliver)
-        except ConfigError as error:
-            raise _unusable(error.message) from error
+        rows = self.place.rows(self._deliver)
         # Whoever is interrupted from here on leaves engines that nobody knows the state of.
         engines, self._engines = self._engines, None
         if engines is None:
@@ -243,24 +229,3 @@ def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: s
         "snapshot_version": [snapshot_version] * len(rejected),
     }
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
-
-
-def signature_of(path: Path) -> Signature:
-    """What changes when somebody changes the subscriptions at a path.
-
-    Raises:
-        ConfigError: They cannot be looked at.
-    """
-    try:
-        files = files_of(path) if path.is_dir() else iter((path,))
-        found = []
-        for file in files:
-            status = file.stat()
-            found.append((str(file), status.st_mtime_ns, status.st_size, status.st_ino))
-    except OSError as error:
-        raise _unusable(f"{path}: {error.strerror or error}") from error
-    return tuple(found)
-
-
-def _unusable(reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key="subscriptions.path", reason=reason)

@@ -275,7 +275,10 @@ class CompileTask:
         limits = self.placed.generation.message_limits()
         if len(notices):
             index = QueryIndex(engine=self.engine, limits=limits, namespaces=self.namespaces)
-            report = index.register(map(Query, *_columns(notices, "id", "query")))
+            rows = zip(*_columns(notices, "id", "query", "namespaces"), strict=True)
+            report = index.register(
+                Query(name, text, dict(own) if own else None) for name, text, own in rows
+            )
             for error in report.rejected.values():
                 raise error
             snapshot = index.freeze()
@@ -286,8 +289,11 @@ class CompileTask:
                 size += write_ipc(self.storage, f"{folder}/{NUMBERS}", numbers)
         if len(results):
             broker = Broker(self.engine, limits, self.namespaces, threads=1)
-            rows = zip(*_columns(results, "id", "query", "deliver"), strict=True)
-            asked = [Subscription(name, "", text, mode) for name, text, mode in rows]
+            rows = zip(*_columns(results, "id", "query", "deliver", "namespaces"), strict=True)
+            asked = [
+                Subscription(name, "", text, mode, dict(own) if own else None)
+                for name, text, mode, own in rows
+            ]
             for error in broker.subscribe(asked).rejected.values():
                 raise error
         size += write_snapshots(self.storage, folder, snapshot, broker)

@@ -88,10 +88,12 @@ class Pin:
     Attributes:
         batch_id: Number of the micro-batch.
         snapshot_version: The subscriptions, and with them what a message may cost.
+        position: Position of the log of changes that they are the state at; 0 where there is none.
     """
 
     batch_id: int
     snapshot_version: str
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,7 @@ def run(
                 start_seconds = time.monotonic() - started
                 summary = pipeline.run(found_workers)
             finally:
+                pipeline.close()
                 report.end()
     stopped_by = received[0].name if received else ""
     return replace(summary, start_seconds=start_seconds, stopped_by=stopped_by)
@@ -187,6 +188,10 @@ class Pipeline:
         self._received: dict[Generation, np.ndarray] = {}
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
+
+    def close(self) -> None:
+        """Gives back what is open."""
+        self._book.place.close()
 
     def begin(self, workers: Callable[[], Workers]) -> None:
         """Takes up the subscriptions, which takes as long as Spark does to start.
@@ -479,15 +484,17 @@ class Pipeline:
             before = self._generation.subscriptions
             self._generation = self._take_up(found)
             after = self._generation.subscriptions
-            self._report.note(f"subscriptions taken up: {before:,} -> {after:,}")
-        self._ledger.write_pin(Pin(batch_id, self._generation.version))
+            at = f", position {self._book.place.position:,}" if self._book.place.position else ""
+            self._report.note(f"subscriptions taken up: {before:,} -> {after:,}{at}")
+        position = 0 if self._kept else self._book.place.position
+        self._ledger.write_pin(Pin(batch_id, self._generation.version, position))
         return self._generation
 
     def _first_generation(self) -> Generation:
         """What the run begins with: the newest or, where that is not believed, the last run's."""
         self._check_rejected()
         pin = self._ledger.last_pin()
-        if pin is None or not self._settings.subscriptions.path.exists():
+        if pin is None or not self._book.place.exists():
             return self._take_up(self._book.current())
         earlier = self._book.pinned(pin.snapshot_version)
         found = self._believed(earlier.subscriptions)
@@ -523,7 +530,7 @@ class Pipeline:
             self._keep(str(error))
             return None
         if reason := too_few(earlier, found, settings.shrink_max):
-            self._keep(f"{settings.path}: {reason}")
+            self._keep(f"{self._book.place.name}: {reason}")
             return None
         self._kept = ""
         return found
@@ -610,9 +617,9 @@ def _workers_of(
 def _check_paths(settings: PipelineSettings) -> None:
     """Refuses what need not be opened to see that it cannot work."""
     _check_source(settings)
-    if not settings.subscriptions.path.exists():
-        reason = f"{settings.subscriptions.path}: {os.strerror(errno.ENOENT)}"
-        raise _invalid("subscriptions.path", reason)
+    path = settings.subscriptions.path
+    if path is not None and not path.exists():
+        raise _invalid("subscriptions.path", f"{path}: {os.strerror(errno.ENOENT)}")
 
 
 def _check_source(settings: PipelineSettings) -> None:

@@ -13,11 +13,10 @@ What is cheaper is measured (`costs`) on messages of the first micro-batch of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pathcast.customize.subscription_rows import about_rows
 from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError
 from pathcast.spark.answering_partitions import (
@@ -39,6 +38,7 @@ from pathcast.spark.costs import (
 from pathcast.spark.marking import MarkingTask, MarkReport
 from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of, units_of
+from pathcast.spark.subscription_places import place_of
 from pathcast.spark.workers import InProcess
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ def choice_of(settings: PipelineSettings, engine: EngineName | None, storage: St
         return Choice("broadcast", "as placement.kind says")
     workers = InProcess()
     book = book_of(settings, storage, lambda: workers, engine, is_whole=fits_whole(settings))
-    generation = book.current().generation
+    with closing(book.place):
+        generation = book.current().generation
     if not generation.queries:
         return Choice("broadcast", "no query is in force")
     files, _ = listing_of(source).look(())
@@ -206,7 +207,7 @@ def book_of(
     """
     wanted = settings.subscriptions
     return SubscriptionBook(
-        wanted.path,
+        place_of(wanted),
         output,
         deliver=wanted.deliver,
         engine=engine,
@@ -240,7 +241,8 @@ def fits_whole(settings: PipelineSettings) -> bool:
     Raises:
         ConfigError: The subscriptions cannot be looked at.
     """
-    count = about_rows(settings.subscriptions.path)
+    with closing(place_of(settings.subscriptions)) as place:
+        count = place.about()
     return QUERY_BYTES * count <= allowed_bytes(settings.placement.worker_bytes_max)
 
 

@@ -20,7 +20,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -31,8 +30,6 @@ from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_rows import (
     ROW_SCHEMA,
     RejectedSubscription,
-    about_rows,
-    read_row_tables,
     rows_of_table,
 )
 from pathcast.errors import PathcastError
@@ -60,6 +57,7 @@ from pathcast.spark.taking_up import (
 if TYPE_CHECKING:
     from pathcast.model import DeliverMode, EngineName
     from pathcast.spark.storage import Storage
+    from pathcast.spark.subscription_places import SubscriptionPlace
     from pathcast.spark.workers import Workers
 
 SECTION_ROWS: Final = 100_000
@@ -112,7 +110,7 @@ class TakeUpTask:
     Attributes:
         storage: The output.
         home: Folder of the sections.
-        path: File that the rows are of.
+        path: What most places of rows name.
         engine: Which engine compiles.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, where that is not the default.
@@ -154,7 +152,7 @@ class TakeUpTask:
 
 
 def take_up_in_sections(
-    path: Path,
+    place: SubscriptionPlace,
     deliver: DeliverMode,
     storage: Storage,
     workers: Workers,
@@ -163,11 +161,11 @@ def take_up_in_sections(
     namespaces: Mapping[str, str],
     limits: Mapping[str, int | str],
 ) -> tuple[Generation, list[RejectedSubscription]]:
-    """Takes up the subscriptions at a path.
+    """Takes up the subscriptions of a place.
 
     Args:
-        path: As for `read_rows`.
-        deliver: Likewise.
+        place: Where they are.
+        deliver: What is delivered where a row does not say.
         storage: The output.
         workers: Who compiles.
         engine: Which engine compiles.
@@ -185,10 +183,10 @@ def take_up_in_sections(
     written = uuid.uuid4().hex
     home = f"sections-{written}"
     rejected: list[RejectedSubscription] = []
-    units = _write_rows(path, deliver, storage, home, rejected)
+    units = _write_rows(place, deliver, storage, home, rejected)
     agreed = tuple(sorted(limits.items()))
     bound = tuple(sorted(namespaces.items()))
-    task = TakeUpTask(storage, home, str(path), engine, bound, agreed)
+    task = TakeUpTask(storage, home, place.name, engine, bound, agreed)
     reports: list[SectionReport] = workers.run(task, shares_of(units, workers.count))
     # Not by the tasks, of which another attempt may still read them.
     storage.delete(f"{SNAPSHOTS}/{home}/{unit.number}/{_ROWS}" for unit in units)
@@ -235,14 +233,14 @@ def _remove_sections(storage: Storage, generation: Generation) -> None:
 
 
 def _write_rows(
-    path: Path,
+    place: SubscriptionPlace,
     deliver: DeliverMode,
     storage: Storage,
     home: str,
     rejected: list[RejectedSubscription],
 ) -> list[SectionUnit]:
     """Writes each row into the file of its section; `rejected` gets what is none."""
-    count = min(SECTIONS_MAX, about_rows(path) // SECTION_ROWS + 1)
+    count = min(SECTIONS_MAX, place.about() // SECTION_ROWS + 1)
     sizes = np.zeros(count, dtype=np.int64)
     with ExitStack() as stack:
         writers: list[pa.RecordBatchFileWriter] = []
@@ -250,7 +248,7 @@ def _write_rows(
             handle = storage.create(f"{SNAPSHOTS}/{home}/{number}/{_ROWS}")
             stack.enter_context(handle)
             writers.append(stack.enter_context(pa.ipc.new_file(handle, ROW_SCHEMA)))
-        for table, malformed in read_row_tables(path, deliver):
+        for table, malformed in place.tables(deliver):
             rejected += malformed
             for number, rows in enumerate(_by_section(table, count)):
                 if len(rows):

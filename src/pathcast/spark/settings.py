@@ -155,11 +155,25 @@ class SubscriptionSettings(BaseModel):
 
     model_config = FROZEN
 
-    path: Path = Field(
+    path: Path | None = Field(
+        default=None,
         description="File with the columns subscriber, query_id and query: separated by tabs "
         "(.tsv) or commas (.csv), with a header line, or Parquet (.parquet); or a .xq file, or a "
         "folder of them, whose results are delivered. A stream looks at it before each "
-        "micro-batch and takes up what changed."
+        "micro-batch and takes up what changed. Either this or subscriptions.store is given.",
+    )
+    store: str | None = Field(
+        default=None,
+        description="Profile database, sqlite:////PATH or postgresql://USER@HOST/NAME, whose "
+        "active profiles are the subscriptions: owner, id and query, and what each says is "
+        "delivered. A stream takes up before each micro-batch what its log of changes says.",
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="Store: only profiles that have all of these labels.",
+    )
+    host: str | None = Field(
+        default=None, description="Store: only profiles that have this host broker."
     )
     deliver: Literal["ids", "message", "fragment"] = Field(
         default="ids",
@@ -185,6 +199,14 @@ class SubscriptionSettings(BaseModel):
         le=1,
         description="Share of the rows that may be rejected for a run to start; 0 for none.",
     )
+
+    @model_validator(mode="after")
+    def _check_place(self) -> SubscriptionSettings:
+        if (self.path is None) == (self.store is None):
+            raise ValueError("path or store is given, and not both")
+        if self.store is None and (self.labels or self.host is not None):
+            raise ValueError("labels and host choose among the profiles of a store")
+        return self
 
 
 class ModeSettings(BaseModel):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pathcast.customize.identity import SetVersion
+from pathcast.customize.subscription_rows import NAMESPACES, namespace_column
 from pathcast.model import Subscription
 from pathcast.spark.generations import (
     NOTICES,
@@ -40,6 +41,7 @@ QUERIES_SCHEMA: Final = pa.schema(
         pa.field("query", pa.string(), nullable=False),
         pa.field("deliver", pa.string(), nullable=False),
         pa.field("number", pa.uint32()),
+        pa.field("namespaces", NAMESPACES),
     ]
 )
 """Distinct queries; the number in the snapshot, null for those whose results are delivered."""
@@ -55,10 +57,14 @@ def takers_table(
     Args:
         rows: Subscriber and id of the query -> the subscription.
         version: Takes each of them.
-        namespaces: Prefixes for all queries.
+        namespaces: Prefixes for all queries, those of a row over them.
     """
     ordered = [rows[key] for key in sorted(rows)]
-    versions = [version.add(row._replace(namespaces=namespaces)) for row in ordered]
+    bound = dict(namespaces or {})
+    every = [{**bound, **(row.namespaces or {})} or None for row in ordered]
+    versions = [
+        version.add(row._replace(namespaces=own)) for row, own in zip(ordered, every, strict=True)
+    ]
     return pa.table(
         [[row.subscriber for row in ordered], [row.id for row in ordered], versions],
         schema=TAKERS_SCHEMA,
@@ -101,6 +107,7 @@ def write_queries(storage: Storage, folder: str, engines: SubscriptionEngines) -
         [rows[name].query for name in ids],
         [rows[name].deliver for name in ids],
         [*range(len(notices)), *(None for _ in results)],
+        namespace_column([rows[name] for name in ids]),
     ]
     write_ipc(storage, f"{folder}/{QUERIES}", pa.table(columns, schema=QUERIES_SCHEMA))
 

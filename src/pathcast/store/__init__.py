@@ -38,6 +38,7 @@ except ImportError as error:
         "dependency.missing", purpose="the profile database", module=error.name, extra="net"
     ) from error
 
+from pathcast.store.database import shown_url
 from pathcast.store.leases import Lease
 from pathcast.store.memory import MemoryStore
 from pathcast.store.records import (
@@ -66,4 +67,5 @@ __all__ = [
     "Source",
     "Store",
     "check_record",
+    "shown_url",
 ]

@@ -68,10 +68,15 @@ class Database:
 
     def __init__(self, url: str | Path, *, wait_seconds: float = WAIT_SECONDS) -> None:
         parsed = _parsed(url)
-        self.shown = parsed.render_as_string(hide_password=True)
+        self.shown = shown_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.wait_seconds = wait_seconds
         self.engine = _sqlite(parsed, wait_seconds) if self.is_sqlite else self._postgresql(parsed)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the file of SQLite is not there; who connects would make it."""
+        return self.is_sqlite and not Path(self.engine.url.database or "").exists()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -165,6 +170,15 @@ class Database:
                 "-c client_encoding=UTF8",
             },
         )
+
+
+def shown_url(url: str | Path) -> str:
+    """A URL without its password.
+
+    Raises:
+        ConfigError: It is none of a database.
+    """
+    return _parsed(url).render_as_string(hide_password=True)
 
 
 def _parsed(url: str | Path) -> URL:

@@ -19,16 +19,17 @@ _LOCK: Final = 0x70617468
 """Key of the lock that a migration holds in PostgreSQL."""
 
 
-def bring_up_to_date(database: Database, *, migrate: bool) -> None:
+def bring_up_to_date(database: Database, *, migrate: bool, create: bool = True) -> None:
     """Makes sure that the database has the schema that this Pathcast knows.
 
     Args:
-        database: Which. An empty one gets the schema.
+        database: Which.
         migrate: Whether an older schema is brought up to date. All steps are one transaction: a
             process that is killed meanwhile leaves the schema as it was.
+        create: Whether an empty one gets the schema.
 
     Raises:
-        StoreError: "store.newer", "store.older", or what the database says.
+        StoreError: "store.newer", "store.older", "store.absent", or what the database says.
     """
     config = Config()
     # Options of Alembic are templates, where a percent sign is doubled.
@@ -46,6 +47,8 @@ def bring_up_to_date(database: Database, *, migrate: bool) -> None:
         raise StoreError("store.newer", url=database.shown, found=found, known=known)
     if found is not None and not migrate:
         raise StoreError("store.older", url=database.shown, found=found, known=known)
+    if found is None and not create:
+        raise StoreError("store.absent", url=database.shown)
     with database.writing() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})

@@ -60,13 +60,19 @@ class Store:
 
     @classmethod
     def open(
-        cls, url: str | Path, *, migrate: bool = True, wait_seconds: float = WAIT_SECONDS
+        cls,
+        url: str | Path,
+        *,
+        migrate: bool = True,
+        create: bool = True,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> Self:
-        """Opens a database; an empty one gets its tables.
+        """Opens a database; an empty one gets its tables, unless `create` says otherwise.
 
         Args:
             url: "sqlite:///PATH", "postgresql://USER@HOST/NAME", or the path of a SQLite file.
             migrate: Whether the schema of an older Pathcast is brought up to date.
+            create: Whether a database that is not there, or empty, is made; else "store.absent".
             wait_seconds: How long a write waits for others.
 
         Raises:
@@ -75,8 +81,10 @@ class Store:
             StoreError: It cannot be opened, or its schema is newer, or older and not to be changed.
         """
         database = Database(url, wait_seconds=wait_seconds)
+        if not create and database.is_missing:
+            raise StoreError("store.absent", url=database.shown)
         try:
-            bring_up_to_date(database, migrate=migrate)
+            bring_up_to_date(database, migrate=migrate, create=create)
         except BaseException:
             database.close()
             raise

@@ -1,0 +1,270 @@
+"""Where the subscriptions of a pipeline are kept: files, or a profile database.
+
+A place is looked at before each micro-batch; only if its *state* is another one are rows read.
+
+    FilePlace     a table, a `.xq` file, or a folder of them; its state: names, times and sizes
+    StorePlace    profiles of `pathcast.store`; its state: the position of the last change of one
+
+A `StorePlace` reads all profiles once, and then what the log of the database says has changed
+since, by position. Profiles that are paused, or were not asked for, are as if they were not there.
+
+Example:
+    >>> place = place_of(load_settings("pipeline.toml").subscriptions)      # doctest: +SKIP
+    >>> state, found = place.state(), place.rows("ids")                     # doctest: +SKIP
+
+It compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pathcast.customize.delimited import TextPlace
+from pathcast.customize.subscription_files import files_of
+from pathcast.customize.subscription_rows import (
+    RowTable,
+    SubscriptionRows,
+    about_rows,
+    read_row_tables,
+    read_rows,
+    row_tables,
+)
+from pathcast.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from pathcast.model import DeliverMode
+    from pathcast.spark.settings import SubscriptionSettings
+    from pathcast.store import Change, Profile, Store
+
+
+class SubscriptionPlace(Protocol):
+    """Subscriptions that may change while a pipeline runs."""
+
+    @property
+    def name(self) -> str:
+        """What places of rows name."""
+
+    @property
+    def position(self) -> int:
+        """Position of the last change that `state` has seen; 0 where changes have none."""
+
+    def exists(self) -> bool:
+        """Whether there is something to read."""
+
+    def state(self) -> Hashable:
+        """What is another one when subscriptions have changed.
+
+        Raises:
+            ConfigError: They cannot be looked at.
+        """
+
+    def rows(self, deliver: DeliverMode) -> SubscriptionRows:
+        """All of them as they were when `state` was asked for, or later.
+
+        Args:
+            deliver: What is delivered where a row does not say.
+
+        Raises:
+            ConfigError: They cannot be read.
+        """
+
+    def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
+        """The same, some at a time."""
+
+    def about(self) -> int:
+        """About how many there are.
+
+        Raises:
+            ConfigError: They cannot be looked at.
+        """
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+
+
+class FilePlace:
+    """A table, a `.xq` file, or a folder of them."""
+
+    position = 0
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name = str(path)
+
+    def exists(self) -> bool:
+        """See `SubscriptionPlace`."""
+        return self._path.exists()
+
+    def state(self) -> Hashable:
+        """Name, time, size and inode of every file. Cost: a `stat` a file."""
+        path = self._path
+        try:
+            files = files_of(path) if path.is_dir() else iter((path,))
+            found = []
+            for file in files:
+                status = file.stat()
+                found.append((str(file), status.st_mtime_ns, status.st_size, status.st_ino))
+        except OSError as error:
+            raise _unusable("path", f"{path}: {error.strerror or error}") from error
+        return tuple(found)
+
+    def rows(self, deliver: DeliverMode) -> SubscriptionRows:
+        """See `SubscriptionPlace`."""
+        with self._named():
+            return read_rows(self._path, deliver)
+
+    def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
+        """See `SubscriptionPlace`; of Parquet no more is held than one."""
+        with self._named():
+            yield from read_row_tables(self._path, deliver)
+
+    def about(self) -> int:
+        """See `SubscriptionPlace`."""
+        with self._named():
+            return about_rows(self._path)
+
+    def close(self) -> None:
+        """Nothing: files are opened where they are read."""
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What is wrong with the file is wrong with the setting that names it."""
+        try:
+            yield
+        except ConfigError as error:
+            raise _unusable("path", error.message) from error
+
+
+class StorePlace:
+    """Profiles of a database that are to be answered.
+
+    Args:
+        url: The database, as `Store.open` takes it; it has to be there.
+        labels: Labels that a profile has to have.
+        host: Host broker that it has to have; None for any.
+    """
+
+    def __init__(
+        self, url: str, *, labels: Mapping[str, str] | None = None, host: str | None = None
+    ) -> None:
+        self._url = url
+        self._labels = dict(labels or {})
+        self._host = host
+        self._store: Store | None = None
+        self._profiles: dict[str, Profile] | None = None
+        self._changed = 0
+        self.position = 0
+
+    @property
+    def name(self) -> str:
+        """The URL, without a password."""
+        from pathcast.store import shown_url
+
+        return shown_url(self._url)
+
+    def exists(self) -> bool:
+        """See `SubscriptionPlace`: whether it can be reached is found out where it is read."""
+        return True
+
+    def state(self) -> Hashable:
+        """Position of the last change of a profile that is answered, or was.
+
+        Cost: a query that gives what has changed since the last time; the first one reads all.
+        """
+        with self._told():
+            self._follow(self._opened())
+        return self._changed
+
+    def rows(self, deliver: DeliverMode) -> SubscriptionRows:
+        """See `SubscriptionPlace`; each says itself what is delivered. Its line is its version."""
+        if self._profiles is None:
+            self.state()
+        found = SubscriptionRows([], [], [])
+        name = self.name
+        for profile in sorted((self._profiles or {}).values(), key=lambda each: each.id):
+            found.rows.append(profile.subscription())
+            found.places.append(TextPlace(name, profile.version, None))
+        return found
+
+    def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
+        """See `SubscriptionPlace`."""
+        return row_tables(self.rows(deliver), self.name)
+
+    def about(self) -> int:
+        """See `SubscriptionPlace`; exactly."""
+        self.state()
+        return len(self._profiles or ())
+
+    def close(self) -> None:
+        """Closes the database."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _opened(self) -> Store:
+        from pathcast.store import Store
+
+        if self._store is None:
+            self._store = Store.open(self._url, create=False)
+        return self._store
+
+    def _follow(self, store: Store) -> None:
+        """Takes in what has changed; all, where the log does not reach back to what is known."""
+        if self._profiles is None:
+            self._read_all(store)
+            return
+        try:
+            while found := store.changes(self.position):
+                for change in found:
+                    self._take_in(change)
+        except StoreError as error:
+            if error.code not in ("store.compacted", "store.ahead"):
+                raise
+            self._read_all(store)
+
+    def _read_all(self, store: Store) -> None:
+        from pathcast.store import Profile
+
+        self.position, found = store.state(Profile)
+        self._profiles = {each.id: each for each in found if self._is_wanted(each)}
+        self._changed = self.position
+
+    def _take_in(self, change: Change) -> None:
+        assert self._profiles is not None
+        self.position = change.position
+        if change.kind != "profile":
+            return
+        before = self._profiles.pop(change.id, None)
+        profile = change.record
+        if profile is not None and self._is_wanted(profile):  # type: ignore[arg-type]
+            self._profiles[change.id] = profile  # type: ignore[assignment]
+        if before is not None or change.id in self._profiles:
+            self._changed = change.position
+
+    def _is_wanted(self, profile: Profile) -> bool:
+        if profile.state != "active" or self._host not in (None, profile.host):
+            return False
+        return self._labels.items() <= profile.labels.items()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What is wrong with the database is wrong with the setting that names it."""
+        try:
+            yield
+        except (StoreError, ConfigError) as error:
+            raise _unusable("store", error.message) from error
+
+
+def place_of(wanted: SubscriptionSettings) -> SubscriptionPlace:
+    """Where the subscriptions of a pipeline are."""
+    if wanted.store is not None:
+        return StorePlace(wanted.store, labels=wanted.labels, host=wanted.host)
+    assert wanted.path is not None, "settings have one of the two"
+    return FilePlace(wanted.path)
+
+
+def _unusable(key: str, reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key=f"subscriptions.{key}", reason=reason)

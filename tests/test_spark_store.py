@@ -1,0 +1,299 @@
+"""Subscriptions of a pipeline in a profile database: taken up by position, while it runs."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
+pytest.importorskip("sqlalchemy", reason="the store is not installed: pip install 'pathcast[net]'")
+
+from typer.testing import CliRunner
+
+from pathcast import Broker, Subscription
+from pathcast.cli.app import build_app
+from pathcast.errors import ConfigError
+from pathcast.spark.ledger import Commit, Ledger
+from pathcast.spark.outputs import read_output
+from pathcast.spark.pipeline import run
+from pathcast.spark.settings import PipelineSettings, load_settings
+from pathcast.spark.subscription_places import StorePlace
+from pathcast.spark.summary import Summary
+from pathcast.spark.workers import InProcess
+from pathcast.store import Profile, Removal, Store
+from silent_progress import Silent
+
+KINDS = ("a", "b", "c")
+
+
+class Watching(Silent):
+    """Does something after a micro-batch, and keeps notes."""
+
+    def __init__(self, after: Callable[[int], object] = lambda number: None) -> None:
+        self.notes: list[str] = []
+        self._after = after
+
+    def batch(self, commit: object) -> None:
+        assert isinstance(commit, Commit)
+        self._after(commit.batch_id)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def settings_in(root: Path, url: str, *more: str) -> PipelineSettings:
+    """Messages of three kinds, one a micro-batch, oldest first."""
+    (root / "in").mkdir(exist_ok=True)
+    path = root / "pipeline.toml"
+    path.write_text(
+        f'[source]\npath = "in"\n[subscriptions]\nstore = "{url}"\nshrink_max = 1\n'
+        '[output]\npath = "out"\nmatches = "none"\n[mode]\nfiles_per_batch_max = 1\n'
+        '[engine]\nengine = "reference"\n'
+    )
+    return load_settings(path, more)
+
+
+def put(root: Path, number: int, text: str | None = None) -> None:
+    path = root / "in" / f"{number:03d}.xml"
+    path.write_text(text or f"<m><{KINDS[number % 3]}/></m>")
+
+
+def pipe(settings: PipelineSettings, progress: Watching | None = None) -> Summary:
+    return run(settings, progress=progress or Watching(), workers=InProcess())
+
+
+def inboxes(root: Path) -> set[tuple[Any, ...]]:
+    columns = ("subscriber", "subscription_id", "message_id", "fragment")
+    return {
+        tuple(row[c] for c in columns) for row in read_output(root / "out", "inboxes").to_pylist()
+    }
+
+
+def test_what_the_log_says_counts_from_the_next_micro_batch_on(
+    tmp_path: Path, store_url: str
+) -> None:
+    settings = settings_in(tmp_path, store_url)
+    for number in range(6):
+        put(tmp_path, number, "<m><a/></m>")
+    with Store.open(store_url) as store:
+        store.write([Profile("p1", "ann", "/m/a", "ids")])
+        history: dict[int, list[Any]] = {
+            1: [Profile("p2", "bob", "/m/a", "ids")],
+            2: [Profile("p1", "ann", "/m/a", "ids", state="paused")],
+            # What another micro-batch does not notice: it is nobody's subscription.
+            3: [Removal("profile", "p9")],
+            4: [Profile("p1", "ann", "/m/a", "message"), Removal("profile", "p2")],
+        }
+        progress = Watching(lambda number: store.write(history.get(number, [])))
+        pipe(settings, progress)
+    whole = b"<m><a/></m>"
+    ids = [f"{number:03d}.xml" for number in range(6)]
+    assert inboxes(tmp_path) == {
+        *(("ann", "p1", id, None) for id in ids[:2]),
+        *(("bob", "p2", id, None) for id in ids[1:4]),
+        *(("ann", "p1", id, whole) for id in ids[4:]),
+    }
+    ledger = Ledger(settings.output.storage, settings.checkpoint)
+    pins = [ledger.pin(number) for number in range(1, 7)]
+    assert [pin and pin.position for pin in pins] == [1, 2, 3, 3, 5, 5]
+    assert "subscriptions taken up: 1 -> 2, position 2" in progress.notes
+
+
+@pytest.mark.parametrize("placement", ["broadcast", "partitioned"])
+def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str) -> None:
+    """With prefixes of their own, labels, hosts and states, held whole or in partitions."""
+    url = f"sqlite:///{tmp_path / 'profiles.db'}"
+    wanted = [
+        Profile("own", "ann", "/x:m/x:a", "ids", {"x": "urn:1"}),
+        Profile("other", "ann", "/x:m/x:a", "ids", {"x": "urn:2"}),
+        Profile("given", "bob", "/g:m/g:a", "message"),
+        Profile("made", "bob", "for $a in /x:m return <r>{$a/g:a}</r>", "fragment", {"x": "urn:1"}),
+    ]
+    with Store.open(url) as store:
+        store.write(
+            [
+                Profile(
+                    each.id,
+                    each.owner,
+                    each.query,
+                    each.deliver,
+                    each.namespaces,
+                    {"tier": "gold"},
+                    host="h1",
+                )
+                for each in wanted
+            ]
+            + [
+                Profile("silver", "eve", "//*", "ids", labels={"tier": "silver"}, host="h1"),
+                Profile("far", "eve", "//*", "ids", labels={"tier": "gold"}, host="h2"),
+                Profile(
+                    "asleep",
+                    "eve",
+                    "//*",
+                    "ids",
+                    labels={"tier": "gold"},
+                    host="h1",
+                    state="paused",
+                ),
+            ]
+        )
+    settings = settings_in(
+        tmp_path,
+        url,
+        'subscriptions.namespaces={g = "urn:1"}',
+        'subscriptions.labels={tier = "gold"}',
+        "subscriptions.host=h1",
+        f"placement.kind={placement}",
+        "placement.partitions=3",
+        "mode.files_per_batch_max=9",
+    )
+    bodies = {f"{n:03d}.xml": f"<m xmlns='urn:{n}'><a>{n}</a></m>" for n in range(3)}
+    for number, text in enumerate(bodies.values()):
+        put(tmp_path, number, text)
+    summary = pipe(settings)
+    one = Broker("reference", namespaces={"g": "urn:1"})
+    one.subscribe(
+        [Subscription(p.id, p.owner, p.query, p.deliver, p.namespaces or None) for p in wanted]
+    )
+    expected = {
+        (each.subscriber, each.subscription_id, id, each.fragment, each.delivery_id)
+        for id, text in bodies.items()
+        for each in one.publish(text.encode(), id)
+    }
+    assert len(expected) == 4
+    assert summary.subscriptions == 4
+    rows = read_output(tmp_path / "out", "inboxes").to_pylist()
+    names = ("subscriber", "subscription_id", "message_id", "fragment", "delivery_id")
+    assert {tuple(row[name] for name in names) for row in rows} == {
+        (*row[:4], bytes.fromhex(row[4]) if isinstance(row[4], str) else row[4]) for row in expected
+    }
+
+
+def a_change(chance: random.Random, names: list[str]) -> Profile | Removal:
+    name = chance.choice(names)
+    if chance.random() < 0.3:
+        return Removal("profile", name)
+    return Profile(
+        name,
+        chance.choice(["ann", "bob"]),
+        f"//{chance.choice('abc')}",
+        chance.choice(["ids", "message", "fragment"]),  # type: ignore[arg-type]
+        labels={"tier": chance.choice(["gold", "silver"])},
+        state=chance.choice(["active", "active", "paused"]),  # type: ignore[arg-type]
+        host=chance.choice(["h1", "h2"]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_follower_has_what_the_database_has_whatever_happens_to_the_log(
+    store_url: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    names = [f"p{number}" for number in range(12)]
+    labels = {"tier": "gold"}
+    looks = 0
+    with (
+        closing(StorePlace(store_url, labels=labels, host="h1")) as place,
+        Store.open(store_url) as store,
+    ):
+        for _ in range(150):
+            changed = chance.sample(names, chance.randrange(3))
+            store.write([a_change(chance, [name]) for name in changed])
+            if chance.random() < 0.1:
+                store.compact(chance.randint(0, store.position))
+            if chance.random() < 0.5:
+                continue
+            before, state = place.rows("ids").rows, place.state()
+            wanted = store.find(Profile, labels=labels, host="h1", state="active")
+            found = place.rows("ids")
+            assert found.rows == [each.subscription() for each in wanted]
+            assert [each.line for each in found.places] == [each.version for each in wanted]
+            assert place.position == store.position
+            assert place.state() == state, "nothing was written since"
+            looks += found.rows != before
+    assert looks > 10
+
+
+def test_a_database_that_is_an_older_copy_is_read_anew(tmp_path: Path) -> None:
+    file, copy = tmp_path / "profiles.db", tmp_path / "copy.db"
+    url = f"sqlite:///{file}"
+    with Store.open(url) as store:
+        store.write([Profile("p1", "ann", "//a")])
+    shutil.copy(file, copy)
+    with closing(StorePlace(url)) as place:
+        with Store.open(url) as store:
+            store.write([Profile("p2", "ann", "//b")])
+        assert [row.id for row in place.rows("ids").rows] == ["p1", "p2"]
+        place.close()
+        shutil.copy(copy, file)
+        state = place.state()
+        assert [row.id for row in place.rows("ids").rows] == ["p1"]
+        assert (place.position, place.state()) == (1, state)
+
+
+def test_a_database_that_is_away_stops_no_stream_and_no_later_start(tmp_path: Path) -> None:
+    file = tmp_path / "profiles.db"
+    settings = settings_in(tmp_path, f"sqlite:///{file}")
+    with pytest.raises(ConfigError, match=r"subscriptions\.store.*no profile database"):
+        pipe(settings)
+    assert not file.exists(), "a wrong URL makes no database"
+    with Store.open(file) as store:
+        store.write([Profile("p1", "ann", "/m/a", "ids")])
+    put(tmp_path, 0)
+    pipe(settings)
+    file.rename(tmp_path / "elsewhere.db")
+    put(tmp_path, 3)
+    progress = Watching()
+    summary = pipe(settings, progress)
+    assert {row[2] for row in inboxes(tmp_path)} == {"000.xml", "003.xml"}
+    assert "no profile database" in summary.subscriptions_kept
+    assert sum("the earlier ones stay" in note for note in progress.notes) == 1
+    ledger = Ledger(settings.output.storage, settings.checkpoint)
+    assert [pin.position for pin in map(ledger.pin, (1, 2)) if pin] == [1, 0]
+
+
+def test_commands_read_what_a_run_reads(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'profiles.db'}"
+    settings_in(tmp_path, url)
+    with Store.open(url) as store:
+        store.write([Profile("p1", "ann", "/m/a", "ids"), Profile("p2", "bob", "/m/[", "ids")])
+    put(tmp_path, 0)
+    app, pipeline = build_app(), str(tmp_path / "pipeline.toml")
+    checked = CliRunner().invoke(app, ["check", pipeline, "--strict"])
+    assert checked.exit_code == 1
+    assert f"{url}:2: p2:" in checked.output
+    matched = CliRunner().invoke(app, ["match", str(tmp_path / "in"), "--queries", pipeline])
+    assert "p1" in matched.output
+    linted = CliRunner().invoke(app, ["lint", pipeline])
+    assert "p2" in linted.output or "/m/[" in linted.output
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["subscriptions.path=s.tsv"], "path or store is given, and not both"),
+        (['subscriptions.store="mysql://h/x"'], "neither sqlite"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(
+    tmp_path: Path, more: list[str], reason: str
+) -> None:
+    url = f"sqlite:///{tmp_path / 'profiles.db'}"
+    with pytest.raises(ConfigError, match=reason):
+        pipe(settings_in(tmp_path, url, *more))
+
+
+def test_labels_are_for_stores(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.toml"
+    path.write_text(
+        '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\nlabels = { tier = "gold" }\n'
+        '[output]\npath = "out"\n'
+    )
+    with pytest.raises(ConfigError, match="labels and host"):
+        load_settings(path)
