@@ -38,6 +38,7 @@ from pathcast.overlay.messages import (
     Settled,
     Source,
 )
+from pathcast.overlay.publishers import Logged, Numbered, Publishers
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.streams import Stream
@@ -133,6 +134,7 @@ class Broker:
         self._term = _unpacked(disk, "term", int, 0)
         self._is_stale = True
         self._stream_number = _unpacked(disk, "stream", int, 0)
+        self._publishers = Publishers()
         self._log_start = 0
         self._has_lapsed = "lapsed" in disk
         self._load(disk)
@@ -256,9 +258,18 @@ class Broker:
         self._review()
 
     def publish(
-        self, source: str, message: str, body: bytes, *, format: str = "", trace: bool = False
+        self,
+        source: str,
+        message: str,
+        body: bytes,
+        *,
+        format: str = "",
+        trace: bool = False,
+        numbered: Numbered | None = None,
     ) -> int:
         """Take a message of a source. Returns its position: it is on disk when this is told.
+
+        One that was taken before, by its publisher's number, is not taken again: 0.
 
         Raises:
             PublicationError: The source is not known here, or there is no room (`retry`).
@@ -269,6 +280,8 @@ class Broker:
             raise PublicationError("publication.source", source=source, retry="no")
         if not self._joined and self.announcements.members != [self.name]:
             raise PublicationError("publication.joining", retry="yes")
+        if self._safeguards.numbers and self._publishers.has_had(numbered):
+            return 0
         if len(stream.held) >= self._settings.log_messages_max:
             members = self.announcements.members
             slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
@@ -282,7 +295,8 @@ class Broker:
         position = max(stream.at, self._log_start) + 1
         made = Published(position, source, message, entry.dictionary_version, format, trace, body)
         if self._safeguards.save_first:
-            self._save(f"log/{position:016x}", made)
+            self._save(f"log/{position:016x}", Logged(made, numbered))
+        self._publishers.took(numbered)
         stream.publish(made)
         return position
 
@@ -484,6 +498,7 @@ class Broker:
         if position <= self._log_start:
             return
         self._log_start = position
+        self.effects += self._publishers.keep()
         self._save("log", position)
         gone = stream.drop_until(position)
         self.effects += [Forget(f"log/{one.position:016x}") for one in gone]
@@ -551,10 +566,12 @@ class Broker:
                 self._sources[name] = msgspec.msgpack.decode(disk[key], type=Source)
                 self.announcements.say(name, self._sources[name])
             elif room == "log" and name:
-                log.append(msgspec.msgpack.decode(disk[key], type=Published))
+                log.append(msgspec.msgpack.decode(disk[key], type=Logged))
+        self._publishers.restore(disk, log)
         if self._stream_number:
             stream = self.streams[self.name] = self._stream(self.name, self._stream_number)
-            stream.held = [one for one in log if one.position > self._log_start]
+            held = [one.message for one in log if one.message.position > self._log_start]
+            stream.held = held
             stream.at = stream.held[-1].position if stream.held else self._log_start
 
 

@@ -18,6 +18,7 @@ from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Refused
 from pathcast.overlay.link import Link, LinkSettings
 from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Source
+from pathcast.overlay.publishers import Numbered
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
@@ -157,9 +158,11 @@ class BrokerNode:
         self.broker.register_source(source, entry)
         return self._done(now)
 
-    def publish(self, source: str, message: str, body: bytes, now: float) -> Sequence[Effect]:
+    def publish(
+        self, source: str, message: str, body: bytes, now: float, numbered: Numbered | None = None
+    ) -> Sequence[Effect]:
         """See `Broker.publish`; it is accepted when the effects up to the first `Send` are done."""
-        self.broker.publish(source, message, body)
+        self.broker.publish(source, message, body, numbered=numbered)
         return self._done(now)
 
     def leave(self, now: float) -> Sequence[Effect]:

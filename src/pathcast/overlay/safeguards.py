@@ -26,6 +26,7 @@ class Safeguards:
         save_first: A message is on the root's disk before it is sent.
         cursor: A host drops what its position says it has had.
         detach: What came over a link that left the tree is taken out of the tables.
+        numbers: A root takes no message of a publisher twice that numbers them.
     """
 
     sessions: bool = True
@@ -41,6 +42,7 @@ class Safeguards:
     save_first: bool = True
     cursor: bool = True
     detach: bool = True
+    numbers: bool = True
 
 
 ALL = Safeguards()

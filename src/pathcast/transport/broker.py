@@ -34,6 +34,8 @@ from pathcast.overlay.messages import (
     Settled,
     Source,
 )
+from pathcast.overlay.messages import Name as LinkName
+from pathcast.overlay.publishers import Numbered
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
@@ -59,16 +61,25 @@ class Unsubscribe(msgspec.Struct, frozen=True, tag=True):
 class RegisterSource(msgspec.Struct, frozen=True, tag=True):
     """A data source of which this broker is the root."""
 
-    source: Name
+    source: LinkName
     entry: Source
 
 
 class Publish(msgspec.Struct, frozen=True, tag=True):
-    """A message of a source."""
+    """A message of a source.
 
-    source: Name
-    message: Name
+    Attributes:
+        source: Which.
+        message: Id of the message.
+        body: The message.
+        numbered: Of a client that numbers what it publishes and may publish it again; the names of
+            publishers are the client's own.
+    """
+
+    source: LinkName
+    message: LinkName
     body: bytes
+    numbered: Numbered | None = None
 
 
 class Explain(msgspec.Struct, frozen=True, tag=True):
@@ -165,8 +176,10 @@ def broker_kind(
 def _request(node: Node, client: str, message: object, now: float) -> Sequence[Effect]:
     assert isinstance(node, BrokerNode)
     match message:
-        case Publish(source, message_id, body):
-            return node.publish(source, message_id, body, now)
+        case Publish(source, message_id, body, numbered):
+            if numbered is not None:
+                numbered = Numbered(f"{client}/{numbered.publisher}", numbered.number)
+            return node.publish(source, message_id, body, now, numbered)
         case RegisterSource(source, entry):
             effects = list(node.register_source(source, entry, now))
             return [*effects, Send(client, Accepted())]

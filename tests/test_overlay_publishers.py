@@ -1,0 +1,137 @@
+"""Numbered publications: whatever is killed, a root takes each once, in the publisher's order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+msgspec = pytest.importorskip("msgspec", reason="needs: pip install 'pathcast[net]'")
+
+from pathcast.overlay import publishers as publishers_module
+from pathcast.overlay.broker_node import BrokerNode
+from pathcast.overlay.messages import Published, Source
+from pathcast.overlay.publishers import Logged, Numbered, Publishers
+from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.protocol import Effect, Forget, Save
+from pathcast.sim.toy_content import TOY
+
+MESSAGES = 40
+
+
+class Root:
+    """A root alone, on a disk that a kill between any two effects leaves as it was then.
+
+    Attributes:
+        taken: What it ever had in its log on disk, in order.
+    """
+
+    def __init__(self, safeguards: Safeguards = ALL) -> None:
+        self.disk: dict[str, bytes] = {}
+        self.taken: list[str] = []
+        self._lives = 0
+        self._safeguards = safeguards
+        self.start()
+
+    def start(self) -> None:
+        self._lives += 1
+        self.node = BrokerNode(
+            "a", {}, TOY, dict(self.disk), self._lives, safeguards=self._safeguards
+        )
+        self.do(self.node.start(float(self._lives)))
+
+    def do(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Save(key, value):
+                    self.disk[key] = value
+                    if key.startswith("log/"):
+                        self.taken.append(
+                            msgspec.msgpack.decode(value, type=Logged).message.message
+                        )
+                case Forget(key):
+                    self.disk.pop(key, None)
+
+
+def publish(root: Root, chance: random.Random, publisher: str, ids: Sequence[str]) -> None:
+    """Publishes, again from the last place that was written down, until all receipts came."""
+    sure = 0
+    while sure < len(ids):
+        for place in range(sure, len(ids)):
+            effects = root.node.publish(
+                "s", ids[place], b"x", 0.0, Numbered(publisher, 7 * place + 1)
+            )
+            if chance.random() < 0.1:
+                # The root is killed between two effects, or before it could send the receipt.
+                root.do(effects[: chance.randint(0, len(effects))])
+                root.start()
+                break
+            root.do(effects)
+            if chance.random() < 0.3:
+                # Everybody has had everything: the log is emptied, and a kill may come then, too.
+                effects = root.node.wake("tick", float(place))
+                root.do(effects[: chance.randint(0, len(effects))])
+                root.start()
+            if chance.random() < 0.1:
+                break  # the publisher is killed, and knows what it had written down
+            if chance.random() < 0.3:
+                sure = place + 1
+        else:
+            sure = len(ids)
+
+
+def history(seed: int, safeguards: Safeguards = ALL) -> tuple[list[str], list[list[str]]]:
+    """What two publishers, one after the other and back, left in the log; what they wanted."""
+    chance = random.Random(seed)
+    root = Root(safeguards)
+    root.do(root.node.register_source("s", Source(), 0.0))
+    wanted = [[f"{name}{number}" for number in range(MESSAGES)] for name in "pq"]
+    for upto in (MESSAGES // 2, MESSAGES):
+        for name, ids in zip("pq", wanted, strict=True):
+            publish(root, chance, name, ids[:upto])
+    return root.taken, wanted
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_is_taken_once_and_in_order_whatever_is_killed(seed: int) -> None:
+    taken, wanted = history(seed)
+    for name, ids in zip("pq", wanted, strict=True):
+        assert [id for id in taken if id.startswith(name)] == ids
+
+
+def test_without_numbers_some_are_taken_twice() -> None:
+    taken, wanted = history(0, Safeguards(numbers=False))
+    assert len(taken) > len(set(taken)) == sum(map(len, wanted))
+
+
+def test_no_more_publishers_are_remembered_than_the_last_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publishers_module, "PUBLISHERS_MAX", 3)
+    publishers = Publishers()
+    disk: dict[str, bytes] = {}
+    for number in range(1, 6):
+        publishers.took(Numbered(f"p{number}", number))
+        publishers.took(Numbered("p1", number))
+        for effect in publishers.keep():
+            match effect:
+                case Save(key, value):
+                    disk[key] = value
+                case Forget(key):
+                    del disk[key]
+    assert sorted(disk) == ["publisher/p1", "publisher/p4", "publisher/p5"]
+    assert publishers.keep() == []
+    again = Publishers()
+    message = Published(9, "s", "m", 0, "", False, b"")
+    again.restore(disk, [Logged(message, Numbered("p4", 9)), Logged(message)])
+    known = {name: again.has_had(Numbered(name, 5)) for name in ("p1", "p2", "p4", "p5")}
+    assert known == {"p1": True, "p2": False, "p4": True, "p5": True}
+    assert not again.has_had(None)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**62])
+def test_a_number_that_cannot_be_is_no_publication(number: int) -> None:
+    packed = msgspec.msgpack.encode({"publisher": "p", "number": number})
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(packed, type=Numbered)
