@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from pathcast.errors import (
     FrameError,
     PathcastError,
     PeerRefusedError,
+    SourceError,
     UnavailableError,
 )
 from pathcast.transport.client import BrokerClient
@@ -402,3 +404,30 @@ def test_every_key_is_described() -> None:
     assert result.exit_code == 0
     for key in ("broker.listen", "tls.key", "neighbours.token", "clients.webhook_networks"):
         assert key in result.output
+
+
+def test_an_inbox_is_read_up_to_now_settled_and_its_frames_fit(tmp_path: Path) -> None:
+    """Deliveries that are more than one frame holds; a reader that does not follow."""
+
+    async def main() -> None:
+        settings = settings_for(tmp_path, clients=[{"name": "reader"}])
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(running(settings, flooding("b", [])))
+            address = address_of(settings)
+            client = await stack.enter_async_context(BrokerClient("reader", address, CODEC))
+            for number in range(24):
+                await client.publish([Publish(f"m{number}", b"x" * 1_000_000)])
+            assert sum([len(group) async for group in client.waiting("reader", 0)]) == 24
+            rest = [each.position async for group in client.waiting("reader", 20) for each in group]
+            assert rest == [21, 22, 23, 24]
+            await client.settle("reader", 22)
+            rest = [each.position async for group in client.waiting("reader", 0) for each in group]
+            assert rest == [23, 24]
+            assert [group async for group in client.waiting("reader", 24)] == []
+            with pytest.raises(SourceError) as caught:
+                assert [group async for group in client.waiting("reader", 25)]
+            assert caught.value.code == "inbox.ahead"
+            with pytest.raises(PeerRefusedError):
+                await client.settle("somebody else", 1)
+
+    asyncio.run(main())

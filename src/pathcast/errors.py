@@ -567,6 +567,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "SourceError", "the log of the table {path} cannot be understood: {reason}; restore it"
     ),
     # The profile database.
+    "inbox.ahead": CatalogueEntry(
+        "SourceError",
+        "the inbox of {path} ends at position {last}, and was read up to {after}: its broker has "
+        "lost it, and this is another one",
+    ),
     "store.away": CatalogueEntry(
         "StoreError", "the database {url} cannot be reached: {reason}; try again"
     ),

@@ -12,9 +12,9 @@ Example:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import grpc.aio
 import msgspec
@@ -30,7 +30,17 @@ from pathcast.transport.grpc_streams import (
     error_from,
 )
 from pathcast.transport.security import introduction
-from pathcast.transport.service import Acknowledge, Follow, Inbox, Publications, Receipt
+from pathcast.transport.service import (
+    ANSWER_SECONDS,
+    Acknowledge,
+    Follow,
+    Inbox,
+    Publications,
+    Receipt,
+    Settle,
+)
+
+T = TypeVar("T")
 
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _RECEIPTS: Final = msgspec.msgpack.Decoder(Receipt)
@@ -138,6 +148,27 @@ class BrokerClient:
             yield _INBOXES.decode(data).deliveries
         raise self._hung_up()
 
+    async def waiting(self, subscriber: str, after: int) -> AsyncIterator[tuple[Waiting, ...]]:
+        """As `deliveries`, but ends with what is there when it is asked for.
+
+        Raises:
+            SourceError: The inbox does not go so far ("inbox.ahead").
+            UnavailableError: The connection is lost.
+        """
+        stream = self._stream("Deliveries")
+        await stream.send(_ENCODE(Follow(subscriber, after, until_now=True)))
+        while (data := await self._in_time(stream.receive())) is not None:
+            if not (deliveries := _INBOXES.decode(data).deliveries):
+                return
+            yield deliveries
+        raise self._hung_up()
+
+    async def settle(self, subscriber: str, position: int) -> None:
+        """As `acknowledge`, of an inbox that need not be followed; on disk when it returns."""
+        stream = self._stream("Deliveries")
+        await stream.send(_ENCODE(Settle(subscriber, position)))
+        await self._in_time(stream.receive())
+
     async def acknowledge(self, position: int) -> None:
         """Everything up to `position`, of what is followed, need not be kept any more."""
         assert self._following is not None, "follow an inbox first"
@@ -150,6 +181,15 @@ class BrokerClient:
     def _hung_up(self) -> PathcastError:
         name = self._address.name
         return UnavailableError("peer.unreachable", name=name, reason="it hung up")
+
+    async def _in_time(self, receiving: Awaitable[T], seconds: float = ANSWER_SECONDS) -> T:
+        """What comes at once, if anybody is there."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await receiving
+        except TimeoutError as error:
+            name = self._address.name
+            raise UnavailableError("peer.silent", name=name, seconds=seconds) from error
 
     async def _once(self, method: str, data: bytes, seconds: float) -> bytes:
         call = self._channel.unary_unary(f"/{SERVICE}/{method}")

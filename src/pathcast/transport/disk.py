@@ -176,6 +176,13 @@ class Disk:
         rows = self._rows("select position from cursors where subscriber = ?", (subscriber,))
         return rows[0][0] if rows else 0
 
+    def last(self, subscriber: str) -> int:
+        """Position of the last delivery that a subscriber ever got; 0 for none."""
+        rows = self._rows(
+            "select coalesce(max(position), 0) from deliveries where subscriber = ?", (subscriber,)
+        )
+        return int(rows[0][0])
+
     def acknowledge(self, subscriber: str, position: int) -> None:
         """A subscriber has everything up to `position`; that is not handed over again.
 
@@ -183,10 +190,7 @@ class Disk:
             DiskError: Nothing changed.
         """
         before = self.cursor(subscriber)
-        (last,) = self._rows(
-            "select coalesce(max(position), 0) from deliveries where subscriber = ?", (subscriber,)
-        )[0]
-        now = min(position, last)
+        now = min(position, self.last(subscriber))
         if now <= before:
             return
         with self._transaction() as base:

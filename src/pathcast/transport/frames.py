@@ -23,7 +23,7 @@ Source: ONYX (VLDB 2004), section 5: the packet listener and its four flows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import Annotated, Any, Final, TypeVar, Union
 
@@ -101,6 +101,24 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 _ENCODER = msgspec.msgpack.Encoder()
 _FRAMES = msgspec.msgpack.Decoder(Frame)
 _HELLOS = msgspec.msgpack.Decoder(Hello)
+
+
+def in_groups(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Items in groups that fit into frames: `FRAME_BYTES` each, or one that is larger.
+
+    Example:
+        >>> [len(group) for group in in_groups([100_000, 100_000, 400_000, 1], lambda n: n)]
+        [2, 1, 1]
+    """
+    start = held = 0
+    for at, item in enumerate(items):
+        length = size(item)
+        if at > start and (held + length > FRAME_BYTES or at - start == FRAME_PACKETS):
+            yield items[start:at]
+            start, held = at, 0
+        held += length
+    if start < len(items):
+        yield items[start:]
 
 
 def _control(message: object) -> Flow:

@@ -31,6 +31,7 @@ from pathcast.errors import (
     FrameError,
     PathcastError,
     PeerRefusedError,
+    SourceError,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Waiting
@@ -40,6 +41,7 @@ from pathcast.transport.frames import (
     Name,
     Packet,
     decode,
+    in_groups,
 )
 from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
 from pathcast.transport.security import Certificates, Gate, Role, check_plain
@@ -72,15 +74,29 @@ class Follow(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
         subscriber: Whose.
         after: Position of the last delivery that the subscriber has; None for the last that it
             acknowledged.
+        until_now: Whether no more is wanted than what is there now; an empty `Inbox` is its end.
     """
 
     subscriber: Name
     after: Count | None = None
+    until_now: bool = False
 
 
 class Acknowledge(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """The subscriber has all deliveries up to a position, and wants none of them again."""
 
+    position: Count
+
+
+class Settle(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Acknowledges without following; the call ends when it is on disk.
+
+    Attributes:
+        subscriber: Whose inbox.
+        position: As for `Acknowledge`.
+    """
+
+    subscriber: Name
     position: Count
 
 
@@ -93,8 +109,8 @@ class Inbox(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _PUBLICATIONS: Final = msgspec.msgpack.Decoder(Publications)
 _PACKETS: Final = msgspec.msgpack.Decoder(Packet)
-_INBOX_CALLS: Final[msgspec.msgpack.Decoder[Follow | Acknowledge]] = msgspec.msgpack.Decoder(
-    Follow | Acknowledge
+_INBOX_CALLS: Final[msgspec.msgpack.Decoder[Follow | Acknowledge | Settle]] = (
+    msgspec.msgpack.Decoder(Follow | Acknowledge | Settle)
 )
 
 
@@ -185,37 +201,57 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         client = self._admit(context, "subscribe")
         stream = ServerStream(client, context)
         follow = decode(_INBOX_CALLS, await stream.receive() or b"", client)
-        if not isinstance(follow, Follow):
+        if isinstance(follow, Acknowledge):
             raise FrameError("frame.unreadable", peer=client, reason="`Follow` comes first")
         subscriber = follow.subscriber
         if subscriber != client and not subscriber.startswith(f"{client}/"):
             raise PeerRefusedError("peer.role", name=client, role=f"read what is {subscriber}'s")
-        sending = asyncio.create_task(self._send_inbox(stream, subscriber, follow.after))
+        if isinstance(follow, Settle):
+            disk = self._carrier.disk
+            await self._carrier.on_disk(disk.acknowledge, subscriber, follow.position)
+            return
+        sending = asyncio.create_task(self._send_inbox(stream, follow))
+        receiving = asyncio.create_task(self._take_acknowledgements(stream, subscriber, client))
         try:
-            while (data := await stream.receive()) is not None:
-                call = decode(_INBOX_CALLS, data, client)
-                if isinstance(call, Acknowledge):
-                    disk = self._carrier.disk
-                    await self._carrier.on_disk(disk.acknowledge, subscriber, call.position)
-                if sending.done():
-                    await sending
+            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                await sending
+            await receiving
         finally:
+            receiving.cancel()
             sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            await asyncio.gather(sending, receiving, return_exceptions=True)
 
-    async def _send_inbox(self, stream: ServerStream, subscriber: str, after: int | None) -> None:
-        carrier = self._carrier
+    async def _take_acknowledgements(
+        self, stream: ServerStream, subscriber: str, client: str
+    ) -> None:
+        while (data := await stream.receive()) is not None:
+            call = decode(_INBOX_CALLS, data, client)
+            if isinstance(call, Acknowledge):
+                disk = self._carrier.disk
+                await self._carrier.on_disk(disk.acknowledge, subscriber, call.position)
+
+    async def _send_inbox(self, stream: ServerStream, follow: Follow) -> None:
+        carrier, subscriber, sent = self._carrier, follow.subscriber, follow.after
         disk = carrier.disk
         with carrier.listening(subscriber) as something:
-            sent = after if after is not None else await carrier.on_disk(disk.cursor, subscriber)
-            while True:
+            last = await carrier.on_disk(disk.last, subscriber)
+            if sent is None:
+                sent = await carrier.on_disk(disk.cursor, subscriber)
+            elif sent > last:
+                raise SourceError("inbox.ahead", path=subscriber, after=sent, last=last)
+            while not follow.until_now or sent < last:
                 something.clear()
                 found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH)
-                if not found:
+                for group in in_groups(found, lambda each: len(each.body)):
+                    await stream.send(_ENCODE(Inbox(tuple(group))))
+                if found:
+                    sent = found[-1].position
+                elif follow.until_now:
+                    break
+                else:
                     await something.wait()
-                    continue
-                await stream.send(_ENCODE(Inbox(tuple(found))))
-                sent = found[-1].position
+            await stream.send(_ENCODE(Inbox(())))
 
     async def _status(self, _: bytes, context: Any) -> bytes:
         self._admit(context, "operate")
