@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-msgspec = pytest.importorskip("msgspec", reason="needs: pip install 'pathcast[net]'")
+pytest.importorskip("msgspec", reason="needs: pip install 'pathcast[net]'")
+
+import msgspec
 
 from pathcast.overlay import publishers as publishers_module
 from pathcast.overlay.broker_node import BrokerNode

@@ -183,9 +183,9 @@ def a_change(chance: random.Random, names: list[str]) -> Profile | Removal:
         name,
         chance.choice(["ann", "bob"]),
         f"//{chance.choice('abc')}",
-        chance.choice(["ids", "message", "fragment"]),  # type: ignore[arg-type]
+        chance.choice(["ids", "message", "fragment"]),
         labels={"tier": chance.choice(["gold", "silver"])},
-        state=chance.choice(["active", "active", "paused"]),  # type: ignore[arg-type]
+        state=chance.choice(["active", "active", "paused"]),
         host=chance.choice(["h1", "h2"]),
     )
 

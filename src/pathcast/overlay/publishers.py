@@ -3,8 +3,8 @@
 A publisher that lost the receipt of a message (the root was killed, the connection broke, it was
 killed itself) cannot know whether the message was taken. It publishes it again, with the number
 that it had; a root remembers the last number of each publisher, and takes what follows it. So
-publishing is exactly once for whoever can say again what it said, in the same order: a pipeline from
-the files of a commit, a gateway from the positions of a log.
+publishing is exactly once for whoever can say again what it said, in the same order: a pipeline
+from the files of a commit, a gateway from the positions of a log.
 
 The number is kept in the record of the message itself, so that the two are on disk together; when
 the record goes, because all members have had the message, the last number is kept by itself.

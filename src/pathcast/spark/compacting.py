@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -49,7 +49,11 @@ MERGED_BYTES: Final = 128 * MIB
 
 
 def compact(
-    output: Storage, format: FileFormat, *, small_bytes: int = SMALL_BYTES
+    output: Storage,
+    format: FileFormat,
+    *,
+    small_bytes: int = SMALL_BYTES,
+    through: int | None = None,
 ) -> Compaction | None:
     """Merges the small files of an output that is complete up to its last commit.
 
@@ -57,6 +61,7 @@ def compact(
         output: The output. Others may read it, and one may add micro-batches to it.
         format: Format of its files.
         small_bytes: Files below this are merged.
+        through: Only those of micro-batches up to this one; None for all.
 
     Returns:
         What was written; None where there was nothing to merge, nor so many commits that one list
@@ -65,7 +70,7 @@ def compact(
     Cost:
         About 1 s for 100 MB on one core; a few hundred MB of memory.
     """
-    last, commits = uncompacted(output)
+    last, commits = uncompacted(output, through=through)
     if not commits:
         return None
     through = commits[-1].batch_id
@@ -99,6 +104,7 @@ class BackgroundCompaction:
         files: Small files that are enough.
         keep_seconds: How long what is replaced stays.
         delta: The tables of the output, where it has any: they compact themselves.
+        through: Gives the last micro-batch whose files nobody needs as they are; None for all.
     """
 
     def __init__(
@@ -109,8 +115,10 @@ class BackgroundCompaction:
         files: int,
         keep_seconds: float,
         delta: DeltaTables | None = None,
+        through: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._delta = delta
+        self._through = through
         self._output = output
         self._format = format
         self._files = files
@@ -159,7 +167,9 @@ class BackgroundCompaction:
             if self._delta is not None:
                 self._delta.compact(self._keep_seconds / 3600)
             else:
-                compact(self._output, self._format, small_bytes=SMALL_BYTES)
+                compact(
+                    self._output, self._format, small_bytes=SMALL_BYTES, through=self._through()
+                )
                 remove_replaced(self._output, keep_seconds=self._keep_seconds)
             self.error = None
         except Exception as error:  # told, and tried again: deliveries do not depend on it

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -141,6 +141,9 @@ class DeltaListing:
         if self._is_empty:
             notes.append(("empty", f"the table {self.path} has no file"))
         return notes
+
+    def committed(self, names: Iterable[str]) -> None:
+        """See `SourceListing`; files stay where they are."""
 
     def _begin(self) -> int:
         """The version that was read last, or that there is nothing to read before."""

@@ -114,6 +114,9 @@ class SourceListing(Protocol):
     def notes(self) -> list[tuple[str, str]]:
         """What is odd about the last look, a key and a sentence each; said once a key."""
 
+    def committed(self, names: Iterable[str]) -> None:
+        """These files were read, and what came of them is in a commit."""
+
 
 class FileReader(Protocol):
     """How files of one kind become messages. It is pickled with the task."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import filterfalse
@@ -99,6 +99,9 @@ class Listing:
         """See `SourceListing`."""
         return _notes(self)
 
+    def committed(self, names: Iterable[str]) -> None:
+        """See `SourceListing`; files stay where they are."""
+
     def _look_at(
         self, path: str, name: str, pending: list[str], found: list[FoundFile], others: set[str]
     ) -> None:
@@ -161,6 +164,9 @@ class ObjectListing:
     def notes(self) -> list[tuple[str, str]]:
         """See `SourceListing`."""
         return _notes(self)
+
+    def committed(self, names: Iterable[str]) -> None:
+        """See `SourceListing`; files stay where they are."""
 
 
 def _notes(listing: Listing | ObjectListing) -> list[tuple[str, str]]:

@@ -158,6 +158,23 @@ def read_output(
     return _joined(storage, layout, name, _live(storage, name, subscriber), subscriber)
 
 
+def rows_of(
+    output: Storage, layout: Layout, commit: Commit, name: OutputName, subscriber: str
+) -> pa.Table:
+    """Rows of one micro-batch for one subscriber, in the order in which they were written.
+
+    The files are those that the commit names: they are there until they have been compacted.
+
+    Args:
+        output: Output of a pipeline.
+        layout: Of the output.
+        commit: Of the micro-batch.
+        name: As for `read_output`.
+        subscriber: Likewise.
+    """
+    return _joined(output, layout, name, commit.files.get(name, ()), subscriber)
+
+
 def inbox(output: str | os.PathLike[str] | Storage, subscriber: str) -> pa.Table:
     """What was delivered to one subscriber; files and row groups of others are not read."""
     return read_output(output, "inboxes", subscriber=subscriber)

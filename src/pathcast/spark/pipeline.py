@@ -56,6 +56,7 @@ from pathcast.spark.ledger import (
 from pathcast.spark.outputs import Layout, claim, write_rejected
 from pathcast.spark.placing import Placer, book_of, is_held_whole
 from pathcast.spark.progress import ProgressReport, progress_on
+from pathcast.spark.publishing import NetworkPublisher, Publication
 from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import (
     listing_of,
@@ -159,7 +160,7 @@ class Pipeline:
         remove_routed(output)
         self._journal = Journal(checkpoint)
         self._history = self._ledger.history().still_unread(self._journal.last_entry)
-        self._listing = listing_of(source, checkpoint)
+        self._listing = listing_of(source, checkpoint, settings.network)
         self._extra = passed_columns(source, (), checkpoint)
         self._unpublished: list[Commit] = []
         self._book = book_of(
@@ -170,6 +171,7 @@ class Pipeline:
             is_whole=is_held_whole(settings),
         )
         self._delta = DeltaTables(output, self._layout) if out.format == "delta" else None
+        self._publisher = self._publisher_of(settings)
         self._compaction = BackgroundCompaction(
             output,
             out.format,
@@ -177,6 +179,7 @@ class Pipeline:
             keep_seconds=out.keep_replaced_seconds,
             # A table of its own: the library keeps it for one thread.
             delta=DeltaTables(output, self._layout) if self._delta else None,
+            through=lambda: self._publisher.through if self._publisher else None,
         )
         self._placer = Placer(settings.placement, self._book, report.note)
         self._kept = ""
@@ -188,6 +191,21 @@ class Pipeline:
         self._received: dict[Generation, np.ndarray] = {}
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
+
+    def _publisher_of(self, settings: PipelineSettings) -> NetworkPublisher | None:
+        """Who publishes into a network, where that was asked for."""
+        if settings.publish is None:
+            return None
+        assert settings.network is not None
+        return NetworkPublisher(
+            Publication(settings.network, settings.publish, self._checkpoint),
+            self._output,
+            self._layout,
+            settings.checkpoint,
+            self._history.through,
+            self._report.note,
+            self._stop,
+        )
 
     def close(self) -> None:
         """Gives back what is open."""
@@ -243,19 +261,27 @@ class Pipeline:
             subscriptions_kept=self._kept,
             earlier_messages=earlier,
             was_stopped=self._stop.is_set(),
+            published=self._publisher.published if self._publisher else 0,
         )
 
     def _earlier(self) -> tuple[int, list[int]]:
         """Messages that earlier runs have done, and the micro-batches that they did not end."""
         history = self._history
         self._journal.reopen(entry.file for _, entry in history.unread.values())
-        if self._delta is not None:
+        done = set(committed_batches(self._output))
+        if done:
+            # A kill may have come between the commit and what is done after it.
+            self._tell_source(self._ledger.commit(max(done)))
+        if self._publisher is not None:
+            for commit in self._ledger.commits(after=self._publisher.through):
+                if not self._publisher.publish(commit):
+                    break
+        if self._delta is not None and not self._stop.is_set():
             # A kill may have come between the commit and the tables.
             knows = self._knows_columns
             had = self._delta.through(self._checkpoint, self._extra) if knows else 0
             for commit in self._ledger.commits(after=had):
                 self._publish(commit)
-        done = set(committed_batches(self._output))
         undone = [number for number in range(1, self._journal.last + 1) if number not in done]
         return history.messages, undone
 
@@ -289,7 +315,7 @@ class Pipeline:
         before, self._unlisted = (
             self._unlisted,
             {
-                (f"{root}/{folder}" if folder else root): error.strerror or str(error)
+                (f"{root}/{folder}" if folder else root): _reason(error)
                 for folder, error in sorted(faults.items())
             },
         )
@@ -333,8 +359,10 @@ class Pipeline:
         self._ledger.write_commit(commit)
         self._history = self._history.with_commit(commit).still_unread(self._journal.last_entry)
         self._ledger.sum_up(self._history)
-        self._publish(commit)
-        self._compaction.wrote(commit.files)
+        self._tell_source(commit)
+        if self._publisher is None or self._publisher.publish(commit):
+            self._publish(commit)
+            self._compaction.wrote(commit.files)
         self._journal.reopen(entry.file for entry in commit.unread)
         if commit.unread:
             self._report.note(
@@ -344,6 +372,13 @@ class Pipeline:
         self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
         self._report.batch(commit)
+
+    def _tell_source(self, commit: Commit | None) -> None:
+        """What a micro-batch has read need not be kept for it any more."""
+        if commit is not None:
+            unread = {entry.name for entry in commit.unread}
+            files = self._journal.entry(commit.batch_id)
+            self._listing.committed([file.name for file in files if file.name not in unread])
 
     def _publish(self, commit: Commit) -> None:
         """Adds a micro-batch to the Delta tables, and those before that are not in them.
@@ -588,6 +623,10 @@ class Pipeline:
         )
 
 
+def _reason(error: OSError) -> str:
+    return error.message if isinstance(error, PathcastError) else error.strerror or str(error)
+
+
 def _top(received: Counter[str]) -> list[tuple[str, int]]:
     return sorted(received.items(), key=lambda item: (-item[1], item[0]))[:TOP_SUBSCRIBERS]
 
@@ -629,6 +668,8 @@ def _check_source(settings: PipelineSettings) -> None:
             raise _invalid("output.path", INSIDE)
         return
     folder = source.storage.folder
+    if source.kind == "broker":
+        folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
         raise _invalid("source.path", f"{folder} is not a directory")
     if output.is_local and folder in (output.folder, *output.folder.parents):

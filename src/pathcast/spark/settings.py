@@ -41,6 +41,7 @@ from pathcast.settings import (
     did_you_mean,
     read_settings,
 )
+from pathcast.spark.network import NetworkSettings, PublishSettings
 from pathcast.spark.storage import Storage
 
 
@@ -62,16 +63,18 @@ class SourceSettings(BaseModel):
 
     model_config = FROZEN
 
-    kind: Literal["directory", "parquet", "archive", "delta", "records"] = Field(
+    kind: Literal["directory", "parquet", "archive", "delta", "records", "broker"] = Field(
         default="directory",
         description='"directory": each file is a message and its path inside the directory the id; '
         '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
         'or .gz file is one; "delta": each row of a Delta table, and of what is added to it, is '
-        'one; "records": each record of large files (source.record) is one.',
+        'one; "records": each record of large files (source.record) is one; "broker": each '
+        "delivery to an inbox of a broker ([network]) is one.",
     )
     path: Place = Field(
         description="Directory of the messages, of the files that hold them, or of the table; or a "
-        "URL that fsspec understands, such as s3://bucket/incoming."
+        "URL that fsspec understands, such as s3://bucket/incoming. Broker: where deliveries are "
+        "kept until they are committed; made if it is missing, and nobody else's."
     )
     storage_options: dict[str, str] = Field(
         default_factory=dict,
@@ -125,6 +128,34 @@ class SourceSettings(BaseModel):
         ge=1,
         description="Records: bytes of a range of a large file, which one task works on at a time.",
     )
+
+    inbox: str | None = Field(
+        default=None,
+        description="Broker: the inbox that is followed, network.client or a name that begins with "
+        "it and a slash; network.client when not given.",
+    )
+    profile: str | None = Field(
+        default=None,
+        description="Broker: what the pipeline subscribes to, such as /* for every message; its "
+        "inbox gets what others subscribed it to when not given.",
+    )
+    profile_deliver: Literal["message", "fragment"] = Field(
+        default="message",
+        description='Broker: what the profile delivers, "message" the message or "fragment" the '
+        "results of its query, each of which is a message then.",
+    )
+    profile_namespaces: dict[str, str] = Field(
+        default_factory=dict,
+        description="Broker: prefix -> namespace URI for source.profile.",
+    )
+
+    @model_validator(mode="after")
+    def _check_inbox(self) -> SourceSettings:
+        if self.kind != "broker" and (self.inbox is not None or self.profile is not None):
+            raise ValueError('inbox and profile are given for kind = "broker", and for no other')
+        if self.inbox is not None and self.profile is not None:
+            raise ValueError("a profile is one of network.client, whose inbox is its own")
+        return self
 
     @model_validator(mode="after")
     def _check_record(self) -> SourceSettings:
@@ -413,9 +444,21 @@ class PipelineSettings(FileSettings):
     placement: PlacementSettings = Field(
         default=PlacementSettings(), description="Where queries are matched."
     )
+    network: NetworkSettings | None = Field(default=None, description="A broker of a network.")
+    publish: PublishSettings | None = Field(
+        default=None, description="What is published into the network."
+    )
     spark: SparkSettings = Field(
         default=SparkSettings(), description="The session that is started."
     )
+
+    @model_validator(mode="after")
+    def _check_network(self) -> PipelineSettings:
+        if self.network is None and (self.source.kind == "broker" or self.publish is not None):
+            raise ValueError('network is needed for source.kind = "broker" and for publish')
+        if self.publish is not None and not self.output.inboxes:
+            raise ValueError("publish needs output.inboxes = true: an inbox is what is published")
+        return self
 
     @property
     def checkpoint(self) -> Storage:

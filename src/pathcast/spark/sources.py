@@ -10,6 +10,7 @@ engine. Which files belong to which micro-batch is the business of `journal`.
     archive       many messages, a member each   path of the archive "!" path of the member
     records       many messages, records of      path of the file "#" byte where the record begins
                   one root element
+    broker        deliveries of an inbox         as it was published
 
 It matches nothing and does not import pyspark.
 """
@@ -26,6 +27,8 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
+from pathcast.spark.arrivals import PATTERN as ARRIVALS
+from pathcast.spark.arrivals import ArchivedProfile, InboxListing
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.directory import DirectoryReader
 from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit
@@ -34,27 +37,35 @@ from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.records import RecordReader
 
 if TYPE_CHECKING:
+    from pathcast.spark.network import NetworkSettings
     from pathcast.spark.settings import SourceSettings
     from pathcast.spark.storage import Storage
     from pathcast.spark.workers import Workers
 
-SourceKind: TypeAlias = Literal["directory", "parquet", "archive", "delta", "records"]
+SourceKind: TypeAlias = Literal["directory", "parquet", "archive", "delta", "records", "broker"]
 
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     "directory": ("*.xml",),
     "parquet": ("*.parquet",),
     "archive": ("*.zip", "*.tar", "*.tgz", "*.gz"),
     "records": ("*.xml", "*.xml.gz", "*.xml.zst"),
+    "broker": (ARRIVALS,),
 }
 """What a file's name has to match where nothing else is said."""
 
 
-def listing_of(source: SourceSettings, checkpoint: Storage | None = None) -> SourceListing:
+def listing_of(
+    source: SourceSettings,
+    checkpoint: Storage | None = None,
+    network: NetworkSettings | None = None,
+) -> SourceListing:
     """What lists the files of a source.
 
     Args:
         source: The settings of the source.
-        checkpoint: What remembers how far a table was read; without, it is listed as it is now.
+        checkpoint: What remembers how far a table or an inbox was read; without, it is listed as it
+            is now.
+        network: The broker whose inbox it is; without, what was fetched is listed.
     """
     storage = source.storage
     if source.kind == "delta":
@@ -66,9 +77,16 @@ def listing_of(source: SourceSettings, checkpoint: Storage | None = None) -> Sou
             columns=source.columns,
         )
     patterns = PATTERNS[source.kind] if source.pattern is None else (source.pattern,)
-    return (
+    files: SourceListing = (
         Listing(storage.folder, patterns) if storage.is_local else ObjectListing(storage, patterns)
     )
+    if source.kind != "broker" or checkpoint is None or network is None:
+        return files
+    wanted = None
+    if source.profile is not None:
+        wanted = ArchivedProfile(source.profile, source.profile_deliver, source.profile_namespaces)
+    inbox = source.inbox or network.client
+    return InboxListing(files, storage, checkpoint, network, inbox, wanted)
 
 
 def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> FileReader:

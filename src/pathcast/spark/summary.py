@@ -49,6 +49,7 @@ class Summary:
         unread: Files that could not be read and wait until they change or are asked for.
         unlisted: Folder that could not be listed at the end -> why. What lies there waits.
         earlier_messages: Messages that earlier runs with this output had done already.
+        published: Messages that were published into a network of brokers.
         was_stopped: Whether the run ended because it was told to.
         stopped_by: The signal that told it, "SIGTERM" or "SIGINT"; empty where it was no signal.
     """
@@ -71,6 +72,7 @@ class Summary:
     unread: int = 0
     unlisted: Mapping[str, str] = field(default_factory=dict)
     earlier_messages: int = 0
+    published: int = 0
     was_stopped: bool = False
     stopped_by: str = ""
 
@@ -148,6 +150,8 @@ class Summary:
         ]
         if self.subscriptions_kept:
             rows.append(("earlier queries", f"kept: {self.subscriptions_kept}"))
+        if self.published:
+            rows.append(("published", f"{self.published:,} messages"))
         if self.undecided:
             rows.append(("undecided", f"{self.undecided:,} pairs of message and query"))
         if self.unread:
