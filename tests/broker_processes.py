@@ -54,7 +54,11 @@ class BrokerProcesses:
         with (self._directory / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(command, stdout=log, stderr=log)
         if is_awaited:
-            eventually(control.exists)
+            try:
+                eventually(control.exists)
+            except BaseException:
+                self.stop()
+                raise
 
     def kill(self, name: str) -> None:
         """As a failure of power would."""
@@ -72,7 +76,7 @@ class BrokerProcesses:
             self.kill(name)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+def eventually(holds: Callable[[], bool], seconds: float = 120.0) -> None:
     """Waits until something holds."""
     until = time.monotonic() + seconds
     while not holds():
