@@ -23,7 +23,7 @@ from functools import lru_cache, partial
 from pathcast.customize import Broker as LocalBroker
 from pathcast.model import Subscription
 from pathcast.overlay.content import LOCAL, Content, Profile, Results
-from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
+from pathcast.overlay.disjuncts import disjuncts_of, is_linear
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
 
@@ -59,8 +59,7 @@ class XmlInterests:
 
     def check(self, entries: Iterable[str]) -> None:
         """As `Interests.check`."""
-        for entry in entries:
-            Disjunct.of(entry)
+        self._table.check(entries)
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
@@ -106,10 +105,11 @@ class XmlProfiles:
 
     def __init__(self, engine: str | None = None) -> None:
         self._broker = LocalBroker(engine=engine)
+        self._is_native = self._broker.engine != "reference"
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
-        return _entries(profile)
+        return _entries(profile, self._is_native)
 
     def add(self, subscription: str, profile: Profile) -> None:
         """As `Profiles.add`."""
@@ -137,6 +137,16 @@ class XmlProfiles:
 
 
 @lru_cache(maxsize=100_000)
-def _entries(profile: Profile) -> tuple[str, ...]:
-    """Popular profiles are asked for at many hosts, and again when a broker starts."""
+def _entries(profile: Profile, is_native: bool) -> tuple[str, ...]:
+    """Popular profiles are asked for at many hosts, and again when a broker starts.
+
+    Cost: some microseconds for a path whose conditions are about values, of which the kernel says
+    what `disjuncts_of` would; else as `disjuncts_of`.
+    """
+    if is_native:
+        from pathcast.kernel import canonical_form
+
+        text = canonical_form(profile.query, dict(profile.namespaces))
+        if text is not None and is_linear(text):
+            return (text,)
     return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)
