@@ -15,11 +15,11 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from pathcast.bench.overlay.state import (
     BYTES,
-    breadth_first,
     network,
     root_tables_bytes,
     spanning_tree_bytes,
 )
+from pathcast.bench.overlay.topology import breadth_first
 from pathcast.testing import missing_reason
 
 if missing_reason("kernel") is not None:

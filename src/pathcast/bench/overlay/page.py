@@ -1,4 +1,6 @@
-"""Figures of brokers' tables in docs: tables and the plot, between marks such as `overlay_budgets`.
+"""Figures of networks of brokers in docs: tables, plots and the paper's statements.
+
+They are between marks such as `overlay_budgets`.
 
 Example:
     >>> overlay_table([])
@@ -14,9 +16,17 @@ from typing import Any, Final
 from pathcast.bench.figures.page import BLANK, write_blocks
 from pathcast.bench.figures.point import Value
 from pathcast.bench.overlay.definition import OverlayFigures
+from pathcast.bench.overlay.statements import judge
 from pathcast.bench.report import number
 
-_UNITS: Final = {"%": " %", "x": "x", "KiB": " KiB"}
+_UNITS: Final = {
+    "%": " %",
+    "x": "x",
+    "KiB": " KiB",
+    "MiB": " MiB",
+    "ms": " ms",
+    "us": " µs",
+}
 
 
 def write_overlay_page(
@@ -35,7 +45,7 @@ def write_overlay_page(
         definition.figures,
         run="overlay_run",
         table=lambda figure, found: overlay_table(found),
-        judge=lambda figure, found: [],
+        judge=lambda figure, found: judge(figure.name, found),
     )
 
 
