@@ -163,7 +163,7 @@ def run_capacity(
         yield [
             place.value("brokers", "", float(brokers)),
             place.value("reached by a message", "", reached(brokers)),
-            place.value("Gb/s", "", load.result_gigabits / brokers),
+            place.value("Gb/s a broker", "", load.result_gigabits / brokers),
         ]
 
 

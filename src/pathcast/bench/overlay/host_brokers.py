@@ -19,7 +19,14 @@ import pyarrow as pa
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast.bench.overlay.population import chosen_hosts
-from pathcast.bench.overlay.topology import Tree, crossings, set_of, tree_of, weight
+from pathcast.bench.overlay.topology import (
+    Tree,
+    check_reached,
+    crossings,
+    set_of,
+    tree_of,
+    weight,
+)
 from pathcast.bench.placement.definition import PatternParameters
 from pathcast.bench.placement.pattern_queries import pattern_message, pattern_queries
 from pathcast.bench.timing import Spread
@@ -39,7 +46,11 @@ LINKS = "links"
 def run_host_brokers(
     figure: OverlayFigure, chosen: OverlaySet, seed: int, say: Callable[[str], None]
 ) -> Iterator[list[Value]]:
-    """Every number of repeated elements."""
+    """Every number of repeated elements.
+
+    Raises:
+        WrongCountError: A message does not come to a broker that hosts a query it satisfies.
+    """
     [brokers] = chosen.brokers
     [(shape, fan_out)] = figure.trees
     tree = tree_of(shape, brokers, fan_out, Random(f"tree/{seed}"))
@@ -97,7 +108,9 @@ def _point(
         wants = np.zeros((len(tree), len(messages)), dtype=bool)
         for at, matched in enumerate(found):
             wants[host_of[matched], at] = True
-        crossed = crossings(tree, [set_of(row) for row in wants], rooted)
+        wanted = [set_of(row) for row in wants]
+        crossed = crossings(tree, wanted, rooted)
+        check_reached(series, tree, wanted, rooted, crossed)
         # A tree that joins so many links joins one broker more.
         count = len(messages)
         links = sum(each.bit_count() for each in crossed) / count

@@ -23,7 +23,15 @@ from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet, Where
 from pathcast.bench.overlay.inputs import messages_of
 from pathcast.bench.overlay.population import Classes, Population, Stream, partition_hosts
-from pathcast.bench.overlay.topology import Shape, Tree, behind, crossings, tree_of, weight
+from pathcast.bench.overlay.topology import (
+    Shape,
+    Tree,
+    behind,
+    check_reached,
+    crossings,
+    tree_of,
+    weight,
+)
 
 HOSTS = "brokers with a match"
 GROUP = "one group"
@@ -40,6 +48,7 @@ def run_links(
     """Every workload, shape of tree, number of profiles and way to choose hosts.
 
     Raises:
+        WrongCountError: A message does not come to a broker that wants it.
         ConfigError: The DTD of NITF is not at hand.
     """
     brokers = chosen.brokers[0]
@@ -80,17 +89,18 @@ def _point(
     group = [everything if wants else 0 for wants in wanted]
     reached = sum(wants.bit_count() for wants in wanted)
     yield place.value(HOSTS, "%", 100 * reached / len(tree) / len(stream.sizes))
-    yield place.value(GROUP, "%", _share(tree, stream, group))
-    yield place.value(EXACT, "%", _share(tree, stream, wanted))
+    yield place.value(GROUP, "%", _share(tree, stream, crossings(tree, group, stream.rooted)))
+    crossed = crossings(tree, wanted, stream.rooted)
+    check_reached(str(place), tree, wanted, stream.rooted, crossed)
+    yield place.value(EXACT, "%", _share(tree, stream, crossed))
     size = table_bytes(tree, entries, classes.entry_bytes)
     yield place.value(TABLES, "MiB", size / len(tree) / MIB)
     yield place.value(FULLEST, "x", float(hosted.max() / hosted.mean()))
 
 
-def _share(tree: Tree, stream: Stream, wanted: Sequence[int]) -> float:
+def _share(tree: Tree, stream: Stream, crossed: Sequence[int]) -> float:
     """Bytes on links in per cent of what flooding puts on them."""
-    sent = weight(crossings(tree, wanted, stream.rooted), stream.sizes)
-    return 100 * sent / flooded_bytes(tree, stream)
+    return 100 * weight(crossed, stream.sizes) / flooded_bytes(tree, stream)
 
 
 def flooded_bytes(tree: Tree, stream: Stream) -> float:

@@ -22,11 +22,11 @@ _CHECKS = {
     "budgets": "every table forwards whatever somebody behind it wants",
     "forms": "a profile that holds has an entry that holds",
     "state": "contents only: no protocol is run",
-    "links": "every broker is reached that has an entry which holds",
+    "links": "messages come to the brokers that have an entry which holds, and end there",
     "pareto": "every table lets through whatever somebody behind it wants",
     "changes": "Interests tell as many brokers as the arithmetic says",
     "in_force": "simulated brokers take the time that the arithmetic says",
-    "host_brokers": "every broker is reached that hosts a query which is satisfied",
+    "host_brokers": "messages come to the brokers that host a query they satisfy, and end there",
     "capacity": "every message is delivered as often as it is wanted",
 }
 

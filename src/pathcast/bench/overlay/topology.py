@@ -23,6 +23,11 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from pathcast.errors import WrongCountError
+
+FOLLOWED: Final = 20
+"""Messages of each point that are followed from broker to broker."""
+
 Shape: TypeAlias = Literal["random", "preferential", "regions"]
 
 REGIONS: Final = 16
@@ -199,6 +204,46 @@ def crossings(tree: Tree, wanted: Sequence[int], rooted: Sequence[int]) -> list[
         (up & within) | (down & ~within)
         for down, up, within in zip(downwards[1:], upwards[1:], inside[1:], strict=True)
     ]
+
+
+def check_reached(
+    case: str, tree: Tree, wanted: Sequence[int], rooted: Sequence[int], crossed: Sequence[int]
+) -> None:
+    """Follows messages from their roots, link by link, and looks at where they come.
+
+    Args:
+        case: What is looked at.
+        tree: The brokers.
+        wanted: As of `crossings`.
+        rooted: Likewise.
+        crossed: What it gave.
+
+    Raises:
+        WrongCountError: A message does not come to all who want it, or goes on behind the last one.
+    """
+    for message in range(FOLLOWED):
+        bit = 1 << message
+        ends = [at for at, rows in enumerate(rooted) if rows & bit]
+        came = set(ends)
+        for at in ends:  # grows on the way
+            on = [
+                other
+                for other in tree.neighbours[at]
+                if other not in came and crossed[max(at, other) - 1] & bit
+            ]
+            if not on and not wanted[at] & bit and not rooted[at] & bit:
+                raise _wrong(f"{case}: links to one more", 1, 0)
+            ends += on
+            came |= set(on)
+        wants = {at for at, rows in enumerate(wanted) if rows & bit}
+        if ends and not wants <= came:
+            raise _wrong(f"{case}: brokers reached", len(wants & came), len(wants))
+
+
+def _wrong(case: str, found: int, expected: int) -> WrongCountError:
+    return WrongCountError(
+        "bench.wrong_count", case=case, found=found, expected=expected, oracle="the tree"
+    )
 
 
 def members(rows: int, count: int) -> np.ndarray:
