@@ -28,7 +28,7 @@ from pathcast.errors import WrongCountError
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import InForce
-from pathcast.overlay.interest import LOCAL, Delta, Interests
+from pathcast.overlay.interest import EXACT, LOCAL, Delta, Interests, Policy
 from pathcast.overlay.table import Table
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast.sim import Network
@@ -76,16 +76,17 @@ class InterestNetwork:
 
     Args:
         tree: The brokers.
+        policy: How entries are made fewer.
 
     Attributes:
         told: Deltas that went over links.
         seconds: That all `Interests` together took.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, policy: Policy = EXACT) -> None:
         self.told = 0
         self.seconds = 0.0
-        self._brokers = [Interests() for _ in range(len(tree))]
+        self._brokers = [Interests(policy) for _ in range(len(tree))]
         for at, broker in enumerate(self._brokers):
             broker.set_neighbours(map(str, tree.neighbours[at]))
 

@@ -69,7 +69,7 @@ def run_pareto(
             population = Population(classes, count, tree, np.random.default_rng(seed + count))
             for where in figure.hosts:
                 has, _ = population.hosted(where, own)
-                network = _Network(classes, tree, stream, classes.entry_sets(has))
+                network = NetworkTables(classes, tree, stream, classes.entry_sets(has))
                 say(f"{workload}, {where}: {count:,} profiles, {len(classes.entries):,} entries")
                 place = Place(figure.name, f"{workload}, {where}", "exact", 100.0, count)
                 yield network.exact(place)
@@ -84,7 +84,7 @@ def run_pareto(
                 yield network.uncovered(Place(figure.name, place.variant, COVERING, 0.0, count))
 
 
-class _Network:
+class NetworkTables:
     """The tables of one network.
 
     Args:
