@@ -248,6 +248,8 @@ def test_hosts_are_those_that_each_profile_alone_is_given(name: str) -> None:
     index = QueryIndex(engine="kernel")
     index.register(queries)
     population = index.population()
+    by_id = {query.id: query for query in queries}
+    queries = [by_id[name] for name in population.query_ids]
     patterns = candidate_patterns(population)
     placement = PepPlacement.of(population, 12, patterns=patterns, seed=3, engine="kernel")
     placed = placement.place(population).astype(np.int64)
