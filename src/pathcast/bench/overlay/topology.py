@@ -109,18 +109,19 @@ def tree_of(shape: Shape, brokers: int, fan_out: int, random: Random) -> Tree:
     Args:
         shape: One of the three.
         brokers: How many.
-        fan_out: Children that a broker may have.
+        fan_out: Children that a broker may have; in a backbone as many, and as many in its region.
         random: Draws.
     """
     count = max(1, min(REGIONS, brokers // 4))
     parent, seconds, regions = [-1], [0.0], [0]
-    children = [0] * brokers
+    children, begun = [0] * brokers, [0] * brokers
     for at in range(1, brokers):
         is_first = at < count
+        having = begun if is_first and shape == "regions" else children
         room = [
             other
             for other in range(at)
-            if children[other] < fan_out
+            if having[other] < fan_out
             and (shape != "regions" or is_first or regions[other] == at % count)
         ]
         if shape == "preferential":
@@ -128,7 +129,7 @@ def tree_of(shape: Shape, brokers: int, fan_out: int, random: Random) -> Tree:
         else:
             chosen = random.choice(room)
         span = ANY if shape != "regions" else FAR if is_first else NEAR
-        children[chosen] += 1
+        having[chosen] += 1
         parent.append(chosen)
         seconds.append(random.uniform(*span))
         regions.append(at if is_first else regions[chosen])
