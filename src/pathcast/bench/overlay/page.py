@@ -19,6 +19,9 @@ from pathcast.bench.overlay.definition import OverlayFigures
 from pathcast.bench.overlay.statements import judge
 from pathcast.bench.report import number
 
+OF_TABLES: Final = ("budgets", "forms", "state")
+"""Kinds of figures of brokers' tables."""
+
 _UNITS: Final = {
     "%": " %",
     "x": "x",
@@ -36,17 +39,26 @@ def write_overlay_page(
     values: Sequence[Value],
     definition: OverlayFigures,
 ) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="overlay_run",
-        table=lambda figure, found: overlay_table(found),
-        judge=lambda figure, found: judge(figure.name, found),
-    )
+    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`.
+
+    Figures of tables and those of a thousand brokers say apart which run they are of.
+    """
+    measured = {figure["name"] for figure in record["figures"]}
+    written = []
+    for run, is_of_tables in (("overlay_run", True), ("overlay_thousand_run", False)):
+        figures = [one for one in definition.figures if (one.kind in OF_TABLES) == is_of_tables]
+        if measured & {one.name for one in figures}:
+            written += write_blocks(
+                page,
+                directory,
+                record,
+                values,
+                figures,
+                run=run,
+                table=lambda figure, found: overlay_table(found),
+                judge=lambda figure, found: judge(figure.name, found),
+            )
+    return written
 
 
 def overlay_table(values: Sequence[Value]) -> str:
