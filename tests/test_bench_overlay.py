@@ -57,7 +57,7 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     names = ["budgets", "forms", "state", "links", "broad_interests", "shapes", "pareto"]
     names += ["changes", "in_force", "host_brokers", "capacity"]
-    blocks = ["run", "thousand_run", *names]
+    blocks = ["run", "thousand_run", "times_run", *names]
     marks = (f"<!-- figures:overlay_{each} --><!-- /figures:overlay_{each} -->" for each in blocks)
     page.write_text("\n".join(marks), encoding="utf-8")
     arguments = ["bench", "overlay-figures", "--quick", "--out", tmp_path / "out", "--page", page]

@@ -94,9 +94,9 @@ class InterestNetwork:
         """Profiles of a host come and go, and everybody is told who has to be."""
         waiting = [(host, LOCAL, Delta(tuple(added), tuple(removed)))]
         for at, origin, delta in waiting:
-            started = time.perf_counter()
+            started = time.process_time()
             changes = self._brokers[at].update(origin, delta.added, delta.removed)
-            self.seconds += time.perf_counter() - started
+            self.seconds += time.process_time() - started
             self.told += len(changes)
             waiting += [(int(name), str(at), change) for name, change in changes.items()]
 
@@ -199,10 +199,10 @@ def _table_us(classes: Classes, changes: int) -> float:
     table.set("east", old, [])
     table.route([b"<quote/>"])
     with undisturbed():
-        started = time.perf_counter()
+        started = time.process_time()
         for entry in new:
             table.set("west", [entry], [])
-        return 1e6 * (time.perf_counter() - started) / len(new)
+        return 1e6 * (time.process_time() - started) / len(new)
 
 
 def run_in_force(

@@ -11,16 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from pathcast.bench.figures.page import BLANK, write_blocks
 from pathcast.bench.figures.point import Value
-from pathcast.bench.overlay.definition import OverlayFigures
+from pathcast.bench.overlay.definition import OverlayFigures, OverlayKind
 from pathcast.bench.overlay.statements import judge
 from pathcast.bench.report import number
 
-OF_TABLES: Final = ("budgets", "forms", "state")
-"""Kinds of figures of brokers' tables."""
+RUNS: Final[Mapping[OverlayKind, str]] = MappingProxyType(
+    {
+        "budgets": "overlay_run",
+        "forms": "overlay_run",
+        "state": "overlay_run",
+        "links": "overlay_thousand_run",
+        "pareto": "overlay_thousand_run",
+        "in_force": "overlay_thousand_run",
+        "host_brokers": "overlay_thousand_run",
+        "changes": "overlay_times_run",
+        "capacity": "overlay_times_run",
+    }
+)
+"""Kind of a figure -> block that says which run it is of; those with times want a machine alone."""
 
 _UNITS: Final = {
     "%": " %",
@@ -41,12 +54,12 @@ def write_overlay_page(
 ) -> list[str]:
     """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`.
 
-    Figures of tables and those of a thousand brokers say apart which run they are of.
+    Figures of tables, of a thousand brokers and of times say apart which run they are of.
     """
     measured = {figure["name"] for figure in record["figures"]}
     written = []
-    for run, is_of_tables in (("overlay_run", True), ("overlay_thousand_run", False)):
-        figures = [one for one in definition.figures if (one.kind in OF_TABLES) == is_of_tables]
+    for run in dict.fromkeys(RUNS.values()):
+        figures = [one for one in definition.figures if RUNS[one.kind] == run]
         if measured & {one.name for one in figures}:
             written += write_blocks(
                 page,
