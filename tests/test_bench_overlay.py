@@ -71,8 +71,8 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     assert drawn == {"budgets", "pareto", "in_force", "host_brokers"}
     assert all(path.stat().st_size > 10_000 for path in directory.glob("*.png"))
     written = page.read_text(encoding="utf-8")
-    headings = ("wrongly forwarded", "pairs wrongly held", "of one tree", "exact tables")
-    headings += ("changes a second", "p99", "closest brokers", "a root takes a message")
+    headings = ["wrongly forwarded", "pairs wrongly held", "of one tree", "exact tables"]
+    headings += ["changes a second", "p99", "closest brokers", "a root takes a message"]
     assert all(heading in written for heading in headings)
     for before, after in itertools.pairwise(written.index(heading) for heading in headings):
         assert before < after

@@ -5,7 +5,7 @@ A symbol begins with the letter of its exchange.
 
 Example:
     >>> quote_profiles(3, seed=1)[0]
-    "/quote[@symbol='S0045'][@move >= 98]"
+    "/quote[@symbol='H003'][trade/@size >= 82]"
     >>> [message] = quote_messages(1, seed=1)
     >>> len(message)
     1000
