@@ -65,8 +65,9 @@ def analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def ask(world: World, message: Asked, name: str = "u") -> str:
     client = world.nodes[name]
     assert isinstance(client, Registrant)
-    world.do(name, client.ask(message, world.clock.now))
-    return max(client._open, key=lambda each: int(each.partition(".")[2]))
+    request = client.next_request()
+    world.do(name, client.ask(message, request, world.clock.now))
+    return request
 
 
 def settled(world: World, message: Asked, name: str = "u") -> object:

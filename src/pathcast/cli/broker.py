@@ -42,6 +42,7 @@ def run_a_broker(
     """
     with extra("net", "pathcast broker run"):
         from pathcast.transport.broker import broker_kind
+        from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings
     if describe:
@@ -58,6 +59,7 @@ def run_a_broker(
         name, [each.name for each in settings.neighbours], members=settings.broker.members
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_broker(settings, kind, ready))
+    run = run_broker if settings.registration is None else run_hosted_broker
+    asyncio.run(run(settings, kind, ready))
     say(f"{name} has ended")
     return ExitCode.OK

@@ -20,10 +20,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pathcast.errors import PublicationError
+from pathcast.errors import PathcastError, PublicationError
 from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
+from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce, Lapsed, Refused
 from pathcast.overlay.messages import (
     Announce,
     Announcement,
@@ -127,6 +127,7 @@ class Broker:
         self._saved_cursors: dict[str, tuple[int, int]] = {}
         self._leads: dict[str, str | None] = {}
         self._sources: dict[str, Source] = {}
+        self._owners: dict[str, str] = {}
         self.subscriptions = Subscriptions(content.profiles())
         self._tickets: dict[int, tuple[Subscription, set[str]]] = {}
         self._ticket = 0
@@ -221,16 +222,24 @@ class Broker:
 
     # What a host is asked for.
 
-    def subscribe(self, subscription: str, subscriber: str, profile: Profile) -> None:
+    def subscribe(
+        self, subscription: str, subscriber: str, profile: Profile, version: int | None = None
+    ) -> None:
         """Register a profile, or put it in the place of one with the same id.
 
         `InForce` is delivered to the subscriber when every message that is published from then on,
         at any broker, will be delivered.
 
+        Args:
+            subscription: Its id.
+            subscriber: Who gets its deliveries.
+            profile: What it asks for.
+            version: Of the profile, where something else than this broker counts them.
+
         Raises:
             PathcastError: It is no profile.
         """
-        made, added, removed = self.subscriptions.put(subscription, subscriber, profile)
+        made, added, removed = self.subscriptions.put(subscription, subscriber, profile, version)
         self._save(f"subscription/{subscription}", made)
         self._await(made, added, removed)
 
@@ -246,16 +255,44 @@ class Broker:
 
     # What a root is asked for.
 
-    def register_source(self, source: str, entry: Source) -> None:
-        """Take a data source, or put a new schema and dictionary in the place of its old ones."""
+    def register_source(self, source: str, entry: Source, owner: str = "") -> None:
+        """Take a data source, or put a new schema and dictionary in the place of its old ones.
+
+        Args:
+            source: Its id.
+            entry: Of the catalog; one that is withdrawn is no source any more.
+            owner: Who alone publishes for it; anybody who may publish when empty.
+
+        Raises:
+            PublicationError: It is somebody else's.
+        """
+        self.check_owner(source, owner)
         self._sources[source] = entry
         self._save(f"source/{source}", entry)
-        if not self._stream_number:
-            self._stream_number = max(1, self._incarnation)
-            self._save("stream", self._stream_number)
+        if owner and self._owners.get(source) != owner:
+            self._owners[source] = owner
+            self._save(f"owner/{source}", owner)
+        self._have_stream()
         self._spread([self.announcements.say(source, entry)])
         self._is_stale = True
         self._review()
+
+    def _have_stream(self) -> None:
+        """Who is the root of something has a stream, whose number no other life gave one."""
+        if not self._stream_number:
+            self._stream_number = max(1, self._incarnation)
+            self._save("stream", self._stream_number)
+
+    def check_owner(self, source: str, sender: str) -> None:
+        """The message pre-processor's check of the id that a message carries.
+
+        Raises:
+            PublicationError: It is somebody else's, which is not told apart from none.
+
+        Source: 001, section 5 (Figure 10): the root validates the source id, nobody else does.
+        """
+        if sender and self._owners.get(source, sender) != sender:
+            raise PublicationError("publication.source", source=source, retry="no")
 
     def publish(
         self,
@@ -266,17 +303,20 @@ class Broker:
         format: str = "",
         trace: bool = False,
         numbered: Numbered | None = None,
+        sender: str = "",
     ) -> int:
         """Take a message of a source. Returns its position: it is on disk when this is told.
 
         One that was taken before, by its publisher's number, is not taken again: 0.
 
         Raises:
-            PublicationError: The source is not known here, or there is no room (`retry`).
+            PublicationError: The source is not known here or is not the sender's, or there is no
+                room (`retry`).
         """
+        self.check_owner(source, sender)
         stream = self.streams.get(self.name)
         entry = self._sources.get(source)
-        if entry is None or stream is None or self._leaving:
+        if entry is None or entry.withdrawn or stream is None or self._leaving:
             raise PublicationError("publication.source", source=source, retry="no")
         if not self._joined and self.announcements.members != [self.name]:
             raise PublicationError("publication.joining", retry="yes")
@@ -549,6 +589,15 @@ class Broker:
                     told = InForce(subscription.name, subscription.version, ticket)
                     self.given.append(Deliver(subscription.subscriber, told))
 
+    def _restore(self, saved: Subscription) -> None:
+        """A subscription of a former life; one that cannot be answered any more ends alone."""
+        try:
+            self.subscriptions.restore(saved)
+        except PathcastError as error:
+            self.effects.append(Forget(f"subscription/{saved.name}"))
+            told = Refused(saved.name, error.code, error.message)
+            self.given.append(Deliver(OPERATOR, told))
+
     def _save(self, key: str, value: object) -> None:
         self.effects.append(Save(key, msgspec.msgpack.encode(value)))
 
@@ -558,16 +607,20 @@ class Broker:
         for key in sorted(disk):
             room, _, name = key.partition("/")
             if room == "subscription":
-                self.subscriptions.restore(msgspec.msgpack.decode(disk[key], type=Subscription))
+                self._restore(msgspec.msgpack.decode(disk[key], type=Subscription))
             elif room == "cursor":
                 cursor = msgspec.msgpack.decode(disk[key], type=tuple[int, int])
                 self._saved_cursors[name] = cursor
             elif room == "source":
                 self._sources[name] = msgspec.msgpack.decode(disk[key], type=Source)
                 self.announcements.say(name, self._sources[name])
+            elif room == "owner":
+                self._owners[name] = msgspec.msgpack.decode(disk[key], type=str)
             elif room == "log" and name:
                 log.append(msgspec.msgpack.decode(disk[key], type=Logged))
         self._publishers.restore(disk, log)
+        if self._sources:
+            self._have_stream()
         if self._stream_number:
             stream = self.streams[self.name] = self._stream(self.name, self._stream_number)
             held = [one.message for one in log if one.message.position > self._log_start]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathcast.errors import PeerError
 from pathcast.overlay.broker import Broker, BrokerSettings
 from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import Refused
+from pathcast.overlay.deliveries import OPERATOR, Refused
 from pathcast.overlay.link import Link, LinkSettings
 from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Source
 from pathcast.overlay.publishers import Numbered
@@ -23,8 +23,6 @@ from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
 __all__ = ["BrokerNode", "NodeSettings"]
-
-OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +140,15 @@ class BrokerNode:
     # Requests of this broker's own clients.
 
     def subscribe(
-        self, subscription: str, subscriber: str, profile: Profile, now: float
+        self,
+        subscription: str,
+        subscriber: str,
+        profile: Profile,
+        now: float,
+        version: int | None = None,
     ) -> Sequence[Effect]:
         """See `Broker.subscribe`."""
-        self.broker.subscribe(subscription, subscriber, profile)
+        self.broker.subscribe(subscription, subscriber, profile, version)
         return self._done(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Sequence[Effect]:
@@ -153,16 +156,24 @@ class BrokerNode:
         self.broker.unsubscribe(subscription)
         return self._done(now)
 
-    def register_source(self, source: str, entry: Source, now: float) -> Sequence[Effect]:
+    def register_source(
+        self, source: str, entry: Source, now: float, owner: str = ""
+    ) -> Sequence[Effect]:
         """See `Broker.register_source`."""
-        self.broker.register_source(source, entry)
+        self.broker.register_source(source, entry, owner)
         return self._done(now)
 
     def publish(
-        self, source: str, message: str, body: bytes, now: float, numbered: Numbered | None = None
+        self,
+        source: str,
+        message: str,
+        body: bytes,
+        now: float,
+        numbered: Numbered | None = None,
+        sender: str = "",
     ) -> Sequence[Effect]:
         """See `Broker.publish`; it is accepted when the effects up to the first `Send` are done."""
-        self.broker.publish(source, message, body, numbered=numbered)
+        self.broker.publish(source, message, body, numbered=numbered, sender=sender)
         return self._done(now)
 
     def leave(self, now: float) -> Sequence[Effect]:

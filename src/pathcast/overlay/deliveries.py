@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Delivery", "InForce", "Lapsed", "Refused"]
+__all__ = ["OPERATOR", "Delivery", "InForce", "Lapsed", "Refused"]
+
+OPERATOR = "operator"
+"""To whom refusals are handed."""
 
 
 class Delivery(msgspec.Struct, frozen=True, tag=True):
@@ -58,8 +61,10 @@ class Lapsed(msgspec.Struct, frozen=True, tag=True):
 class Refused(msgspec.Struct, frozen=True, tag=True):
     """For the operator: a neighbour said what is refused, and its session was ended.
 
+    Or a subscription of a former life cannot be answered any more, and is gone.
+
     Attributes:
-        peer: Who.
+        peer: Who; id of the subscription.
         code: Of the error (`pathcast.errors`).
         reason: Its sentence.
     """

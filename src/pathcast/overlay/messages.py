@@ -55,7 +55,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Tree = Annotated[str, Meta(max_length=128)]
 Number = Annotated[int, Meta(ge=0, lt=NUMBER_MAX)]
 Entry = Annotated[str, Meta(max_length=65_536)]
-Text = Annotated[str, Meta(max_length=1_048_576)]
+TEXT_MAX = 1_048_576
+"""Characters of a schema that is announced."""
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Presence(msgspec.Struct, frozen=True, tag=True):

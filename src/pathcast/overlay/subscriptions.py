@@ -25,7 +25,7 @@ class Subscription(msgspec.Struct, frozen=True):
         name: Its id.
         subscriber: Who gets its deliveries.
         profile: What it asks for.
-        version: Of the profile, from 1.
+        version: Of the profile, from 1; or what the registration service knows it by.
     """
 
     name: str
@@ -55,16 +55,21 @@ class Subscriptions:
         """The profile of a subscription."""
         return self._held[name].profile
 
+    def get(self, name: str) -> Subscription | None:
+        """A subscription, if it is there."""
+        return self._held.get(name)
+
     def entries(self) -> Entries:
         """All entries, sorted."""
         return tuple(sorted(self._count))
 
     def put(
-        self, name: str, subscriber: str, profile: Profile
+        self, name: str, subscriber: str, profile: Profile, version: int | None = None
     ) -> tuple[Subscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
-        version = self._held[name].version + 1 if name in self._held else 1
+        if version is None:
+            version = self._held[name].version + 1 if name in self._held else 1
         made = Subscription(name, subscriber, profile, version)
         before = set(self._count)
         self._count.update(entries)
@@ -91,10 +96,15 @@ class Subscriptions:
         return self._changed(before)
 
     def restore(self, saved: Subscription) -> None:
-        """One that was saved."""
-        self._held[saved.name] = saved
+        """One that was saved.
+
+        Raises:
+            PathcastError: It is no profile (any more).
+        """
+        entries = self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
-        self._count.update(self._profiles.entries(saved.profile))
+        self._held[saved.name] = saved
+        self._count.update(entries)
 
     def acknowledge(self, subscription: Subscription) -> bool:
         """It is in force. Returns whether that is news: it may be gone, or another by now."""

@@ -179,9 +179,9 @@ def _request(node: Node, client: str, message: object, now: float) -> Sequence[E
         case Publish(source, message_id, body, numbered):
             if numbered is not None:
                 numbered = Numbered(f"{client}/{numbered.publisher}", numbered.number)
-            return node.publish(source, message_id, body, now, numbered)
+            return node.publish(source, message_id, body, now, numbered, client)
         case RegisterSource(source, entry):
-            effects = list(node.register_source(source, entry, now))
+            effects = list(node.register_source(source, entry, now, client))
             return [*effects, Send(client, Accepted())]
         case Subscribe(profiles):
 

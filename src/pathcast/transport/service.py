@@ -128,26 +128,21 @@ def described(carrier: Carrier) -> dict[str, object]:
     }
 
 
-class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """The methods of one listener.
+class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Methods of a listener that are for those whom a gate admits; errors keep their type.
 
     Args:
-        carrier: The node that they are about.
         gate: Who may call.
     """
 
-    def __init__(self, carrier: Carrier, gate: Gate) -> None:
-        self._carrier = carrier
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        both_ways = grpc.stream_stream_rpc_method_handler
-        once = grpc.unary_unary_rpc_method_handler
-        self._methods = {
-            f"/{SERVICE}/Frames": both_ways(partial(self._guarded, self._frames)),
-            f"/{SERVICE}/Publish": both_ways(partial(self._guarded, self._publish)),
-            f"/{SERVICE}/Deliveries": both_ways(partial(self._guarded, self._deliveries)),
-            f"/{SERVICE}/Ask": once(partial(self._guarded, self._ask)),
-            f"/{SERVICE}/Status": once(partial(self._guarded, self._status)),
-        }
+        self._methods: dict[str, Any] = {}
+
+    def _offer(
+        self, name: str, kind: Callable[[Any], Any], method: Callable[[Any, Any], Awaitable[Any]]
+    ) -> None:
+        self._methods[name] = kind(partial(self._guarded, method))
 
     def service(self, call: Any) -> Any:
         """The handler of a call; gRPC asks."""
@@ -165,6 +160,26 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         metadata = dict(context.invocation_metadata() or ())
         identities = context.auth_context().get("x509_subject_alternative_name", ())
         return self._gate.admit(metadata, identities, role)
+
+
+class Service(GuardedMethods):
+    """The methods of a broker.
+
+    Args:
+        carrier: The node that they are about.
+        gate: Who may call.
+    """
+
+    def __init__(self, carrier: Carrier, gate: Gate) -> None:
+        super().__init__(gate)
+        self._carrier = carrier
+        both_ways = grpc.stream_stream_rpc_method_handler
+        once = grpc.unary_unary_rpc_method_handler
+        self._offer(f"/{SERVICE}/Frames", both_ways, self._frames)
+        self._offer(f"/{SERVICE}/Publish", both_ways, self._publish)
+        self._offer(f"/{SERVICE}/Deliveries", both_ways, self._deliveries)
+        self._offer(f"/{SERVICE}/Ask", once, self._ask)
+        self._offer(f"/{SERVICE}/Status", once, self._status)
 
     async def _frames(self, _: Any, context: Any) -> None:
         peer = self._admit(context, "neighbour")
@@ -261,7 +276,7 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 async def listen(
-    services: Sequence[Service],
+    services: Sequence[GuardedMethods],
     address: str,
     certificates: Certificates | None = None,
     *,

@@ -1,0 +1,207 @@
+"""The registration service and brokers as processes: `kill -9` of either, and who takes over.
+
+If these fail, somebody who was told that a profile is registered misses messages when a process
+dies, gets one twice, or is told by two processes that each is his host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
+
+from typer.testing import CliRunner
+
+from pathcast.cli.app import build_app
+from pathcast.errors import (
+    ConfigError,
+    PathcastError,
+    PeerRefusedError,
+    PublicationError,
+    RegistrationError,
+    UnavailableError,
+)
+from pathcast.overlay.content import Profile
+from pathcast.overlay.deliveries import Delivery
+from pathcast.overlay.registration_messages import TellHost
+from pathcast.store import Broker, Store
+from pathcast.store import Profile as Registered
+from pathcast.transport.broker import CODEC, Subscribe
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.registration import Callers
+from pathcast.transport.registration_client import RegistrationClient
+from test_broker_process import eventually, free_ports
+
+LEASE_SECONDS = 1.0
+
+
+class Processes:
+    """Two nodes of the service, brokers a and b, and a second process of b."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.store = directory / "profiles.db"
+        names = ["r1", "r2", "a", "b", "backup"]
+        self.ports = dict(zip(names, free_ports(len(names)), strict=True))
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        for name in names[:2]:
+            self._write(
+                name,
+                f'[registry]\nname = "{name}"\nstore = "profiles.db"\n'
+                f'listen = "127.0.0.1:{self.ports[name]}"\ntoken = "of the service"\n'
+                f"lease_seconds = {LEASE_SECONDS}\n"
+                '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
+                '[[clients]]\nname = "shop"\n',
+            )
+        self._write_broker("a", "a", "b", 'address = "127.0.0.1:1"\n')
+        self._write_broker("b", "b", "a", "")
+        self._write_broker("backup", "b", "a", "")
+
+    def _write_broker(self, process: str, name: str, neighbour: str, address: str) -> None:
+        self._write(
+            process,
+            f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = ["{neighbour}"]\n'
+            f'listen = "127.0.0.1:{self.ports[process]}"\n'
+            f'[[neighbours]]\nname = "{neighbour}"\n{address}'
+            '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
+            '[[clients]]\nname = "shop"\n'
+            '[registration]\nstore = "profiles.db"\nnodes = ["r1", "r2"]\n'
+            f'token = "of the service"\nlocation = "eu/{name}"\n'
+            f"lease_seconds = {LEASE_SECONDS}\n",
+        )
+
+    def _write(self, process: str, text: str) -> None:
+        (self.directory / f"{process}.toml").write_text(text)
+
+    def start(self, *processes: str) -> None:
+        for name in processes:
+            kind = "registry" if name.startswith("r") else "broker"
+            command = [sys.executable, "-m", "pathcast", kind, "run", f"{name}.toml"]
+            with (self.directory / f"{name}.log").open("ab") as log:
+                self.running[name] = subprocess.Popen(
+                    command, cwd=self.directory, stdout=log, stderr=log
+                )
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def address(self, process: str, token: str | None = None) -> Address:
+        return Address(process, f"127.0.0.1:{self.ports[process]}", token)
+
+    def client(self, name: str, token: str | None = None) -> RegistrationClient:
+        service = [self.address(each, token) for each in ("r1", "r2")]
+        return RegistrationClient(name, service, Address("", "", token))
+
+    async def are_played(self, **players: str) -> None:
+        def played() -> dict[str, str]:
+            with Store.open(self.store) as store:
+                brokers = store.state(Broker)[1]
+            return {each.id: each.address for each in brokers}
+
+        async def holds() -> bool:
+            wanted = {id: self.address(each).target for id, each in players.items()}
+            found = await asyncio.to_thread(played)
+            return wanted.items() <= found.items()
+
+        await eventually(holds, 30)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Store.open(tmp_path / "profiles.db"):
+        pass
+    found = Processes(tmp_path)
+    yield found
+    for process in found.running.values():
+        process.kill()
+        process.wait()
+
+
+def body(number: int) -> bytes:
+    return f"<order><no>{number}</no><to>{['Bern', 'Chur'][number % 2]}</to></order>".encode()
+
+
+async def gather(client: RegistrationClient, profile: str, got: list[str], count: int) -> None:
+    async for told in client.deliveries(profile):
+        if isinstance(told, Delivery):
+            got.append(told.message)
+            await client.acknowledge(profile)
+            if len(got) >= count:
+                return
+
+
+def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processes) -> None:
+    async def main() -> None:
+        processes.start("r1", "r2", "a", "b")
+        await processes.are_played(a="a", b="b")
+        processes.start("backup")
+        async with processes.client("shop") as shop, processes.client("ann", "hers") as ann:
+            source = await shop.register_source("eu/a", "<!ELEMENT order ANY>")
+            first = await ann.register_interest("/order[to = 'Bern']", location="eu/b")
+            assert (source.root, first.host) == ("a", "b")
+            got: list[str] = []
+            gathering = asyncio.create_task(gather(ann, first.profile, got, 60))
+            for start in range(0, 120, 10):
+                if start == 30:
+                    processes.kill("b")
+                if start == 60:
+                    leader = await asyncio.to_thread(_leader, processes.store)
+                    processes.kill(leader)
+                batch = [(f"m{number}", body(number)) for number in range(start, start + 10)]
+                await shop.publish(source.source, batch)
+            await asyncio.wait_for(gathering, 60)
+            assert got == [f"m{number}" for number in range(0, 120, 2)]
+            await processes.are_played(a="a", b="backup")
+            # The service that is left gives profiles to the process that plays the host now.
+            second = await ann.register_interest("//no[. = 999]", deliver="ids", location="eu/b")
+            assert second.address == processes.address("backup").target
+            await ann.change_interest(first.profile, "/order[to = 'Basel']")
+            await ann.delete_interest(first.profile)
+            await shop.publish(source.source, [("other", body(1)), ("last", body(999))])
+            got = []
+            await asyncio.wait_for(gather(ann, second.profile, got, 1), 30)
+            assert got == ["last"]
+
+    asyncio.run(main())
+
+
+def _leader(path: Path) -> str:
+    with Store.open(path) as store, store._database.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT holder FROM leases WHERE name = 'registration'")
+        return str(rows.scalar_one())
+
+
+def test_who_may_not_is_refused_with_a_reason(processes: Processes) -> None:
+    async def main() -> None:
+        processes.start("r1", "b")
+        await processes.are_played(b="b")
+        async with processes.client("ann", "hers") as ann, processes.client("shop") as shop:
+            made = await ann.register_interest("//a", location="eu/b")
+            with pytest.raises(RegistrationError, match="XPST0003"):
+                await ann.register_interest("//[")
+            source = await shop.register_source("eu/b")
+            for forbidden in (shop.change_interest(made.profile, "//b"),):
+                with pytest.raises((RegistrationError, UnavailableError)):
+                    await forbidden
+            # Not hers to publish for.
+            async with BrokerClient("ann", processes.address("b", "hers"), CODEC) as client:
+                with pytest.raises(PeerRefusedError):
+                    await client.ask(Subscribe((("s", Profile("//a")),)))
+        del source
+
+    asyncio.run(main())
+
+
+_ = (Callers, CliRunner, ConfigError, PathcastError, PublicationError, Registered, TellHost)
+_ = (build_app, contextlib)
