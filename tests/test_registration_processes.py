@@ -7,13 +7,13 @@ dies, gets one twice, or is told by two processes that each is his host.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 from pathcast.cli.app import build_app
 from pathcast.errors import (
     ConfigError,
-    PathcastError,
     PeerRefusedError,
     PublicationError,
     RegistrationError,
@@ -31,14 +30,20 @@ from pathcast.errors import (
 )
 from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import Delivery
-from pathcast.overlay.registration_messages import TellHost
+from pathcast.overlay.host_choice import ByContent
+from pathcast.overlay.hosting import version_of
+from pathcast.overlay.registration_messages import RegisterSource, TellHost
 from pathcast.store import Broker, Store
 from pathcast.store import Profile as Registered
-from pathcast.transport.broker import CODEC, Subscribe
+from pathcast.transport.broker import CODEC, Publish, Subscribe, broker_kind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.hosted import run_hosted_broker
 from pathcast.transport.registration import Callers
 from pathcast.transport.registration_client import RegistrationClient
+from pathcast.transport.registry_process import host_choice
+from pathcast.transport.registry_settings import load_registry_settings
+from pathcast.transport.settings import load_settings
 from test_broker_process import eventually, free_ports
 
 LEASE_SECONDS = 1.0
@@ -60,20 +65,22 @@ class Processes:
                 f'listen = "127.0.0.1:{self.ports[name]}"\ntoken = "of the service"\n'
                 f"lease_seconds = {LEASE_SECONDS}\n"
                 '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
-                '[[clients]]\nname = "shop"\n',
+                '[[clients]]\nname = "shop"\n[[clients]]\nname = "bob"\n',
             )
-        self._write_broker("a", "a", "b", 'address = "127.0.0.1:1"\n')
-        self._write_broker("b", "b", "a", "")
-        self._write_broker("backup", "b", "a", "")
+        self._write_broker("a", "a", "b")
+        self._write_broker("b", "b", "a")
+        self._write_broker("backup", "b", "a")
 
-    def _write_broker(self, process: str, name: str, neighbour: str, address: str) -> None:
+    def _write_broker(self, process: str, name: str, neighbour: str) -> None:
+        # Where it is called is what the database says, and not this.
+        address = 'address = "127.0.0.1:1"\n'
         self._write(
             process,
             f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = ["{neighbour}"]\n'
             f'listen = "127.0.0.1:{self.ports[process]}"\n'
             f'[[neighbours]]\nname = "{neighbour}"\n{address}'
             '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
-            '[[clients]]\nname = "shop"\n'
+            '[[clients]]\nname = "shop"\n[[clients]]\nname = "bob"\n'
             '[registration]\nstore = "profiles.db"\nnodes = ["r1", "r2"]\n'
             f'token = "of the service"\nlocation = "eu/{name}"\n'
             f"lease_seconds = {LEASE_SECONDS}\n",
@@ -134,11 +141,42 @@ def body(number: int) -> bytes:
 
 async def gather(client: RegistrationClient, profile: str, got: list[str], count: int) -> None:
     async for told in client.deliveries(profile):
-        if isinstance(told, Delivery):
+        if isinstance(told, Delivery) and told.subscription == profile:
             got.append(told.message)
             await client.acknowledge(profile)
             if len(got) >= count:
                 return
+
+
+async def strangers_are_refused(
+    processes: Processes, ann: RegistrationClient, shop: RegistrationClient
+) -> None:
+    """Of what is registered, nobody changes what is not his; each refusal is typed."""
+    made = await ann.register_interest("//nothing", location="eu/b")
+    source = await shop.register_source("eu/b")
+    with pytest.raises(RegistrationError, match="XPST0003"):
+        await ann.register_interest("//[")
+    with pytest.raises(RegistrationError, match=r"registration\.unknown"):
+        await _changed_by_a_stranger(processes, made.profile)
+    b = processes.address("b", "hers")
+    async with BrokerClient("ann", b, CODEC) as client:
+        with pytest.raises(RegistrationError) as refused:
+            await client.ask(Subscribe((("s", Profile("//a")),)))
+        assert refused.value.code == "registration.service"
+        with pytest.raises(PeerRefusedError):
+            await client.publish([Publish(source.source, "m", b"<a/>")])
+    async with BrokerClient("bob", processes.address("b"), CODEC) as client:
+        with pytest.raises(PublicationError):
+            await client.publish([Publish(source.source, "m", b"<a/>")])
+    callers = Callers("ann", lambda target: b)
+    profile = Registered("p-forged", "ann", "//x", host="b")
+    for forbidden in (TellHost(profile), RegisterSource("1", "", "", 1.0, 1.0)):
+        with pytest.raises(PeerRefusedError):
+            await callers.call(b.target, forbidden)
+    await callers.close()
+    async with processes.client("ann") as without_token:
+        with pytest.raises(UnavailableError):
+            await without_token.register_interest("//a", seconds=0.5)
 
 
 def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processes) -> None:
@@ -150,6 +188,7 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processe
             source = await shop.register_source("eu/a", "<!ELEMENT order ANY>")
             first = await ann.register_interest("/order[to = 'Bern']", location="eu/b")
             assert (source.root, first.host) == ("a", "b")
+            await strangers_are_refused(processes, ann, shop)
             got: list[str] = []
             gathering = asyncio.create_task(gather(ann, first.profile, got, 60))
             for start in range(0, 120, 10):
@@ -182,26 +221,49 @@ def _leader(path: Path) -> str:
         return str(rows.scalar_one())
 
 
-def test_who_may_not_is_refused_with_a_reason(processes: Processes) -> None:
-    async def main() -> None:
-        processes.start("r1", "b")
-        await processes.are_played(b="b")
-        async with processes.client("ann", "hers") as ann, processes.client("shop") as shop:
-            made = await ann.register_interest("//a", location="eu/b")
-            with pytest.raises(RegistrationError, match="XPST0003"):
-                await ann.register_interest("//[")
-            source = await shop.register_source("eu/b")
-            for forbidden in (shop.change_interest(made.profile, "//b"),):
-                with pytest.raises((RegistrationError, UnavailableError)):
-                    await forbidden
-            # Not hers to publish for.
-            async with BrokerClient("ann", processes.address("b", "hers"), CODEC) as client:
-                with pytest.raises(PeerRefusedError):
-                    await client.ask(Subscribe((("s", Profile("//a")),)))
-        del source
-
-    asyncio.run(main())
+async def _changed_by_a_stranger(processes: Processes, profile: str) -> None:
+    async with processes.client("bob") as bob:
+        bob._registrant.places[profile] = ("b", processes.address("b").target)
+        await bob.delete_interest(profile)
 
 
-_ = (Callers, CliRunner, ConfigError, PathcastError, PublicationError, Registered, TellHost)
-_ = (build_app, contextlib)
+def test_commands_describe_show_and_move(processes: Processes) -> None:
+    runner, app = CliRunner(), build_app()
+    told = runner.invoke(app, ["registry", "run", "--describe"])
+    assert told.exit_code == 0
+    assert "registry.lease_seconds" in told.stdout
+    assert "registration.store" in runner.invoke(app, ["broker", "run", "--describe"]).stdout
+    with Store.open(processes.store) as store:
+        store.write([Broker("b", "10.0.0.1:7400", "eu/b", 1e6, 10)])
+    database = str(processes.store)
+    assert "b: active, 10.0.0.1:7400" in runner.invoke(app, ["registry", "ls", database]).stdout
+    assert runner.invoke(app, ["registry", "gone", database, "b"]).exit_code == 0
+    assert "b: gone" in runner.invoke(app, ["registry", "ls", database]).stdout
+    assert runner.invoke(app, ["registry", "gone", database, "b", "--back"]).exit_code == 0
+    assert "b: active" in runner.invoke(app, ["registry", "ls", database]).stdout
+    assert runner.invoke(app, ["registry", "gone", database, "nobody"]).exit_code != 0
+
+
+def test_settings_that_cannot_work_are_refused(processes: Processes) -> None:
+    settings = load_settings(processes.directory / "b.toml", ["broker.listen=127.0.0.1:0"])
+    with pytest.raises(ConfigError, match=r"registration\.address"):
+        asyncio.run(run_hosted_broker(settings, broker_kind("b", ["a"])))
+    file = processes.directory / "r1.toml"
+    with pytest.raises(ConfigError, match="queries"):
+        load_registry_settings(file, ["hosts.choice=content"])
+    queries = processes.directory / "queries.tsv"
+    queries.write_text(
+        "subscriber\tquery_id\tquery\n" + "".join(f"u\tq{n}\t//a[@k = {n}]\n" for n in range(20))
+    )
+    read = load_registry_settings(
+        file, ["hosts.choice=content", f"hosts.queries={queries}", "hosts.partitions=4"]
+    )
+    assert isinstance(host_choice(read.hosts), ByContent)
+
+
+def test_version_of_a_profile_is_that_of_what_it_asks_for() -> None:
+    profile = Registered("p", "ann", "//a", labels={"tier": "gold"}, host="b", pending=True)
+    relabelled = replace(profile, labels={}, pending=False, version=9)
+    assert version_of(profile) == version_of(relabelled) < 2**53
+    for field, value in (("query", "//b"), ("deliver", "ids"), ("address", "bob")):
+        assert version_of(replace(profile, **{field: value})) != version_of(profile)

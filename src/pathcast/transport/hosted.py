@@ -66,9 +66,7 @@ class HostedKind:
     @property
     def kind(self) -> NodeKind:
         """As a carrier takes it."""
-        return replace(
-            self._kind, make=self._make, request=self._request, delivery=self._delivery
-        )
+        return replace(self._kind, make=self._make, request=self._request, delivery=self._delivery)
 
     def _make(self, saved: Mapping[str, bytes], life: int) -> Node:
         node = self._kind.make(saved, life)
@@ -127,9 +125,7 @@ class HostedBroker:
                 self._address, part, store, lease_seconds=registration.lease_seconds, waits=True
             )
             callers = Callers(name, partial(Address, name))
-            carrier = RequestCarrier(
-                name, hosting, callers.call, key_of, is_request, self._deliver
-            )
+            carrier = RequestCarrier(name, hosting, callers.call, key_of, is_request, self._deliver)
             async with carrier.running():
                 await until_ended(carrier.run, lambda: self._play(carrier, hosting, store))
             if hosting.leadership.lease is not None:

@@ -113,9 +113,7 @@ class RegistrationMethods(GuardedMethods):
         seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
         return _ENCODE(CODEC.packet(await self._carrier.ask(client, message, seconds)))
 
-    def _admitted(
-        self, context: Any, roles: tuple[Role, ...], called: str, message: object
-    ) -> str:
+    def _admitted(self, context: Any, roles: tuple[Role, ...], called: str, message: object) -> str:
         """The name of the caller, who has one of the roles."""
         refusal = PeerRefusedError("peer.role", name=called, role=f"send {type(message).__name__}")
         for role in roles:
@@ -162,5 +160,3 @@ class Callers:
         """Ends the connections."""
         channels, self._channels = list(self._channels.values()), {}
         await asyncio.gather(*(channel.close() for channel in channels))
-
-
