@@ -11,6 +11,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
@@ -56,7 +57,10 @@ def run_a_broker(
     settings = load_settings(file, override or ())
     name = settings.broker.name
     kind = broker_kind(
-        name, [each.name for each in settings.neighbours], members=settings.broker.members
+        name,
+        [each.name for each in settings.neighbours],
+        members=settings.broker.members,
+        limits=Limits(message_bytes_max=settings.broker.message_bytes_max),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     run = run_broker if settings.registration is None else run_hosted_broker

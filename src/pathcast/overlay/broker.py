@@ -22,8 +22,8 @@ import msgspec
 
 from pathcast.errors import PathcastError, PublicationError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce, Lapsed, Refused
+from pathcast.overlay.content import Content, Profile, Verdict
+from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce, Lapsed, Refused, Undecided
 from pathcast.overlay.messages import (
     Announce,
     Announcement,
@@ -549,15 +549,12 @@ class Broker:
         bodies = [one.body for one in messages]
         for one, answers in zip(messages, self.subscriptions.answers(bodies), strict=True):
             for subscription, results in answers:
-                given = Delivery(
-                    subscription.name,
-                    subscription.version,
-                    stream.root,
-                    stream.number,
-                    one.position,
-                    one.message,
-                    results,
-                )
+                name, version = subscription.name, subscription.version
+                at = (name, version, stream.root, stream.number, one.position, one.message)
+                if isinstance(results, Verdict):
+                    given: Delivery | Undecided = Undecided(*at, results.code, results.reason)
+                else:
+                    given = Delivery(*at, results)
                 self.given.append(Deliver(subscription.subscriber, given))
 
     def _await(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pathcast.errors import UnknownQueryError
-from pathcast.overlay.content import Profile, Profiles, Results
+from pathcast.overlay.content import Profile, Profiles, Results, Verdict
 
 __all__ = ["Subscription", "Subscriptions"]
 
@@ -119,7 +119,9 @@ class Subscriptions:
         self._in_force.clear()
         return [one for _, one in sorted(self._held.items())]
 
-    def answers(self, bodies: Sequence[bytes]) -> list[list[tuple[Subscription, Results]]]:
+    def answers(
+        self, bodies: Sequence[bytes]
+    ) -> list[list[tuple[Subscription, Results | Verdict]]]:
         """For each message the subscriptions that it satisfies, and what it gives them."""
         return [
             [(self._held[name], results) for name, results in given.items()]

@@ -21,12 +21,11 @@ import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Final, Self, TypeAlias, TypeVar
+from typing import Final, Self, TypeVar
 
 from pathcast.errors import PathcastError, RegistrationError, UnavailableError
 from pathcast.model import DeliverMode
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
-from pathcast.overlay.deliveries import Refused as OperatorRefusal
+from pathcast.overlay.deliveries import Delivery, Told, Undecided
 from pathcast.overlay.registrant import Asked, Registrant
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
@@ -48,7 +47,6 @@ from pathcast.transport.registration import Callers, is_request, key_of
 from pathcast.transport.request_carrier import RequestCarrier
 
 _Answer = TypeVar("_Answer")
-Told: TypeAlias = Delivery | InForce | Lapsed | OperatorRefusal
 
 REQUEST_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 0.2
@@ -227,7 +225,7 @@ class RegistrationClient:
         anew.
 
         Yields:
-            Deliveries, and `InForce` and `Lapsed`, which may come twice.
+            Deliveries and verdicts, and `InForce` and `Lapsed`, which may come twice.
 
         Raises:
             RegistrationError: There is no such profile of this name.
@@ -239,7 +237,7 @@ class RegistrationClient:
                     async for group in client.deliveries(self._name):
                         for each in group:
                             told = DELIVERIES.decode(each.body)
-                            if isinstance(told, Delivery):
+                            if isinstance(told, Delivery | Undecided):
                                 stream = told.subscription, told.root, told.stream
                                 if told.position <= last.get(stream, 0):
                                     continue

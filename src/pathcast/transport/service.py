@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -194,8 +194,14 @@ class Service(GuardedMethods):
             messages = [codec.message(packet, client) for packet in packets]
             for message in messages:
                 self._check_role(client, message, context)
-            answers = await self._carrier.submit(client, messages)
+            refused = await self._refusals(messages)
+            taken = [each for place, each in enumerate(messages) if place not in refused]
+            answers = [*refused.values(), *await self._carrier.submit(client, taken)]
             await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
+
+    async def _refusals(self, messages: Sequence[object]) -> Mapping[int, object]:
+        look = self._carrier.kind.refusals
+        return {} if look is None else await asyncio.to_thread(look, messages)
 
     async def _ask(self, data: bytes, context: Any) -> bytes:
         # Who calls without a role of its own is found out here; what it may is seen below.
@@ -203,6 +209,8 @@ class Service(GuardedMethods):
         codec = self._carrier.codec
         message = codec.message(decode(_PACKETS, data, client), client)
         self._check_role(client, message, context)
+        for answer in (await self._refusals([message])).values():
+            return _ENCODE(codec.packet(answer))
         seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
         return _ENCODE(codec.packet(await self._carrier.ask(client, message, seconds)))
 

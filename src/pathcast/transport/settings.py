@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
+from pathcast.limits import MIB
 from pathcast.settings import (
     FROZEN,
     FileSettings,
@@ -33,6 +34,10 @@ def checked_address(address: str) -> str:
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"{address!r} is not HOST:PORT")
     return address
+
+
+MESSAGE_BYTES_MAX = 4 * MIB
+"""Bytes of a message; a frame has to hold it and more."""
 
 
 class BrokerSection(BaseModel):
@@ -68,6 +73,13 @@ class BrokerSection(BaseModel):
         ge=1,
         description="Messages that neighbours have not taken yet, of all of them, before "
         "publishers have to wait.",
+    )
+
+    message_bytes_max: int = Field(
+        default=MESSAGE_BYTES_MAX,
+        ge=1,
+        le=MESSAGE_BYTES_MAX,
+        description="Bytes of a message that is published here; a frame has to hold it.",
     )
 
     _listen = field_validator("listen")(checked_address)
