@@ -7,10 +7,12 @@ dies, gets one twice, or is told by two processes that each is his host.
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -189,6 +191,7 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processe
             first = await ann.register_interest("/order[to = 'Bern']", location="eu/b")
             assert (source.root, first.host) == ("a", "b")
             await strangers_are_refused(processes, ann, shop)
+            await the_example_of_the_documentation_runs(processes)
             got: list[str] = []
             gathering = asyncio.create_task(gather(ann, first.profile, got, 60))
             for start in range(0, 120, 10):
@@ -219,6 +222,15 @@ def _leader(path: Path) -> str:
     with Store.open(path) as store, store._database.reading() as connection:
         rows = connection.exec_driver_sql("SELECT holder FROM leases WHERE name = 'registration'")
         return str(rows.scalar_one())
+
+
+async def the_example_of_the_documentation_runs(processes: Processes) -> None:
+    text = (Path(__file__).parent.parent / "docs/brokers.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    service = [processes.address(each) for each in ("r1", "r2")]
+    assert await names["first_delivery"]("bob", service, Address("", "")) == "order-1"
 
 
 async def _changed_by_a_stranger(processes: Processes, profile: str) -> None:
