@@ -41,6 +41,7 @@ from pathcast.transport.broker import CODEC, Publish, Subscribe, broker_kind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.hosted import run_hosted_broker
+from pathcast.transport.process import operator_of
 from pathcast.transport.registration import Callers
 from pathcast.transport.registration_client import RegistrationClient
 from pathcast.transport.registry_process import host_choice
@@ -75,7 +76,7 @@ class Processes:
 
     def _write_broker(self, process: str, name: str, neighbour: str) -> None:
         # Where it is called is what the database says, and not this.
-        address = 'address = "127.0.0.1:1"\n'
+        address = 'address = "127.0.0.1:1"\nformat = "dictionary+zlib"\n'
         self._write(
             process,
             f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = ["{neighbour}"]\n'
@@ -205,6 +206,9 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processe
             await asyncio.wait_for(gathering, 60)
             assert got == [f"m{number}" for number in range(0, 120, 2)]
             await processes.are_played(a="a", b="backup")
+            async with operator_of(processes.directory / "a", CODEC) as operator:
+                formats = (await operator.status())["node"]["formats"]
+            assert formats["b"]["format"] == "dictionary+zlib"
             # The service that is left gives profiles to the process that plays the host now.
             second = await ann.register_interest("//no[. = 999]", deliver="ids", location="eu/b")
             assert second.address == processes.address("backup").target

@@ -704,6 +704,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "overlay.stream": CatalogueEntry(
         "PeerError", "{peer} sends positions {after} to {upto} of the stream of {root}: {reason}"
     ),
+    "overlay.format": CatalogueEntry(
+        "PeerError", "{peer} sends a message in the format {format!r}: {reason}"
+    ),
     "dht.message": CatalogueEntry("PeerError", "a message of the ring cannot be read: {reason}"),
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
     "publication.source": CatalogueEntry(

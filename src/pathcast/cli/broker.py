@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,7 @@ def run_a_broker(
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
+        from pathcast.overlay.broker_node import NodeSettings
         from pathcast.transport.broker import broker_kind
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
@@ -60,6 +62,7 @@ def run_a_broker(
         name,
         [each.name for each in settings.neighbours],
         members=settings.broker.members,
+        settings=NodeSettings(formats=settings.formats, clock=time.perf_counter),
         limits=Limits(message_bytes_max=settings.broker.message_bytes_max),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731

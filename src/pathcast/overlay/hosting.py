@@ -45,8 +45,18 @@ from pathcast.overlay.registration_messages import (
     ToBroker,
     UpdateSource,
 )
+from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
-from pathcast.store.records import Broker, Catalog, Change, Profile, Record, Removal, Source
+from pathcast.store.records import (
+    Broker,
+    Catalog,
+    Change,
+    Profile,
+    Record,
+    Removal,
+    Source,
+    check_record,
+)
 
 _Kind = TypeVar("_Kind", Profile, Source)
 
@@ -283,6 +293,8 @@ class Hosting:
             return [msgspec.structs.replace(kept, **fields)]
         number = kept.catalog + 1
         catalog = Catalog(f"{kept.id}@{number}", kept.id, number, message.schema)
+        check_record(catalog)
+        check_schema(catalog.schema)
         # The catalog comes first in the log: a message never names one that is not there.
         return [catalog, msgspec.structs.replace(kept, catalog=number, **fields)]
 

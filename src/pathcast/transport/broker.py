@@ -29,12 +29,15 @@ from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, Told, Undecided
 from pathcast.overlay.messages import (
+    Announce,
     Follow,
+    Formats,
     Forward,
     Frame,
     Hello,
     Interest,
     Passed,
+    Payload,
     Settled,
     Source,
 )
@@ -152,8 +155,18 @@ def _flow(message: object) -> Flow:
         payloads = message.payloads
         if any(isinstance(each, _MESSAGES) for each in payloads):
             return Flow.MESSAGE
-        return Flow.QUERY if any(isinstance(each, _QUERIES) for each in payloads) else Flow.CONTROL
+        if any(isinstance(each, _QUERIES) for each in payloads):
+            return Flow.QUERY
+        return Flow.CATALOG if any(map(_is_catalog, payloads)) else Flow.CONTROL
     return Flow.MESSAGE if isinstance(message, Publish) else Flow.CONTROL
+
+
+def _is_catalog(payload: Payload) -> bool:
+    """Whether a payload tells of sources or dictionaries."""
+    return isinstance(payload, Formats) or (
+        isinstance(payload, Announce)
+        and any(isinstance(said.body, Source) for said in payload.announcements)
+    )
 
 
 CODEC: Final = Codec((*KINDS, *REQUESTS, *ANSWERS), _flow)
@@ -316,6 +329,14 @@ def _described(node: Node) -> Mapping[str, object]:
             for tree, plane in broker.planes.items()
         },
         "tables": tables,
+        "formats": {
+            peer: {
+                "format": each.format.value,
+                "bandwidth": each.speed.bandwidth,
+                "delay": each.speed.delay,
+            }
+            for peer, each in node.formats.items()
+        },
         "subscriptions": len(broker.subscriptions.names()),
         "streams": {root: stream.cursor for root, stream in broker.streams.items()},
         "sources": {key: owner for key, (owner, _) in broker.announcements.sources().items()},

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
+from pathcast.errors import ConfigError
 from pathcast.limits import MIB
+from pathcast.overlay.link_formats import check_format
 from pathcast.settings import (
     FROZEN,
     FileSettings,
@@ -117,10 +119,25 @@ class NeighbourSection(BaseModel):
         default=None, description="Secret that the two share and that the one who calls gives."
     )
 
+    format: str = Field(
+        default="text",
+        description='How messages are written for it: "text", "dictionary+zlib" or another wire '
+        'format; "auto" takes what is there first, by what is measured on the link.',
+    )
+
     @field_validator("address")
     @classmethod
     def _check_address(cls, address: str | None) -> str | None:
         return None if address is None else checked_address(address)
+
+    @field_validator("format")
+    @classmethod
+    def _check_format(cls, format: str) -> str:
+        try:
+            check_format(format)
+        except ConfigError as error:
+            raise ValueError(error.params["reason"]) from error
+        return format
 
 
 class CallerSection(BaseModel):
@@ -272,6 +289,11 @@ class BrokerSettings(FileSettings):
             for each in self.clients
             if each.webhook is not None and each.webhook_secret is not None
         }
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """Neighbour -> how messages are written for it."""
+        return {each.name: each.format for each in self.neighbours}
 
     @property
     def addresses(self) -> dict[str, Address]:
