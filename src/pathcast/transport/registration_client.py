@@ -222,13 +222,13 @@ class RegistrationClient:
 
         It does not end, and goes on where the host is played by another process. Deliveries come
         once each; those that were yielded and are not acknowledged come again to whoever follows
-        anew.
+        anew. A host that cannot be reached is looked for until it is there.
 
         Yields:
             Deliveries and verdicts, and `InForce` and `Lapsed`, which may come twice.
 
         Raises:
-            RegistrationError: There is no such profile of this name.
+            PeerRefusedError: The host does not let this name follow its inbox.
         """
         last: dict[tuple[str, str, int], int] = {}
         while True:
