@@ -173,6 +173,7 @@ class Hosting:
                 pass
         elif was_serving:
             self._serve(Served(is_played=False))
+            self._in_force = {}
             self._is_serving = False
         return [again, *self._news()]
 
@@ -311,7 +312,6 @@ class Hosting:
         position, profiles = self._records.state(Profile, host=self.id)
         sources = self._records.state(Source, root=self.id)[1]
         catalogs = [self._catalog(source) for source in sources]
-        self._in_force = {}
         self._serve(Served(tuple(profiles), tuple(sources), tuple(catalogs)))
         self._position = position
         self._is_serving = True
@@ -360,8 +360,12 @@ class Hosting:
                 self._untold.append(Deliver(PLANES, told))
             return True
         if isinstance(record, Profile) and record.host == self.id:
+            kept = self.profiles.get(record.id)
             self.profiles[record.id] = record
             self._unsaid.pop(record.id, None)
+            if kept is None or (version_of(kept), kept.state) != (version_of(record), record.state):
+                # The planes begin anew with it, even if it is what it was once before.
+                self._in_force.pop(record.id, None)
             if self._is_awaited(record):
                 self._unsaid[record.id] = (record.version, "")
             return True
