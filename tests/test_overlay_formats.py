@@ -174,7 +174,13 @@ def observed(bandwidth: float, delay: float, chance: random.Random) -> LinkSpeed
             size = chance.randrange(100, 60_000)
             speed.sent(number, size, now)
             free = max(free, now) + size / bandwidth
-            arrivals.append((free + delay * chance.uniform(1.0, 1.1), number))
+            # Half of the time the other end is busy, for longer than the link takes.
+            busy = chance.choice([0.0, 10 * delay * chance.random()])
+            arrivals.append((free + delay * chance.uniform(1.0, 1.1) + busy, number))
+        arrivals = [
+            (max(at for at, _ in arrivals[: place + 1]), each)
+            for place, (_, each) in enumerate(arrivals)
+        ]
         for at, each in arrivals:
             speed.acknowledged(each, at)
         now = max(at for at, _ in arrivals) + chance.random()

@@ -1,35 +1,40 @@
 """How fast a link is, from when what was sent over it is acknowledged.
 
 A frame is acknowledged after the link's delay, and after all that was under way before it and
-itself have gone over the link: seconds = delay + bytes under way / bandwidth. Delay and bandwidth
-are the line that fits what was seen best, older frames counting less. A frame that was sent
-again tells nothing, since it cannot be known which of the two was acknowledged.
+itself have gone over the link: seconds = delay + bytes under way / bandwidth, or more, where the
+other end was busy or waited for its disk. So delay and bandwidth are the line that lies below all
+that was seen and is nearest to it: an edge of the lower convex hull. A frame that was sent again
+tells nothing, since it cannot be known which of the two was acknowledged.
 
 Example:
     >>> speed, now = LinkSpeed(), 0.0
     >>> for number in range(1, 60):
-    ...     size = 1000 * (number % 7 + 1)
+    ...     size, busy = 1000 * (number % 7 + 1), 0.3 * (number % 3)
     ...     speed.sent(number, size, now)
-    ...     now += 0.02 + size / 1e5
+    ...     now += 0.02 + size / 1e5 + busy
     ...     speed.acknowledged(number, now)
-    ...     now += 1.0
     >>> round(speed.bandwidth), round(speed.delay, 3)
     (100000, 0.02)
 
-Source: linear regression; that resent frames are left out is Karn's algorithm.
+Source: the line below all delays is that of Moon, Skelly and Towsley (INFOCOM 1999) for the skew of
+clocks; that resent frames are left out is Karn's algorithm.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 __all__ = ["LinkSpeed"]
 
-FORGETTING: Final = 0.98
-"""Weight of a frame after another one has come."""
+WINDOW: Final = 256
+"""Frames that are looked at, the last ones; and frames under way that are remembered."""
 
 FRAMES_MIN: Final = 16
-"""Frames before anything is said, and frames under way that are remembered, times 16."""
+"""Frames before anything is said, and frames after which the line is drawn anew."""
+
+SPREAD_MIN: Final = 0.25
+"""Share of the most bytes under way by which the fewest have to be less."""
 
 
 class LinkSpeed:
@@ -38,8 +43,9 @@ class LinkSpeed:
     def __init__(self) -> None:
         self._under_way: dict[int, tuple[float, int, int]] = {}
         self._bytes = 0
-        self._count = 0
-        self._weight = self._x = self._y = self._xx = self._xy = 0.0
+        self._seen: deque[tuple[float, float]] = deque(maxlen=WINDOW)
+        self._fresh = 0
+        self._line: tuple[float, float] | None = None
 
     def restart(self) -> None:
         """A new session: numbers begin anew, and what was under way is not acknowledged."""
@@ -51,7 +57,7 @@ class LinkSpeed:
         if number in self._under_way:
             _, _, before = self._under_way[number]
             self._under_way[number] = (-1.0, 0, before)
-        elif len(self._under_way) < 16 * FRAMES_MIN:
+        elif len(self._under_way) < WINDOW:
             self._bytes += size
             self._under_way[number] = (now, self._bytes, size)
 
@@ -63,15 +69,11 @@ class LinkSpeed:
             self._bytes -= size
             # Of those that are acknowledged together the last one was waited for.
             if each == due[-1] and at >= 0.0:
-                self._take(float(ahead), now - at)
-
-    def _take(self, x: float, y: float) -> None:
-        self._count += 1
-        self._weight = self._weight * FORGETTING + 1.0
-        self._x = self._x * FORGETTING + x
-        self._y = self._y * FORGETTING + y
-        self._xx = self._xx * FORGETTING + x * x
-        self._xy = self._xy * FORGETTING + x * y
+                self._seen.append((float(ahead), now - at))
+                self._fresh += 1
+        if self._fresh >= FRAMES_MIN:
+            self._fresh = 0
+            self._line = _line_below(list(self._seen))
 
     @property
     def bandwidth(self) -> float | None:
@@ -79,16 +81,40 @@ class LinkSpeed:
 
         Where more bytes did not take longer, it is infinite.
         """
-        spread = self._weight * self._xx - self._x * self._x
-        if self._count < FRAMES_MIN or spread <= 1e-9 * self._weight * self._xx:
+        if self._line is None:
             return None
-        slope = (self._weight * self._xy - self._x * self._y) / spread
+        slope, _ = self._line
         return 1.0 / slope if slope > 0.0 else float("inf")
 
     @property
     def delay(self) -> float | None:
         """Seconds that a frame without bytes takes to be acknowledged; None as for `bandwidth`."""
-        bandwidth = self.bandwidth
-        if bandwidth is None:
-            return None
-        return (self._y - self._x / bandwidth) / self._weight
+        return None if self._line is None else self._line[1]
+
+
+def _line_below(seen: list[tuple[float, float]]) -> tuple[float, float] | None:
+    """Slope, and value at 0, of the line below all points whose distances add up to the least.
+
+    It is the edge of the lower convex hull under the mean. None where points are above each other.
+    """
+    hull: list[tuple[float, float]] = []
+    for x, y in sorted(seen):
+        if hull and hull[-1][0] == x:
+            continue  # above the one that is there
+        while len(hull) > 1 and _turns_right(hull[-2], hull[-1], (x, y)):
+            hull.pop()
+        hull.append((x, y))
+    if hull[-1][0] - hull[0][0] <= SPREAD_MIN * hull[-1][0]:
+        return None
+    mean = sum(x for x, _ in seen) / len(seen)
+    after = next(place for place, (x, _) in enumerate(hull) if x >= mean)
+    (x1, y1), (x2, y2) = hull[max(after - 1, 0)], hull[max(after, 1)]
+    slope = (y2 - y1) / (x2 - x1)
+    return slope, y1 - slope * x1
+
+
+def _turns_right(
+    one: tuple[float, float], other: tuple[float, float], next: tuple[float, float]
+) -> bool:
+    """Whether the middle point does not lie below the line through the others."""
+    return (other[1] - one[1]) * (next[0] - one[0]) >= (next[1] - one[1]) * (other[0] - one[0])

@@ -178,7 +178,7 @@ class ClientSection(CallerSection):
     )
 
     @model_validator(mode="after")
-    def _checksecret_of(self) -> ClientSection:
+    def _check_secret(self) -> ClientSection:
         if (self.webhook is None) != (self.webhook_secret is None):
             raise ValueError("webhook and webhook_secret are given together")
         return self
