@@ -195,14 +195,23 @@ def test_the_bandwidth_of_a_link_is_found(bandwidth: float, seed: int) -> None:
     assert speed.bandwidth == pytest.approx(bandwidth, rel=0.2)
 
 
-def test_resent_frames_tell_nothing_and_equal_ones_little() -> None:
+def test_frames_that_were_lost_and_sent_again_make_no_link_slow() -> None:
+    speed, now = LinkSpeed(), 0.0
+    for number in range(1, 200):
+        size = 1000 * (number % 9 + 1)
+        speed.sent(number, size, now)
+        if number % 3 == 0:
+            now += 0.3
+            speed.sent(number, size, now)
+        now += 0.02 + size / 1e6
+        speed.acknowledged(number, now)
+    assert speed.bandwidth == pytest.approx(1e6)
+    assert speed.delay == pytest.approx(0.02)
+
+
+def test_frames_of_one_size_say_nothing_of_a_bandwidth() -> None:
     speed = LinkSpeed()
-    for number in range(1, 40):
-        speed.sent(number, 1000, number)
-        speed.sent(number, 1000, number + 5.0)
-        speed.acknowledged(number, number + 5.1)
-    assert speed.bandwidth is None
-    for number in range(40, 80):
+    for number in range(80):
         speed.sent(number, 1000, number)
         speed.acknowledged(number, number + 0.1)
     assert speed.bandwidth is None

@@ -3,8 +3,9 @@
 A frame is acknowledged after the link's delay, and after all that was under way before it and
 itself have gone over the link: seconds = delay + bytes under way / bandwidth, or more, where the
 other end was busy or waited for its disk. So delay and bandwidth are the line that lies below all
-that was seen and is nearest to it: an edge of the lower convex hull. A frame that was sent again
-tells nothing, since it cannot be known which of the two was acknowledged.
+that was seen and is nearest to it: an edge of the lower convex hull. A frame that is sent again
+counts from when it was sent first: if that was lost, it lies above the line, as if the other end
+had been busy.
 
 Example:
     >>> speed, now = LinkSpeed(), 0.0
@@ -17,7 +18,7 @@ Example:
     (100000, 0.02)
 
 Source: the line below all delays is that of Moon, Skelly and Towsley (INFOCOM 1999) for the skew of
-clocks; that resent frames are left out is Karn's algorithm.
+clocks.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ class LinkSpeed:
     def sent(self, number: int, size: int, now: float) -> None:
         """A frame is sent, or sent again."""
         if number in self._under_way:
-            _, _, before = self._under_way[number]
-            self._under_way[number] = (-1.0, 0, before)
+            self._bytes += size
+            at, ahead, before = self._under_way[number]
+            self._under_way[number] = (at, ahead, before + size)
         elif len(self._under_way) < WINDOW:
             self._bytes += size
             self._under_way[number] = (now, self._bytes, size)
@@ -68,7 +70,7 @@ class LinkSpeed:
             at, ahead, size = self._under_way.pop(each)
             self._bytes -= size
             # Of those that are acknowledged together the last one was waited for.
-            if each == due[-1] and at >= 0.0:
+            if each == due[-1]:
                 self._seen.append((float(ahead), now - at))
                 self._fresh += 1
         if self._fresh >= FRAMES_MIN:
