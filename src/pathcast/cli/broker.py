@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
@@ -41,7 +43,9 @@ def run_a_broker(
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
+        from pathcast.overlay.broker_node import NodeSettings
         from pathcast.transport.broker import broker_kind
+        from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings
     if describe:
@@ -55,9 +59,14 @@ def run_a_broker(
     settings = load_settings(file, override or ())
     name = settings.broker.name
     kind = broker_kind(
-        name, [each.name for each in settings.neighbours], members=settings.broker.members
+        name,
+        [each.name for each in settings.neighbours],
+        members=settings.broker.members,
+        settings=NodeSettings(formats=settings.formats, clock=time.perf_counter),
+        limits=Limits(message_bytes_max=settings.broker.message_bytes_max),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_broker(settings, kind, ready))
+    run = run_broker if settings.registration is None else run_hosted_broker
+    asyncio.run(run(settings, kind, ready))
     say(f"{name} has ended")
     return ExitCode.OK

@@ -21,8 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 
 from pathcast.customize import Broker as LocalBroker
+from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.overlay.content import LOCAL, Content, Profile, Results
+from pathcast.overlay.content import LOCAL, Content, Profile, Results, Verdict
 from pathcast.overlay.disjuncts import disjuncts_of, is_linear
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
@@ -30,14 +31,17 @@ from pathcast.overlay.table import Table
 __all__ = ["XmlInterests", "XmlProfiles", "xml_content"]
 
 
-def xml_content(policy: Policy = EXACT, engine: str | None = None) -> Content:
+def xml_content(
+    policy: Policy = EXACT, engine: str | None = None, limits: Limits | None = None
+) -> Content:
     """Content in XML, for brokers.
 
     Args:
         policy: How what a neighbour is told is made less.
         engine: As for `QueryIndex`.
+        limits: What a message may cost at its hosts.
     """
-    return Content(partial(XmlInterests, policy, engine), partial(XmlProfiles, engine))
+    return Content(partial(XmlInterests, policy, engine), partial(XmlProfiles, engine, limits))
 
 
 class XmlInterests:
@@ -101,11 +105,13 @@ class XmlProfiles:
 
     Args:
         engine: As for `QueryIndex`.
+        limits: What a message may cost.
     """
 
-    def __init__(self, engine: str | None = None) -> None:
-        self._broker = LocalBroker(engine=engine)
+    def __init__(self, engine: str | None = None, limits: Limits | None = None) -> None:
+        self._broker = LocalBroker(engine=engine, limits=limits)
         self._is_native = self._broker.engine != "reference"
+        self._names: dict[str, None] = {}
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
@@ -118,21 +124,31 @@ class XmlProfiles:
         )
         for error in self._broker.subscribe(asked).errors.values():
             raise error
+        self._names[subscription] = None
 
     def remove(self, subscription: str) -> None:
         """As `Profiles.remove`."""
         self._broker.unsubscribe(subscription)
+        del self._names[subscription]
 
-    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
-        """As `Profiles.answers`."""
+    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results | Verdict]]:
+        """As `Profiles.answers`.
+
+        A message that is refused here, whatever its root has let in, is undecided for all.
+        """
         batch = self._broker.process_batch(list(bodies))
         names, numbers = batch.subscription_ids, batch.numbers
-        found: list[dict[str, Results]] = [{} for _ in bodies]
+        found: list[dict[str, Results | Verdict]] = [{} for _ in bodies]
         rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
         fragments = numbers["fragment"].to_pylist()
         for row, place, fragment in zip(rows, places, fragments, strict=True):
             given = found[row].get(names[place], ())
+            assert isinstance(given, tuple)
             found[row][names[place]] = given if fragment is None else (*given, fragment)
+        for each in batch.verdicts.to_pylist():
+            found[each["row"]][each["subscription_id"]] = Verdict(each["code"], each["message"])
+        for row, error in batch.refusals:
+            found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
         return [dict(sorted(one.items())) for one in found]
 
 
