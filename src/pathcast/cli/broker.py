@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +44,7 @@ def run_a_broker(
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
-        from pathcast.overlay.broker_node import NodeSettings
-        from pathcast.transport.broker import broker_kind
+        from pathcast.transport.broker import DEFAULT, broker_kind
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings
@@ -62,7 +62,7 @@ def run_a_broker(
         name,
         [each.name for each in settings.neighbours],
         members=settings.broker.members,
-        settings=NodeSettings(formats=settings.formats, clock=time.perf_counter),
+        settings=replace(DEFAULT, formats=settings.formats, clock=time.perf_counter),
         limits=Limits(message_bytes_max=settings.broker.message_bytes_max),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
