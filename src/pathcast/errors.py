@@ -708,6 +708,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "PeerError", "{peer} sends a message in the format {format!r}: {reason}"
     ),
     "dht.message": CatalogueEntry("PeerError", "a message of the ring cannot be read: {reason}"),
+    "dht.key": CatalogueEntry("PeerError", "no state has the key {key!r}"),
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
     "publication.source": CatalogueEntry(
         "PublicationError", "no source {source!r} is registered at this broker"
