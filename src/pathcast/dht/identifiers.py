@@ -38,6 +38,8 @@ __all__ = [
     "identifier",
     "is_between",
     "is_in_range",
+    "label_of",
+    "label_text",
     "state_key",
     "state_path",
 ]
@@ -76,7 +78,7 @@ def state_key(path: Iterable[Symbol]) -> str:
     Returns:
         A text that no other path has.
     """
-    return "/".join(("start", *map(_written, path)))
+    return "/".join(("start", *map(label_text, path)))
 
 
 def state_path(key: str) -> tuple[Symbol, ...]:
@@ -86,13 +88,14 @@ def state_path(key: str) -> tuple[Symbol, ...]:
         PeerError: "dht.key"; no state has this key.
     """
     start, *labels = key.split("/")
-    path = tuple(map(_read, labels))
+    path = tuple(map(label_of, labels))
     if start != "start" or state_key(path) != key:
         raise PeerError("dht.key", key=key)
     return path
 
 
-def _written(label: Symbol) -> str:
+def label_text(label: Symbol) -> str:
+    """A label as it stands in a key, without the `/`."""
     if label is None:
         return "$"
     namespace, local = label
@@ -104,7 +107,8 @@ def _written(label: Symbol) -> str:
     return name
 
 
-def _read(text: str) -> Symbol:
+def label_of(text: str) -> Symbol:
+    """The label of a text that `label_text` wrote; some label of any other."""
     found = _LABEL.fullmatch(text)
     if found is None:
         # `$`, or nothing that is written here.

@@ -11,7 +11,8 @@ It is done by the owner:
    rule. If all have it, it is acknowledged; if not, whoever asked looks up the owner and tries
    again, and step 1 finds what was begun.
 
-A read gives what it found to as many first, so what has been read does not go away either.
+A read gives what it found to as many first, if they do not have it, so what has been read does not
+go away either.
 
 Nothing acknowledged is lost while, between two repairs, fewer than `copies` of the members around
 a key fail or join: one of the holders is alive, and is among the successors of any new owner. Two
@@ -147,6 +148,9 @@ class RecordStore:
                     served(Conflict(version))
                     return
                 record = Record(key, what.value, version + 1, what.write)
+            elif isinstance(what, Get) and record and self._is_placed(record, replies):
+                served(Value(record.value, record.version))
+                return
             self._place(record, live, what, served)
 
         def served(reply: Reply) -> None:
@@ -155,6 +159,13 @@ class RecordStore:
 
         self._busy.add(key)
         self._ask_all(self._ring.successors, Fetch(key), has_read)
+
+    def _is_placed(self, record: Record, replies: Sequence[tuple[Member, Reply]]) -> bool:
+        """Whether a record that was read is where it would be placed, so that it need not be."""
+        found = [reply.records for _, reply in replies if isinstance(reply, Records)]
+        holders = found[: self._copies - 1]
+        is_held = self.held.get(record.key) == record
+        return is_held and all(records == (record,) for records in holders)
 
     def _place(
         self,
