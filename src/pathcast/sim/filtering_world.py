@@ -1,0 +1,188 @@
+"""Filtering peers on a structured overlay, with subscriptions, publications and what must come.
+
+What must come of a publication is what one process with all subscriptions says of the message:
+those that were acknowledged before it was published and not taken back before its outcome. Nothing
+else may come: only subscriptions that were there, or on their way in or out, and that the message
+satisfies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.peer import Settings
+from pathcast.dht.publishing import Published
+from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
+from pathcast.engine import QueryIndex
+from pathcast.model import Query
+from pathcast.protocol import Deliver
+from pathcast.sim.faults import NO_FAULTS, Faults
+from pathcast.sim.ring_world import RingWorld
+
+__all__ = ["FilteringWorld", "LostMatch"]
+
+
+class LostMatch(AssertionError):
+    """What was delivered is not what it has to be; says what, and how it was published."""
+
+
+@dataclass(slots=True)
+class _Standing:
+    peer: str
+    query: str
+    asked: float
+    acknowledged: float | None = None
+    left: float | None = None
+    gone: float | None = None
+
+
+@dataclass(slots=True)
+class _Publication:
+    message: bytes
+    at: float
+    matches: list[str] = field(default_factory=list)
+    outcome: Published | None = None
+    until: float | None = None
+
+
+class FilteringWorld:
+    """A ring of peers that filter.
+
+    Args:
+        seed: Of all that is drawn.
+        peers: How many, those of the base included.
+        filtering: Of all peers.
+        ring: Of all peers.
+        faults: Of the network.
+        namespaces: Of all queries.
+
+    Attributes:
+        ring: The ring.
+        names: Peers, the base first.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        peers: int,
+        filtering: FilteringSettings | None = None,
+        ring: Settings | None = None,
+        faults: Faults = NO_FAULTS,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> None:
+        settings = filtering or FilteringSettings()
+        self.ring = RingWorld(
+            seed,
+            ring,
+            faults,
+            in_bytes=True,
+            on_deliver=self._take,
+            above=lambda life, disk, below: FilteringPeer(below, life, disk, settings),
+        )
+        self.namespaces = dict(namespaces or {})
+        self.names = list(self.ring.base)
+        for number in range(peers - len(self.names)):
+            self.names.append(f"p{number}")
+            self.ring.add(self.names[-1])
+        self.standing: dict[str, _Standing] = {}
+        self.publications: list[_Publication] = []
+        self._matched: dict[str, list[str]] = {}
+
+    # What is done.
+
+    def run(self, seconds: float) -> None:
+        """Let time go on."""
+        self.ring.network.run(self.ring.network.now + seconds)
+
+    def subscribe(self, peer: str, subscription: str, query: str) -> None:
+        """Subscribe at a peer that runs."""
+        self.standing[subscription] = _Standing(peer, query, self.ring.network.now)
+        self.ring.ask(
+            peer, lambda node: node.subscribe(subscription, query, "client", self.namespaces)
+        )
+
+    def unsubscribe(self, subscription: str) -> None:
+        """Take a subscription back."""
+        standing = self.standing[subscription]
+        standing.left = self.ring.network.now
+        self.ring.ask(standing.peer, lambda node: node.unsubscribe(subscription))
+
+    def publish(self, peer: str, message: bytes, *, iteratively: bool = False) -> None:
+        """Publish at a peer that runs."""
+        to = f"publisher {len(self.publications)}"
+        self.publications.append(_Publication(message, self.ring.network.now))
+        how = FilteringPeer.publish_iteratively if iteratively else FilteringPeer.publish
+        self.ring.ask(peer, lambda node: how(node, message, to))
+
+    # What must come of it.
+
+    def not_in_force(self) -> list[str]:
+        """Subscriptions that are not acknowledged, or not gone that were taken back."""
+        return [
+            name
+            for name, standing in self.standing.items()
+            if standing.acknowledged is None
+            or (standing.left is not None and standing.gone is None)
+        ]
+
+    def check(self) -> int:
+        """Whether what came is what had to.
+
+        Returns:
+            How many matches had to come of publications that were proved.
+
+        Raises:
+            LostMatch: It is not.
+        """
+        index = QueryIndex(engine="reference", namespaces=self.namespaces)
+        index.register(Query(name, one.query) for name, one in self.standing.items())
+        messages = [publication.message for publication in self.publications]
+        answers = index.matcher().match_batch(messages)
+        return sum(
+            self._check(place, publication, set(answer.query_ids))
+            for place, (publication, answer) in enumerate(
+                zip(self.publications, answers, strict=True)
+            )
+        )
+
+    def _check(self, place: int, publication: _Publication, satisfied: set[str]) -> int:
+        outcome, until = publication.outcome, publication.until
+        if outcome is None or until is None:
+            raise LostMatch(f"publication {place} has no outcome")
+        found = self._matched.get(outcome.publication, [])
+        must, may = set(), set()
+        for name in satisfied:
+            one = self.standing[name]
+            if one.asked <= until and (one.gone is None or one.gone > publication.at):
+                may.add(name)
+            is_in_force = one.acknowledged is not None and one.acknowledged <= publication.at
+            if is_in_force and (one.left is None or one.left > until):
+                must.add(name)
+        if len(set(found)) != len(found):
+            raise LostMatch(f"publication {place} was told twice: {sorted(found)}")
+        if not set(found) <= may:
+            raise LostMatch(f"publication {place} matched {sorted(set(found) - may)}, wrongly")
+        if outcome.is_proved and not must <= set(found):
+            missed = {name: self.standing[name] for name in must - set(found)}
+            raise LostMatch(
+                f"publication {place} at {publication.at} missed {missed}: {publication}"
+            )
+        return len(must) if outcome.is_proved else 0
+
+    def _take(self, peer: str, given: Deliver) -> None:
+        now = self.ring.network.now
+        match given.what:
+            case Subscribed(subscription):
+                standing = self.standing[subscription]
+                standing.acknowledged = standing.acknowledged or now
+            case Unsubscribed(subscription):
+                self.standing[subscription].gone = now
+            case Matched(subscription, publication):
+                self._matched.setdefault(publication, []).append(subscription)
+            case Published():
+                of_it = self.publications[int(given.to.split()[1])]
+                of_it.outcome, of_it.until = given.what, now
+            case NotAcknowledged():
+                pass
