@@ -123,8 +123,7 @@ class FilteringWorld:
         return [
             name
             for name, standing in self.standing.items()
-            if standing.acknowledged is None
-            or (standing.left is not None and standing.gone is None)
+            if (standing.acknowledged if standing.left is None else standing.gone) is None
         ]
 
     def check(self) -> int:

@@ -242,7 +242,8 @@ class RingWorld:
                 self.network.crash(name, disk=False)
             elif self.may_go(name):
                 if self._draw(0.3):
-                    self.ask(name, lambda peer: peer.leave("operator"))
+                    leaving = self.peer(name)
+                    self.ask(name, lambda _: leaving.leave("operator"))
                 else:
                     self.crash(name)
 
