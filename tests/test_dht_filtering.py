@@ -17,12 +17,10 @@ from pathcast.testing.query_text import random_query
 
 def _subscribed(seed: int, peers: int, count: int, settings: FilteringSettings) -> FilteringWorld:
     draw = random.Random(f"filtering {seed}")
-    world = FilteringWorld(seed, peers, settings, namespaces=ALPHABET.namespaces)
-    world.ring.settle()
-    world.run(3.0)
+    world = FilteringWorld.on_static_ring(seed, peers, settings, namespaces=ALPHABET.namespaces)
     for number in range(count):
         world.subscribe(draw.choice(world.names), f"s{number}", random_query(draw))
-    world.run(8.0)
+    world.run(3.0)
     assert world.not_in_force() == []
     return world
 

@@ -8,20 +8,34 @@ satisfies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.publishing import Published
+from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
+from pathcast.dht.substrate import Asked, Substrate
 from pathcast.engine import QueryIndex
 from pathcast.model import Query
-from pathcast.protocol import Deliver
+from pathcast.protocol import Deliver, Effect, Node
+from pathcast.sim.counting import CountedMessages
 from pathcast.sim.faults import NO_FAULTS, Faults
+from pathcast.sim.network import Network
 from pathcast.sim.ring_world import RingWorld
 
 __all__ = ["FilteringWorld", "LostMatch"]
+
+
+def _filtering(
+    below: Callable[[Asked], Substrate],
+    settings: FilteringSettings | None,
+    disk: Mapping[str, bytes],
+    life: int,
+) -> Node:
+    return FilteringPeer(below, life, disk, settings)
 
 
 class LostMatch(AssertionError):
@@ -48,73 +62,123 @@ class _Publication:
 
 
 class FilteringWorld:
-    """A ring of peers that filter.
+    """Peers that filter, and what was asked of them.
 
-    Args:
-        seed: Of all that is drawn.
-        peers: How many, those of the base included.
-        filtering: Of all peers.
-        ring: Of all peers.
-        faults: Of the network.
-        namespaces: Of all queries.
+    Made by `on_chord` or `on_static_ring`.
 
     Attributes:
-        ring: The ring.
-        names: Peers, the base first.
+        network: In which they are.
+        names: Of the peers.
+        counted: What was sent.
+        standing: Subscriptions by name.
+        publications: In the order in which they were published.
     """
 
-    def __init__(
-        self,
+    def __init__(self, namespaces: Mapping[str, str] | None = None) -> None:
+        self.namespaces = dict(namespaces or {})
+        self.names: list[str] = []
+        self.standing: dict[str, _Standing] = {}
+        self.publications: list[_Publication] = []
+        self._matched: dict[str, list[str]] = {}
+
+    @classmethod
+    def on_chord(
+        cls,
         seed: int,
         peers: int,
         filtering: FilteringSettings | None = None,
         ring: Settings | None = None,
         faults: Faults = NO_FAULTS,
         namespaces: Mapping[str, str] | None = None,
-    ) -> None:
-        settings = filtering or FilteringSettings()
-        self.ring = RingWorld(
+    ) -> FilteringWorld:
+        """On Chord, whose invariant is checked after every event; `ring` is the ring of it.
+
+        Args:
+            seed: Of all that is drawn.
+            peers: How many, those of the base, which come first, included.
+            filtering: Of all peers.
+            ring: Of all peers.
+            faults: Of the network.
+            namespaces: Of all queries.
+        """
+        world = cls(namespaces)
+        world.ring = RingWorld(
             seed,
             ring,
             faults,
             in_bytes=True,
-            on_deliver=self._take,
-            above=lambda life, disk, below: FilteringPeer(below, life, disk, settings),
+            on_deliver=world._take,
+            above=lambda life, disk, below: FilteringPeer(below, life, disk, filtering),
         )
-        self.namespaces = dict(namespaces or {})
-        self.names = list(self.ring.base)
-        for number in range(peers - len(self.names)):
-            self.names.append(f"p{number}")
-            self.ring.add(self.names[-1])
-        self.standing: dict[str, _Standing] = {}
-        self.publications: list[_Publication] = []
-        self._matched: dict[str, list[str]] = {}
+        world.network, world.counted, world._ask = (
+            world.ring.network,
+            world.ring.counted,
+            world.ring.ask,
+        )
+        world.names = list(world.ring.base)
+        for number in range(peers - len(world.names)):
+            world.names.append(f"p{number}")
+            world.ring.add(world.names[-1])
+        return world
+
+    @classmethod
+    def on_static_ring(
+        cls,
+        seed: int,
+        peers: int,
+        filtering: FilteringSettings | None = None,
+        faults: Faults = NO_FAULTS,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> FilteringWorld:
+        """On a ring that never changes, where look-ups cost nothing; as `on_chord`."""
+        world = cls(namespaces)
+        world.names = [f"p{number}" for number in range(peers)]
+        world.counted = CountedMessages()
+        world.network = Network(seed, faults, through=world.counted, on_deliver=world._take)
+        ring = StaticRing(world.names)
+        for name in world.names:
+            below = partial(StaticPeer, name, ring)
+            world.network.add(name, partial(_filtering, below, filtering))
+        world._ask = world._ask_directly
+        return world
+
+    network: Network
+    counted: CountedMessages
+    ring: RingWorld
+    _ask: Callable[[str, Callable[[FilteringPeer], Sequence[Effect]]], bool]
+
+    def _ask_directly(
+        self, name: str, request: Callable[[FilteringPeer], Sequence[Effect]]
+    ) -> bool:
+        def of(node: Node, _: float) -> Sequence[Effect]:
+            assert isinstance(node, FilteringPeer)
+            return request(node)
+
+        return self.network.call(name, of)
 
     # What is done.
 
     def run(self, seconds: float) -> None:
         """Let time go on."""
-        self.ring.network.run(self.ring.network.now + seconds)
+        self.network.run(self.network.now + seconds)
 
     def subscribe(self, peer: str, subscription: str, query: str) -> None:
         """Subscribe at a peer that runs."""
-        self.standing[subscription] = _Standing(peer, query, self.ring.network.now)
-        self.ring.ask(
-            peer, lambda node: node.subscribe(subscription, query, "client", self.namespaces)
-        )
+        self.standing[subscription] = _Standing(peer, query, self.network.now)
+        self._ask(peer, lambda node: node.subscribe(subscription, query, "client", self.namespaces))
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a subscription back."""
         standing = self.standing[subscription]
-        standing.left = self.ring.network.now
-        self.ring.ask(standing.peer, lambda node: node.unsubscribe(subscription))
+        standing.left = self.network.now
+        self._ask(standing.peer, lambda node: node.unsubscribe(subscription))
 
     def publish(self, peer: str, message: bytes, *, iteratively: bool = False) -> None:
         """Publish at a peer that runs."""
         to = f"publisher {len(self.publications)}"
-        self.publications.append(_Publication(message, self.ring.network.now))
+        self.publications.append(_Publication(message, self.network.now))
         how = FilteringPeer.publish_iteratively if iteratively else FilteringPeer.publish
-        self.ring.ask(peer, lambda node: how(node, message, to))
+        self._ask(peer, lambda node: how(node, message, to))
 
     # What must come of it.
 
@@ -171,7 +235,7 @@ class FilteringWorld:
         return len(must) if outcome.is_proved else 0
 
     def _take(self, peer: str, given: Deliver) -> None:
-        now = self.ring.network.now
+        now = self.network.now
         match given.what:
             case Subscribed(subscription):
                 standing = self.standing[subscription]

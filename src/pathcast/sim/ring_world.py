@@ -8,17 +8,17 @@ live successor, in the list that it has or in one that is on its way to it (`may
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pathcast.dht.invariant import broken, not_ideal
-from pathcast.dht.messages import Answer, Ask, Hop, Member, State, decoded, encoded
+from pathcast.dht.messages import Answer, Hop, Member, State
 from pathcast.dht.peer import Peer, Settings
 from pathcast.dht.ring import Ring
 from pathcast.dht.substrate import Asked
 from pathcast.protocol import Deliver, Effect, Node, Send
+from pathcast.sim.counting import CountedMessages
 from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.network import Network
 
@@ -90,9 +90,7 @@ class RingWorld:
         network: The network.
         base: Names of the base.
         checks: How often the invariant was computed.
-        messages: How many were sent by the type of what they say, repetitions included; only if
-            they are encoded.
-        bytes: The same in bytes.
+        counted: What was sent, if it is encoded.
     """
 
     def __init__(
@@ -107,10 +105,9 @@ class RingWorld:
         on_deliver: Callable[[str, Deliver], None] | None = None,
     ) -> None:
         self.settings = settings or Settings()
-        self.messages: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
+        self.counted = CountedMessages()
         self._above = above
-        through = self._through if in_bytes else None
+        through = self.counted if in_bytes else None
         self.network = Network(seed, faults, through=through, on_deliver=on_deliver)
         self.checks = 0
         self._way_seconds = faults.delay_seconds[1] * (faults.slow_factor if faults.slow else 1) + (
@@ -219,13 +216,6 @@ class RingWorld:
 
         node = self._above(life, disk, peer) if self._above is not None else peer()
         return _Watched(node, made[0], self)
-
-    def _through(self, message: object) -> object:
-        assert isinstance(message, Ask | Answer)
-        data, kind = encoded(message), type(message.what).__name__
-        self.messages[kind] += 1
-        self.bytes[kind] += len(data)
-        return decoded(data)
 
     def _change(self, peers_max: int) -> None:
         running = sorted(set(self.network.nodes) - set(self.base))
