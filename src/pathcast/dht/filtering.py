@@ -38,6 +38,7 @@ from pathcast.dht.matching import Matching
 from pathcast.dht.messages import Reply
 from pathcast.dht.publication_memory import PublicationMemory
 from pathcast.dht.publishing import Publishing
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.state_messages import (
     ExpandState,
     FetchBody,
@@ -75,6 +76,7 @@ class FilteringSettings:
         patience_tries: How often, without news.
         limits: What a message may cost.
         engine: Which decides queries, as for `QueryIndex`.
+        safeguards: Only tests give others.
     """
 
     length: int = 0
@@ -85,6 +87,7 @@ class FilteringSettings:
     patience_tries: int = 10
     limits: Limits = field(default_factory=Limits)
     engine: str | None = None
+    safeguards: Safeguards = ALL_SAFEGUARDS
 
 
 class FilteringPeer:
@@ -117,7 +120,9 @@ class FilteringPeer:
         self.courier = Courier(self.substrate, self._asked, settings.retry_seconds, settings.tries)
         store = StateStore(self.substrate, self.courier, settings.retry_seconds)
         memory = PublicationMemory()
-        self._indexing = Indexing(self.substrate, self.courier, store, settings.length)
+        self._indexing = Indexing(
+            self.substrate, self.courier, store, settings.length, settings.safeguards
+        )
         self.matching = Matching(self.courier, Decisions(settings.engine), self._indexing.clear_out)
         self.visiting = Visiting(
             self.substrate, self.courier, store, memory, self.matching, settings.length
@@ -132,9 +137,12 @@ class FilteringPeer:
             whole=settings.whole,
             patience_seconds=patience,
             tries=tries,
+            safeguards=settings.safeguards,
         )
         self._iterating = Iterating(name, self.courier, out, memory, self.matching)
-        self._subscriptions = Subscriptions(name, life, self.courier, out, disk, patience, tries)
+        self._subscriptions = Subscriptions(
+            name, life, self.courier, out, disk, patience, tries, settings.safeguards
+        )
 
     # As a node.
 

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from pathcast.dht.automaton import Path, gates_of, held_until
 from pathcast.dht.courier import Courier
 from pathcast.dht.identifiers import label_text, state_key, state_path
 from pathcast.dht.messages import Done, Later, Reply
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.state_messages import GivenUp, Indexed, IndexQuery, RemoveQuery
 from pathcast.dht.state_store import StateStore
 from pathcast.dht.states import (
@@ -36,6 +39,7 @@ from pathcast.query import compile_query
 __all__ = ["Indexing"]
 
 Answer = Callable[[Reply], None]
+_ALL = 1 << 62
 
 
 class Indexing:
@@ -46,15 +50,22 @@ class Indexing:
         courier: For what is passed on.
         store: Its states.
         length: l, the same at all peers.
+        safeguards: Only tests give others.
     """
 
     def __init__(
-        self, substrate: Substrate, courier: Courier, store: StateStore, length: int
+        self,
+        substrate: Substrate,
+        courier: Courier,
+        store: StateStore,
+        length: int,
+        safeguards: Safeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._substrate = substrate
         self._courier = courier
         self._store = store
         self._length = length
+        self._safeguards = safeguards
 
     def index(self, asked: IndexQuery, answer: Answer) -> None:
         """Put a query into a state, and pass it on."""
@@ -67,10 +78,12 @@ class Indexing:
         late: list[bool] = []
 
         def change(state: StateRecord) -> StateRecord:
-            late[:] = [is_late(state, asked.passed)]
+            late[:] = [self._safeguards.late_begin_anew and is_late(state, asked.passed)]
             if late[0]:
                 return state
             state = arrived(state, asked.passed)
+            if not self._safeguards.remembers_removals:
+                state = msgspec.structs.replace(state, removed=())
             return with_entry(state, path[asked.depth :], self._length, asked.entry)
 
         def changed(state: StateRecord | None) -> None:
@@ -130,9 +143,10 @@ class Indexing:
             return
         answer(Done())
         *way, label = map(label_text, child[len(path) :])
+        seen = asked.seen if self._safeguards.keeps_passed_edges else _ALL
 
         def change(state: StateRecord) -> StateRecord:
-            after = without_edge(state, tuple(way), label, asked.seen)
+            after = without_edge(state, tuple(way), label, seen)
             return state if after == state else _closed_if_empty(after)
 
         def changed(state: StateRecord | None) -> None:
@@ -164,7 +178,7 @@ class Indexing:
 
     def _settled(self, subscriber: str, registration: str, *, is_there: bool) -> None:
         self._courier.after(
-            self._substrate.settle_seconds,
+            self._substrate.settle_seconds if self._safeguards.waits_for_readers else 0.0,
             lambda: self._courier.to_peer(subscriber, Indexed(registration, is_there)),
         )
 

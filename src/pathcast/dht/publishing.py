@@ -17,6 +17,7 @@ from pathcast.dht.credit import Ledger
 from pathcast.dht.events import Events, Message
 from pathcast.dht.identifiers import state_path
 from pathcast.dht.messages import Done, Reply
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.state_messages import (
     Body,
     DoneVisit,
@@ -89,6 +90,7 @@ class Publishing:
         whole: Whether all of a message travels with every visit, or only what the visit can see.
         patience_seconds: Without news, before what is missing is asked for again.
         tries: How often, without news in between.
+        safeguards: Only tests give others.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class Publishing:
         whole: bool,
         patience_seconds: float,
         tries: int,
+        safeguards: Safeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._name = name
         self._life = life
@@ -111,6 +114,7 @@ class Publishing:
         self._whole = whole
         self._patience_seconds = patience_seconds
         self._tries = tries
+        self._safeguards = safeguards
         self._count = 0
         self._open: dict[str, _Execution] = {}
         self.bodies: dict[str, bytes] = {}
@@ -158,7 +162,7 @@ class Publishing:
             execution.problems.update(done.problems)
             execution.hops = max(execution.hops, done.hops)
             execution.way = max(execution.way, done.way)
-        if execution.ledger.is_over:
+        if execution.ledger.is_over or not self._safeguards.counts_credits:
             self._end(asked.publication)
 
     def fetch(self, asked: FetchBody, answer: Callable[[Reply], None]) -> None:
@@ -208,12 +212,14 @@ class Publishing:
     def _end(self, name: str) -> None:
         execution = self._open.pop(name)
         del self.bodies[name]
+        is_counted = self._safeguards.counts_credits
+        unproved = tuple(sorted(execution.ledger.missing)) if is_counted else ()
         self._out.append(
             Deliver(
                 execution.to,
                 Published(
                     name,
-                    tuple(sorted(execution.ledger.missing)),
+                    unproved,
                     tuple(sorted(execution.problems)),
                     execution.hops,
                     execution.way,

@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -57,11 +58,30 @@ from pathcast.dht.messages import (
     from_wire,
     to_wire,
 )
-from pathcast.dht.ring import Ring
 
-__all__ = ["RecordStore"]
+__all__ = ["Neighbourhood", "RecordStore"]
 
 _BATCH = 256
+
+
+class Neighbourhood(Protocol):
+    """What a member knows of those around it; `pathcast.dht.ring.Ring` is one."""
+
+    me: Member
+    predecessor: Member | None
+    """Whose range ends where this member's begins; None where ranges do not follow one another."""
+    successors: tuple[Member, ...]
+    """Who gets copies of its whole range; none where each key has others."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it has joined, and not left."""
+
+    def owns(self, place: int) -> bool:
+        """Whether a place is this member's."""
+
+    def others_for(self, place: int) -> tuple[Member, ...]:
+        """Who else may hold what is at a place, the next owner first."""
 
 
 class RecordStore:
@@ -76,7 +96,7 @@ class RecordStore:
         held: By key, removed ones included.
     """
 
-    def __init__(self, ring: Ring, asking: Asking, copies: int) -> None:
+    def __init__(self, ring: Neighbourhood, asking: Asking, copies: int) -> None:
         self.held: dict[str, Record] = {}
         self._ring = ring
         self._asking = asking
@@ -158,7 +178,7 @@ class RecordStore:
             then(reply)
 
         self._busy.add(key)
-        self._ask_all(self._ring.successors, Fetch(key), has_read)
+        self._ask_all(self._ring.others_for(identifier(key)), Fetch(key), has_read)
 
     def _is_placed(self, record: Record, replies: Sequence[tuple[Member, Reply]]) -> bool:
         """Whether a record that was read is where it would be placed, so that it need not be."""

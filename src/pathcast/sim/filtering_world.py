@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.kademlia import KademliaPeer
 from pathcast.dht.peer import Settings
 from pathcast.dht.publishing import Published
 from pathcast.dht.static_ring import StaticPeer, StaticRing
@@ -139,6 +140,30 @@ class FilteringWorld:
         for name in world.names:
             below = partial(StaticPeer, name, ring)
             world.network.add(name, partial(_filtering, below, filtering))
+        world._ask = world._ask_directly
+        return world
+
+    @classmethod
+    def on_kademlia(
+        cls,
+        seed: int,
+        peers: int,
+        filtering: FilteringSettings | None = None,
+        faults: Faults = NO_FAULTS,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> FilteringWorld:
+        """On Kademlia, whose first four peers are its base; as `on_chord`."""
+        world = cls(namespaces)
+        world.names = [f"p{number}" for number in range(peers)]
+        world.counted = CountedMessages()
+        world.network = Network(seed, faults, through=world.counted, on_deliver=world._take)
+        for name in world.names:
+
+            def begin(disk: Mapping[str, bytes], life: int, name: str = name) -> Node:
+                below = partial(KademliaPeer, name, life, world.names[:4])
+                return FilteringPeer(below, life, disk, filtering)
+
+            world.network.add(name, begin)
         world._ask = world._ask_directly
         return world
 
