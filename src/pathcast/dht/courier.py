@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 
-from pathcast.dht.messages import Later, Reply
+from pathcast.dht.messages import Later, Member, Reply
 from pathcast.dht.state_messages import StateQuestion
 from pathcast.dht.substrate import Asked, Location, Substrate
 from pathcast.protocol import Wake
@@ -93,17 +93,18 @@ class Courier:
 
     def to_peer(
         self,
-        name: str,
+        peer: Member | str,
         question: StateQuestion,
         then: Callable[[Reply | None], None] = lambda _: None,
     ) -> None:
-        """Ask a peer, in whichever life; `then` gets None if it does not answer."""
-        if name == self._substrate.me.name:
+        """Ask a peer, in its life or in whichever; `then` gets None if it does not answer."""
+        me = self._substrate.me
+        if peer in (me, me.name):
             self.kept[type(question).__name__] += 1
             self._own.append((question, then))
         else:
             self.sent[type(question).__name__] += 1
-            self._substrate.asking.ask(name, question, then)
+            self._substrate.asking.ask(peer, question, then)
 
     def after(self, seconds: float, then: Callable[[], None]) -> None:
         """Do something later."""

@@ -39,10 +39,13 @@ from pathcast.dht.messages import Reply
 from pathcast.dht.publication_memory import PublicationMemory
 from pathcast.dht.publishing import Publishing
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.shedding import Shedding, SheddingSettings
 from pathcast.dht.state_messages import (
     ExpandState,
     FetchBody,
+    FetchState,
     GivenUp,
+    HoldReplica,
     Indexed,
     IndexQuery,
     Match,
@@ -53,7 +56,7 @@ from pathcast.dht.state_messages import (
 )
 from pathcast.dht.state_store import StateStore
 from pathcast.dht.subscriptions import Subscriptions
-from pathcast.dht.substrate import Asked, Substrate
+from pathcast.dht.substrate import CLOCK_RATES, Asked, Substrate
 from pathcast.dht.visiting import Visiting
 from pathcast.limits import Limits
 from pathcast.message import parse_message
@@ -76,6 +79,7 @@ class FilteringSettings:
         patience_tries: How often, without news.
         limits: What a message may cost.
         engine: Which decides queries, as for `QueryIndex`.
+        shedding: When a state is replicated; None: never.
         safeguards: Only tests give others.
     """
 
@@ -87,6 +91,7 @@ class FilteringSettings:
     patience_tries: int = 10
     limits: Limits = field(default_factory=Limits)
     engine: str | None = None
+    shedding: SheddingSettings | None = None
     safeguards: Safeguards = ALL_SAFEGUARDS
 
 
@@ -104,6 +109,7 @@ class FilteringPeer:
         courier: Counts what was sent.
         visiting: Counts what was done for publications.
         matching: Counts what was decided.
+        shedding: Counts notices of replicas.
     """
 
     def __init__(
@@ -120,18 +126,35 @@ class FilteringPeer:
         self.courier = Courier(self.substrate, self._asked, settings.retry_seconds, settings.tries)
         store = StateStore(self.substrate, self.courier, settings.retry_seconds)
         memory = PublicationMemory()
+        settle = self.substrate.settle_seconds
+        if settings.shedding is not None:
+            settle += settings.shedding.replica_seconds * CLOCK_RATES
+        self.shedding = Shedding(self.substrate, self.courier, settings.shedding, lambda: self._now)
+        self._now = 0.0
         self._indexing = Indexing(
-            self.substrate, self.courier, store, settings.length, settings.safeguards
+            self.substrate,
+            self.courier,
+            store,
+            settings.length,
+            settle,
+            settings.safeguards,
         )
         self.matching = Matching(self.courier, Decisions(settings.engine), self._indexing.clear_out)
         self.visiting = Visiting(
-            self.substrate, self.courier, store, memory, self.matching, settings.length
+            self.substrate,
+            self.courier,
+            store,
+            memory,
+            self.matching,
+            self.shedding,
+            settings.length,
         )
         patience, tries = settings.patience_seconds, settings.patience_tries
         self._publishing = Publishing(
             name,
             life,
             self.courier,
+            self.shedding,
             out,
             settings.limits,
             whole=settings.whole,
@@ -148,6 +171,7 @@ class FilteringPeer:
 
     def start(self, now: float) -> list[Effect]:
         """Begin, with the subscriptions that were saved."""
+        self._now = now
         effects = self.substrate.start(now)
         self._subscriptions.start()
         return [*effects, *self._effects()]
@@ -158,11 +182,13 @@ class FilteringPeer:
         Raises:
             PeerError: What was said cannot be.
         """
+        self._now = now
         effects = self.substrate.receive(sender, message, now)
         return [*effects, *self._effects()]
 
     def wake(self, timer: str, now: float) -> list[Effect]:
         """A timer of the substrate or of this peer."""
+        self._now = now
         if self.courier.wake(timer):
             return self._effects()
         effects = self.substrate.wake(timer, now)
@@ -229,5 +255,9 @@ class FilteringPeer:
                 self._subscriptions.indexed(asked, answer)
             case Match():
                 self._subscriptions.match(asked, answer)
+            case HoldReplica():
+                self.shedding.hold(asked, answer)
+            case FetchState():
+                self.shedding.fetch(asked, answer)
             case FetchBody():
                 self._publishing.fetch(asked, answer)

@@ -3,7 +3,8 @@
 A query goes from state to state of its path, one message a state whatever l is: it travels whole,
 so each peer adds the states that it holds beside its own. It is passed on when the change is
 stored with its copies. The last peer waits until every peer that has read a state before has read
-it anew (`Substrate.settle_seconds`), and tells the subscriber: what is published from then on meets
+it anew (`Substrate.settle_seconds`, and that of replicas), and tells the subscriber: what is
+published from then on meets
 the query. A removal goes the same way.
 
 Source: 000, section 4.2, procedure 1. Differs: `Indexed`; removal, which the paper does not have.
@@ -50,6 +51,7 @@ class Indexing:
         courier: For what is passed on.
         store: Its states.
         length: l, the same at all peers.
+        settle_seconds: After it was stored, so long until every peer sees a change.
         safeguards: Only tests give others.
     """
 
@@ -59,12 +61,14 @@ class Indexing:
         courier: Courier,
         store: StateStore,
         length: int,
+        settle_seconds: float,
         safeguards: Safeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._substrate = substrate
         self._courier = courier
         self._store = store
         self._length = length
+        self._settle_seconds = settle_seconds
         self._safeguards = safeguards
 
     def index(self, asked: IndexQuery, answer: Answer) -> None:
@@ -178,7 +182,7 @@ class Indexing:
 
     def _settled(self, subscriber: str, registration: str, *, is_there: bool) -> None:
         self._courier.after(
-            self._substrate.settle_seconds if self._safeguards.waits_for_readers else 0.0,
+            self._settle_seconds if self._safeguards.waits_for_readers else 0.0,
             lambda: self._courier.to_peer(subscriber, Indexed(registration, is_there)),
         )
 

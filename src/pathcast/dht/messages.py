@@ -48,6 +48,7 @@ __all__ = [
     "Records",
     "Rectify",
     "Refused",
+    "Replicated",
     "Reply",
     "RingQuestion",
     "State",
@@ -219,6 +220,12 @@ class Later(_Message, frozen=True):
     """Not mine, or not now: look up again."""
 
 
+class Replicated(_Message, frozen=True):
+    """As `Done`, and these hold the state as well."""
+
+    holders: Members
+
+
 class Absent(_Message, frozen=True):
     """The life you speak of is over, or has not joined."""
 
@@ -238,6 +245,7 @@ Reply = (
     | Absent
     | Expanded
     | Body
+    | Replicated
 )
 
 

@@ -42,7 +42,7 @@ from pathcast.dht.messages import (
 from pathcast.dht.records import RecordStore
 from pathcast.dht.ring import CORRECT, Found, Operations, Ring
 from pathcast.dht.state_messages import StateQuestion
-from pathcast.dht.substrate import Asked, Location
+from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
@@ -51,8 +51,6 @@ __all__ = ["Outcome", "Peer", "Settings"]
 _TICK = "tick"
 _RETRY = "retry "
 _ATTEMPTS = 40
-_CLOCK_RATES = 1.1
-"""How much faster one clock may run than another."""
 _LIFE_MASK = (1 << 31) - 1
 
 
@@ -182,7 +180,7 @@ class Peer:
     @property
     def settle_seconds(self) -> float:
         """After a change was stored, so long until every owner sees it."""
-        return self._settings.current_seconds * _CLOCK_RATES
+        return self._settings.current_seconds * CLOCK_RATES
 
     def find(self, key: str, then: Callable[[Location | None], None]) -> None:
         """As `Substrate.find`."""

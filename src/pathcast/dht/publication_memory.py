@@ -22,6 +22,7 @@ class Publication:
         name: Of the publication.
         publisher: The peer it comes from.
         visits: Those that were begun here; None until they are done.
+        reached: States of this peer that it has reached.
         reports: Done, and not yet told to the publisher.
         body: The message, once it was needed.
         waiting_for_body: Who needs it.
@@ -32,6 +33,7 @@ class Publication:
     name: str
     publisher: str
     visits: dict[Visit, DoneVisit | None] = field(default_factory=dict)
+    reached: set[str] = field(default_factory=set)
     reports: list[DoneVisit] = field(default_factory=list)
     body: bytes | None = None
     waiting_for_body: list[Callable[[bytes | None], None]] = field(default_factory=list)

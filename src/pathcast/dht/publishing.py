@@ -18,6 +18,7 @@ from pathcast.dht.events import Events, Message
 from pathcast.dht.identifiers import state_path
 from pathcast.dht.messages import Done, Reply
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.shedding import Shedding
 from pathcast.dht.state_messages import (
     Body,
     DoneVisit,
@@ -85,6 +86,7 @@ class Publishing:
         name: Of the peer.
         life: A number that no life of it had before.
         courier: For what is sent.
+        shedding: Knows of replicas.
         out: Where effects go.
         limits: What a message may cost.
         whole: Whether all of a message travels with every visit, or only what the visit can see.
@@ -98,6 +100,7 @@ class Publishing:
         name: str,
         life: int,
         courier: Courier,
+        shedding: Shedding,
         out: list[Effect],
         limits: Limits,
         *,
@@ -109,6 +112,7 @@ class Publishing:
         self._name = name
         self._life = life
         self._courier = courier
+        self._shedding = shedding
         self._out = out
         self._limits = limits
         self._whole = whole
@@ -180,7 +184,7 @@ class Publishing:
             return
         for visit in execution.ledger.missing:
             question = partial(self._question, name, execution, visit)
-            self._courier.to_owner(visit.key, question, tries=1)
+            self._shedding.send(visit.key, name, question, 1)
         self._courier.after(self._patience_seconds, lambda: self._ask_for_missing(name))
 
     def _question(
@@ -194,6 +198,7 @@ class Publishing:
             message.events if self._whole else message.around(visit.element),
             int(hops > 0),
             hops,
+            0,
             execution.body if self._whole else None,
         )
 

@@ -24,7 +24,9 @@ __all__ = [
     "ExpandState",
     "Expanded",
     "FetchBody",
+    "FetchState",
     "GivenUp",
+    "HoldReplica",
     "IndexQuery",
     "Indexed",
     "Match",
@@ -118,6 +120,7 @@ class RecExpandState(_Message, frozen=True):
         events: Of the element, those it is in and those in it; or all.
         hops: Messages in the longest chain that led here.
         way: The same with the hops of look-ups, as if each message had gone over them.
+        documents: Publications there have been, as the start state's peer says.
         body: The message as it was published, if all of it travels.
     """
 
@@ -127,6 +130,7 @@ class RecExpandState(_Message, frozen=True):
     events: Events
     hops: Count
     way: Count
+    documents: Count
     body: BodyBytes | None
 
 
@@ -160,6 +164,18 @@ class ExpandState(_Message, frozen=True):
 
     visit: Visit
     events: Events
+
+
+class HoldReplica(_Message, frozen=True):
+    """Hold a replica of a state of mine, and do visits of it."""
+
+    key: StateKey
+
+
+class FetchState(_Message, frozen=True):
+    """What is under a key of yours? Answer: `Value`."""
+
+    key: StateKey
 
 
 class Match(_Message, frozen=True):
@@ -198,4 +214,6 @@ StateQuestion = (
     | ExpandState
     | Match
     | FetchBody
+    | HoldReplica
+    | FetchState
 )

@@ -17,10 +17,13 @@ from pathcast.dht.messages import Member, Reply, Value
 from pathcast.dht.state_messages import StateQuestion
 from pathcast.protocol import Effect, Node
 
-__all__ = ["Asked", "Location", "Substrate"]
+__all__ = ["CLOCK_RATES", "Asked", "Location", "Substrate"]
 
 Asked: TypeAlias = Callable[[str, StateQuestion, Callable[[Reply], None]], None]
 """Gets what is asked of states: the sender, the question, and what takes the answer, once."""
+
+CLOCK_RATES = 1.1
+"""How much faster one clock may run than another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pathcast.dht.identifiers import state_key, state_path
 from pathcast.dht.matching import Matching
 from pathcast.dht.messages import Done, Later, Reply
 from pathcast.dht.publication_memory import Publication, PublicationMemory
+from pathcast.dht.shedding import Shedding
 from pathcast.dht.state_messages import (
     DoneVisit,
     Expanded,
@@ -47,6 +48,7 @@ class Visiting:
         store: Its states.
         memory: Of publications.
         matching: For what is accepted.
+        shedding: Knows of replicas.
         length: l, the same at all peers.
 
     Attributes:
@@ -61,6 +63,7 @@ class Visiting:
         store: StateStore,
         memory: PublicationMemory,
         matching: Matching,
+        shedding: Shedding,
         length: int,
     ) -> None:
         self.done = 0
@@ -70,11 +73,13 @@ class Visiting:
         self._store = store
         self._memory = memory
         self._matching = matching
+        self._shedding = shedding
         self._length = length
 
     def visit(self, sender: str, asked: RecExpandState, answer: Callable[[Reply], None]) -> None:
         """Procedure 4: do a visit, and hand on what comes of it."""
-        if not self._substrate.owns(asked.visit.key):
+        is_owner = self._substrate.owns(asked.visit.key)
+        if not is_owner and not self._shedding.holds(asked.visit.key):
             answer(Later())
             return
         publication = self._memory.of(asked.publication, asked.publisher)
@@ -87,7 +92,14 @@ class Visiting:
                 self._report(publication, report)
             return
         path, message = _checked(asked.visit, Message(asked.events))
-        answer(Done())
+        documents = asked.documents
+        if is_owner:
+            if asked.visit.key not in publication.reached:
+                publication.reached.add(asked.visit.key)
+                documents = self._shedding.reached(asked)
+            answer(self._shedding.answer(asked.visit.key))
+        else:
+            answer(Done())
         publication.visits[asked.visit] = None
         if asked.body is not None:
             publication.body = asked.body
@@ -100,7 +112,7 @@ class Visiting:
                 return
             self.done += 1
             done = run(path, held, asked.visit.element, message.children, self._length)
-            handed = self._hand_on(asked, message, done)
+            handed = self._hand_on(asked, message, done, documents)
 
             def settled(problems: tuple[Problem, ...]) -> None:
                 report = DoneVisit(asked.visit, handed, asked.hops, asked.way, problems)
@@ -109,7 +121,7 @@ class Visiting:
 
             self._matching.settle(publication, _accepted(done), settled)
 
-        self._store.read(asked.visit.key, has_read)
+        (self._store if is_owner else self._shedding).read(asked.visit.key, has_read)
 
     def expand(self, asked: ExpandState, answer: Callable[[Reply], None]) -> None:
         """Procedure 3: say what comes of a visit."""
@@ -132,7 +144,9 @@ class Visiting:
 
         self._store.read(asked.visit.key, has_read)
 
-    def _hand_on(self, asked: RecExpandState, message: Message, done: Run) -> tuple[Visit, ...]:
+    def _hand_on(
+        self, asked: RecExpandState, message: Message, done: Run, documents: int
+    ) -> tuple[Visit, ...]:
         handed = []
         for path, element in done.handed:
             visit = Visit(state_key(path), element)
@@ -150,10 +164,11 @@ class Visiting:
                     events,
                     asked.hops + (hops > 0),
                     asked.way + hops,
+                    documents,
                     asked.body,
                 )
 
-            self._courier.to_owner(visit.key, question)
+            self._shedding.send(visit.key, asked.publication, question)
         return tuple(handed)
 
     def _report(self, publication: Publication, report: DoneVisit) -> None:
