@@ -19,7 +19,7 @@ from pathcast.dht.messages import Done, Refused, Reply
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.state_messages import Indexed, IndexQuery, Match, RemoveQuery
 from pathcast.dht.states import Entry
-from pathcast.errors import DuplicateQueryError, UnknownQueryError
+from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.protocol import Deliver, Effect, Forget, Save
 from pathcast.query import compile_query
 
@@ -27,6 +27,7 @@ __all__ = ["Matched", "NotAcknowledged", "Subscribed", "Subscriptions", "Unsubsc
 
 _KEY = "subscription "
 _MATCHES_MAX = 100_000
+_NAME_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,13 @@ class Subscriptions:
             namespaces: Prefixes of the query.
 
         Raises:
+            ConfigError: The name is empty or too long to travel.
             DuplicateQueryError: There is a subscription of that name.
             QuerySyntaxError: The query cannot be read.
         """
+        if not 0 < len(subscription) <= _NAME_MAX:
+            reason = f"a name has 1 to {_NAME_MAX} characters, not {len(subscription)}"
+            raise ConfigError("config.invalid", key="subscription", reason=reason)
         if subscription in self._standing:
             raise DuplicateQueryError("query.duplicate", id=subscription)
         bound = tuple(sorted((namespaces or {}).items()))

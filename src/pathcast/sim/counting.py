@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pathcast.dht.hosting import Hosted
 from pathcast.dht.messages import Answer, Ask, decoded, encoded
 
 __all__ = ["CountedMessages"]
@@ -23,8 +24,11 @@ class CountedMessages:
 
     def __call__(self, message: object) -> object:
         """The message as it arrives."""
-        assert isinstance(message, Ask | Answer)
-        data, kind = encoded(message), type(message.what).__name__
+        hosted = message if isinstance(message, Hosted) else None
+        said = hosted.what if hosted is not None else message
+        assert isinstance(said, Ask | Answer)
+        data, kind = encoded(said), type(said.what).__name__
         self.messages[kind] += 1
         self.bytes[kind] += len(data)
-        return decoded(data)
+        arrived = decoded(data)
+        return arrived if hosted is None else Hosted(hosted.to, hosted.sender, arrived)

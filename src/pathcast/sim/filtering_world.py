@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.hosting import Host, disk_of, host_of, virtual_names
 from pathcast.dht.kademlia import KademliaPeer
 from pathcast.dht.peer import Settings
 from pathcast.dht.publishing import Published
@@ -37,6 +38,19 @@ def _filtering(
     life: int,
 ) -> Node:
     return FilteringPeer(below, life, disk, settings)
+
+
+def _hosted(
+    host: str,
+    below: Mapping[str, Callable[[Asked], Substrate]],
+    settings: FilteringSettings | None,
+    disk: Mapping[str, bytes],
+    life: int,
+) -> Node:
+    members = {
+        name: FilteringPeer(its, life, disk_of(disk, name), settings) for name, its in below.items()
+    }
+    return Host(host, members)
 
 
 class LostMatch(AssertionError):
@@ -130,16 +144,33 @@ class FilteringWorld:
         filtering: FilteringSettings | None = None,
         faults: Faults = NO_FAULTS,
         namespaces: Mapping[str, str] | None = None,
+        *,
+        virtual: int = 0,
     ) -> FilteringWorld:
-        """On a ring that never changes, where look-ups cost nothing; as `on_chord`."""
+        """On a ring that never changes, where look-ups cost nothing; as `on_chord`.
+
+        Args:
+            seed: Of all that is drawn.
+            peers: How many.
+            filtering: Of all peers.
+            faults: Of the network.
+            namespaces: Of all queries.
+            virtual: So many members each peer has; 0: it is one itself.
+        """
         world = cls(namespaces)
-        world.names = [f"p{number}" for number in range(peers)]
+        hosts = [f"p{number}" for number in range(peers)]
+        names = [name for host in hosts for name in virtual_names(host, virtual)]
+        world.names = names or hosts
         world.counted = CountedMessages()
         world.network = Network(seed, faults, through=world.counted, on_deliver=world._take)
         ring = StaticRing(world.names)
-        for name in world.names:
-            below = partial(StaticPeer, name, ring)
-            world.network.add(name, partial(_filtering, below, filtering))
+        for host in hosts:
+            below = {name: partial(StaticPeer, name, ring) for name in virtual_names(host, virtual)}
+            if virtual:
+                world.network.add(host, partial(_hosted, host, below, filtering))
+            else:
+                alone = partial(StaticPeer, host, ring)
+                world.network.add(host, partial(_filtering, alone, filtering))
         world._ask = world._ask_directly
         return world
 
@@ -175,11 +206,16 @@ class FilteringWorld:
     def _ask_directly(
         self, name: str, request: Callable[[FilteringPeer], Sequence[Effect]]
     ) -> bool:
-        def of(node: Node, _: float) -> Sequence[Effect]:
+        def of(node: Node, now: float) -> Sequence[Effect]:
+            if isinstance(node, Host):
+                return node.ask(name, of_member, now)
+            return of_member(node)
+
+        def of_member(node: Node) -> Sequence[Effect]:
             assert isinstance(node, FilteringPeer)
             return request(node)
 
-        return self.network.call(name, of)
+        return self.network.call(host_of(name), of)
 
     # What is done.
 
