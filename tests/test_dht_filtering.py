@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ pytest.importorskip("msgspec")
 
 import msgspec
 
+from pathcast.dht.automaton import visits
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.identifiers import state_key
 from pathcast.dht.messages import Ask
 from pathcast.dht.peer import Settings
 from pathcast.dht.safeguards import Safeguards
@@ -21,6 +24,9 @@ from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.state_messages import IndexQuery, RemoveQuery, StateQuestion, Visit
 from pathcast.dht.states import Entry, StateRecord, decoded_state
 from pathcast.dht.static_ring import StaticPeer, StaticRing
+from pathcast.message import parse_message
+from pathcast.query import compile_query
+from pathcast.reference.nfa import CombinedNFA
 from pathcast.sim import Faults
 from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
@@ -79,6 +85,33 @@ def test_answers_are_those_of_one_process_with_virtual_nodes_and_on_kademlia() -
     world = FilteringWorld.on_kademlia(4, 12, namespaces=ALPHABET.namespaces)
     world.run(2.0)
     assert published(filled(world, 4, 15, 6.0), 4, 4) > 4
+
+
+@pytest.mark.parametrize("length", range(4))
+def test_messages_are_as_many_as_the_definition_says(length: int) -> None:
+    """What is traced once by `visits` and mapped to peers is what the protocol sends."""
+    world = filled(static(11, 20, FilteringSettings(length)), 11, 25)
+    ring, nfa = StaticRing(world.names), CombinedNFA()
+    for standing in world.standing.values():
+        for alternative in compile_query(standing.query, ALPHABET.namespaces).alternatives:
+            nfa.insert(alternative.steps)
+    draw = random.Random(11)
+    expected = visited = 0
+    for _ in range(8):
+        message = random_message(draw)
+        publisher = draw.choice(world.names)
+        world.publish(publisher, message)
+        found = list(visits(nfa.initial, parse_message(message), length))
+        visited += len({(visit.path, visit.element) for visit in found})
+        for visit in found:
+            source = publisher if visit.source is None else ring.owner(state_key(visit.source)).name
+            expected += source != ring.owner(state_key(visit.path)).name
+    world.run(6)
+    peers = [node for node in world.network.nodes.values() if isinstance(node, FilteringPeer)]
+    assert sum(peer.courier.sent["RecExpandState"] for peer in peers) == expected > 20
+    assert world.counted.messages["RecExpandState"] == expected
+    assert sum(peer.visiting.done for peer in peers) == visited
+    assert sum(one.outcome.visits for one in world.publications if one.outcome) == visited
 
 
 @pytest.mark.nightly
@@ -292,7 +325,8 @@ def test_states_that_many_messages_reach_are_held_by_others_and_stay_exact(is_on
     world.subscribe("p0", "first", "//c")
     world.run(4)
     for number in range(40):
-        world.network.at(4 + number / 10, lambda n=number: world.publish("p1", MESSAGES[n % 3]))
+        publish = partial(world.publish, "p1", MESSAGES[number % 3])
+        world.network.at(4 + number / 10, publish)
     world.run(4)
     world.subscribe("p2", "second", "//b")
     seen: list[float] = []
