@@ -243,11 +243,11 @@ def is_missed(seed: int, safeguards: Safeguards) -> bool:
 def test_a_query_that_comes_late_to_a_state_that_was_given_up_begins_anew(is_on: bool) -> None:
     peer = alone(Safeguards(late_begin_anew=is_on))
     entry = Entry("early", "s", "p", "/a/b", (), True)
-    ask(peer, IndexQuery("start/a/b", 0, entry, {}))
-    ask(peer, RemoveQuery("start/a/b", 0, "early", "p"))
+    ask(peer, IndexQuery("start/a/b", 0, entry, {}, 1))
+    ask(peer, RemoveQuery("start/a/b", 0, "early", "p", 1))
     assert kept(peer, "start").is_empty
     # This one passed before the state was given up.
-    ask(peer, IndexQuery("start/a/b", 1, replace_registration(entry, "late"), {0: 1}))
+    ask(peer, IndexQuery("start/a/b", 1, replace_registration(entry, "late"), {0: 1}, 1))
     assert list(kept(peer, "start/a/b").entries) == ["late"]
     assert list(kept(peer, "start").edges) == (["a"] if is_on else [])
 
@@ -255,10 +255,11 @@ def test_a_query_that_comes_late_to_a_state_that_was_given_up_begins_anew(is_on:
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
     peer = alone(Safeguards(remembers_removals=is_on))
-    asked = IndexQuery("start/a", 0, Entry("r", "s", "p", "/a", (), True), {})
+    asked = IndexQuery("start/a", 0, Entry("r", "s", "p", "/a", (), True), {}, 1)
     ask(peer, asked)
-    ask(peer, RemoveQuery("start/a", 0, "r", "p"))
-    ask(peer, asked)
+    ask(peer, RemoveQuery("start/a", 0, "r", "p", 2))
+    # An earlier try, held up.
+    ask(peer, msgspec.structs.replace(asked, attempt=0))
     assert list(kept(peer, "start/a").entries) == ([] if is_on else ["r"])
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
+from msgspec.structs import replace
 
 from pathcast.dht.automaton import Path, gates_of, held_until
 from pathcast.dht.courier import Courier
@@ -41,6 +41,7 @@ __all__ = ["Indexing"]
 
 Answer = Callable[[Reply], None]
 _ALL = 1 << 62
+_TAKEN_MAX = 20_000
 
 
 class Indexing:
@@ -70,6 +71,7 @@ class Indexing:
         self._length = length
         self._settle_seconds = settle_seconds
         self._safeguards = safeguards
+        self._taken: dict[tuple[object, ...], None] = {}
 
     def index(self, asked: IndexQuery, answer: Answer) -> None:
         """Put a query into a state, and pass it on."""
@@ -79,6 +81,8 @@ class Indexing:
             answer(Later())
             return
         answer(Done())
+        if self._is_again("index", asked.key, asked.entry.registration, asked.depth, asked.attempt):
+            return
         late: list[bool] = []
 
         def change(state: StateRecord) -> StateRecord:
@@ -87,14 +91,15 @@ class Indexing:
                 return state
             state = arrived(state, asked.passed)
             if not self._safeguards.remembers_removals:
-                state = msgspec.structs.replace(state, removed=())
+                state = replace(state, removed=())
             return with_entry(state, path[asked.depth :], self._length, asked.entry)
 
         def changed(state: StateRecord | None) -> None:
             if state is None:
                 self.pass_on(asked)
             elif late[0]:
-                self.pass_on(IndexQuery(asked.key, 0, asked.entry, {}))
+                anew = asked.attempt + 1
+                self.pass_on(replace(asked, depth=0, passed={}, attempt=anew))
             elif asked.depth == len(path):
                 self._settled(asked.entry.subscriber, asked.entry.registration, is_there=True)
             else:
@@ -104,7 +109,9 @@ class Indexing:
                     for depth, number in passed.items()
                     if held_until(path, depth, self._length) >= asked.depth
                 }
-                self.pass_on(IndexQuery(asked.key, asked.depth + 1, asked.entry, passed))
+                self.pass_on(
+                    IndexQuery(asked.key, asked.depth + 1, asked.entry, passed, asked.attempt)
+                )
 
         self._store.change(key, change, changed)
 
@@ -116,6 +123,8 @@ class Indexing:
             answer(Later())
             return
         answer(Done())
+        if self._is_again("remove", asked.key, asked.registration, asked.depth, asked.attempt):
+            return
         labels = path[asked.depth :]
 
         def changed(state: StateRecord | None) -> None:
@@ -123,7 +132,13 @@ class Indexing:
                 self.pass_on(asked)
             elif asked.depth < len(path):
                 self.pass_on(
-                    RemoveQuery(asked.key, asked.depth + 1, asked.registration, asked.subscriber)
+                    RemoveQuery(
+                        asked.key,
+                        asked.depth + 1,
+                        asked.registration,
+                        asked.subscriber,
+                        asked.attempt,
+                    )
                 )
             else:
                 self._give_up(path, state)
@@ -163,12 +178,25 @@ class Indexing:
         """Take out a query that its subscriber does not know (any more)."""
         for gate in gates_of(compile_query(entry.query, dict(entry.namespaces))):
             key = state_key(gate.labels)
-            self.pass_on(RemoveQuery(key, 0, entry.registration, entry.subscriber))
+            self.pass_on(RemoveQuery(key, 0, entry.registration, entry.subscriber, 0))
 
     def pass_on(self, asked: IndexQuery | RemoveQuery) -> None:
         """Send it to the state that it is for; the subscriber begins again if that is in vain."""
         key = state_key(state_path(asked.key)[: asked.depth])
         self._courier.to_owner(key, asked)
+
+    def _is_again(self, *question: object) -> bool:
+        """Whether a question has been taken before.
+
+        Without this one that is put again on each of its ways, because answers are late, would be
+        done so many times the number of its ways.
+        """
+        if question in self._taken:
+            return True
+        if len(self._taken) >= _TAKEN_MAX:
+            del self._taken[next(iter(self._taken))]
+        self._taken[question] = None
+        return False
 
     def _give_up(self, path: Path, state: StateRecord) -> None:
         """Tell the records that have an edge to a state that it is empty, if it is."""

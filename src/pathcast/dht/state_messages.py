@@ -72,12 +72,14 @@ class IndexQuery(_Message, frozen=True):
         entry: The query and its subscriber.
         passed: By number of labels, the records on the way that hold the edge to this state, and
             which of their passes this was.
+        attempt: Which try of the subscriber; the same question of the same try is done once.
     """
 
     key: StateKey
     depth: Count
     entry: Entry
     passed: dict[Count, Count]
+    attempt: Count
 
 
 class RemoveQuery(_Message, frozen=True):
@@ -87,6 +89,7 @@ class RemoveQuery(_Message, frozen=True):
     depth: Count
     registration: Short
     subscriber: Short
+    attempt: Count
 
 
 class Indexed(_Message, frozen=True):

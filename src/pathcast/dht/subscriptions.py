@@ -118,6 +118,7 @@ class Subscriptions:
         self._tries = tries
         self._safeguards = safeguards
         self._count = 0
+        self._attempts = 0
         self._standing: dict[str, _Standing] = {}
         self._of: dict[str, str] = {}
         self._matched: dict[tuple[str, str], None] = {}
@@ -243,13 +244,16 @@ class Subscriptions:
         standing.tries += 1
         if standing.tries == self._tries + 1:
             self._deliver(standing, NotAcknowledged(subscription))
+        # Not the numbers of an earlier life, nor of what begins anew on the way.
+        self._attempts += 2
+        attempt = (self._life % 2**20 << 20) + self._attempts
         for key, entry in standing.saved.indexed:
             if entry.registration in standing.waiting:
                 asked: IndexQuery | RemoveQuery
                 if standing.saved.is_leaving:
-                    asked = RemoveQuery(key, 0, entry.registration, self._name)
+                    asked = RemoveQuery(key, 0, entry.registration, self._name, attempt)
                 else:
-                    asked = IndexQuery(key, 0, entry, {})
+                    asked = IndexQuery(key, 0, entry, {}, attempt)
                 self._courier.to_owner("start", asked)
         self._courier.after(
             self._retry_seconds * min(standing.tries, 8),
