@@ -166,3 +166,20 @@ def test_credits_in_any_order_and_number(data: st.DataObject, copies: int) -> No
         assert ledger.came_back(Visit("start", n), below[n]) == (n not in back)
         back.add(n)
     assert ledger.is_over
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        visit("start/" + "a" * 70_000, 1),
+        visit("start/a", -1),
+        RecExpandState("m" * 300, "evil", Visit("start", 0), EVENTS, 1, 1, 0, None),
+        RecExpandState("m", "evil", Visit("start", 0), EVENTS, 2**41, 1, 0, None),
+        IndexQuery("start/a", 0, Entry("r", "s", "evil", "/" + "a" * 70_000, (), True), {}, 1),
+        IndexQuery("start/a", 0, ENTRY, {0: -1}, 1),
+    ],
+)
+def test_what_is_too_large_is_not_read(asked: StateQuestion) -> None:
+    with pytest.raises(PeerError) as refused:
+        decoded(encoded(Ask(1, None, asked)))
+    assert refused.value.code == "dht.message"

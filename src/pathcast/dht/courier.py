@@ -113,12 +113,16 @@ class Courier:
         self._timers[timer] = then
         self._substrate.out.append(Wake(timer, seconds))
 
-    def wake(self, timer: str) -> bool:
-        """Whether a timer was one of these, and is dealt with."""
+    def wake(self, timer: str) -> None:
+        """A timer went off; nothing if it is none of these."""
         then = self._timers.pop(timer, None)
         if then is not None:
             then()
-        return then is not None
+
+    @property
+    def has_own(self) -> bool:
+        """Whether this peer has asked itself something that is not done."""
+        return bool(self._own)
 
     def do_own(self) -> None:
         """Do what this peer has asked itself, until there is nothing left."""

@@ -189,9 +189,8 @@ class FilteringPeer:
     def wake(self, timer: str, now: float) -> list[Effect]:
         """A timer of the substrate or of this peer."""
         self._now = now
-        if self.courier.wake(timer):
-            return self._effects()
         effects = self.substrate.wake(timer, now)
+        self.courier.wake(timer)
         return [*effects, *self._effects()]
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
@@ -209,17 +208,17 @@ class FilteringPeer:
     ) -> list[Effect]:
         """As `Subscriptions.subscribe`."""
         self._subscriptions.subscribe(subscription, query, to, namespaces)
-        return self._effects()
+        return self._on_the_spot()
 
     def unsubscribe(self, subscription: str) -> list[Effect]:
         """As `Subscriptions.unsubscribe`."""
         self._subscriptions.unsubscribe(subscription)
-        return self._effects()
+        return self._on_the_spot()
 
     def publish(self, body: bytes, to: str) -> list[Effect]:
         """Publish recursively; as `Publishing.publish`."""
         self._publishing.publish(body, to)
-        return self._effects()
+        return self._on_the_spot()
 
     def publish_iteratively(self, body: bytes, to: str) -> list[Effect]:
         """Publish iteratively; as `Iterating.publish`.
@@ -229,12 +228,18 @@ class FilteringPeer:
         """
         message = Message(Events.of(parse_message(body, self._settings.limits)))
         self._iterating.publish(self._publishing.new_name(), body, message, to)
-        return self._effects()
+        return self._on_the_spot()
 
     # Inside.
 
     def _effects(self) -> list[Effect]:
         self.courier.do_own()
+        return self.substrate.effects()
+
+    def _on_the_spot(self) -> list[Effect]:
+        """What this peer has asked itself waits for an event that tells the time."""
+        if self.courier.has_own:
+            self.courier.after(0.0, lambda: None)
         return self.substrate.effects()
 
     def _asked(self, sender: str, asked: StateQuestion, answer: Callable[[Reply], None]) -> None:

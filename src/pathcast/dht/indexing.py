@@ -109,9 +109,7 @@ class Indexing:
                     for depth, number in passed.items()
                     if held_until(path, depth, self._length) >= asked.depth
                 }
-                self.pass_on(
-                    IndexQuery(asked.key, asked.depth + 1, asked.entry, passed, asked.attempt)
-                )
+                self.pass_on(replace(asked, depth=asked.depth + 1, passed=passed))
 
         self._store.change(key, change, changed)
 
@@ -131,15 +129,7 @@ class Indexing:
             if state is None:
                 self.pass_on(asked)
             elif asked.depth < len(path):
-                self.pass_on(
-                    RemoveQuery(
-                        asked.key,
-                        asked.depth + 1,
-                        asked.registration,
-                        asked.subscriber,
-                        asked.attempt,
-                    )
-                )
+                self.pass_on(replace(asked, depth=asked.depth + 1))
             else:
                 self._give_up(path, state)
                 self._settled(asked.subscriber, asked.registration, is_there=False)

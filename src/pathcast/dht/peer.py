@@ -51,6 +51,7 @@ __all__ = ["Outcome", "Peer", "Settings"]
 _TICK = "tick"
 _RETRY = "retry "
 _ATTEMPTS = 40
+_CURRENT_MAX = 65_536
 _LIFE_MASK = (1 << 31) - 1
 
 
@@ -200,6 +201,8 @@ class Peer:
 
         def replied(reply: Reply) -> None:
             if isinstance(reply, Value):
+                if len(self._current) >= _CURRENT_MAX:
+                    self._current.clear()
                 self._current[key] = began + self._settings.current_seconds
             then(reply if isinstance(reply, Value) else None)
 
