@@ -185,7 +185,18 @@ Children: TypeAlias = Callable[[int], Iterable[tuple[int, Sequence[Symbol]]]]
 """The children of an element (or `DOCUMENT`), and the labels that each can follow."""
 
 
-def run(path: Path, state: HeldState, element: int, children: Children, length: int) -> Run:
+Admits: TypeAlias = Callable[[HeldState, Symbol, int], bool]
+"""Whether a transition of a state may be followed to an element."""
+
+
+def run(
+    path: Path,
+    state: HeldState,
+    element: int,
+    children: Children,
+    length: int,
+    admits: Admits | None = None,
+) -> Run:
     """Do a visit: delta over words of `length` + 1 elements.
 
     Args:
@@ -194,6 +205,7 @@ def run(path: Path, state: HeldState, element: int, children: Children, length: 
         element: Where it is active.
         children: The message.
         length: l.
+        admits: Which transitions are followed; None: all.
 
     Returns:
         Each pair of state and element once.
@@ -208,6 +220,8 @@ def run(path: Path, state: HeldState, element: int, children: Children, length: 
                 for source, held in active.items():
                     assert held is not None, "what is l elements away is held"
                     for move in moves(held, symbols):
+                        if admits is not None and not _is_admitted(admits, held, move, child):
+                            continue
                         targets.setdefault(source + move, _reached(held, move))
                 if targets:
                     below[child] = targets
@@ -221,6 +235,13 @@ def run(path: Path, state: HeldState, element: int, children: Children, length: 
             )
     done.handed.extend((target, child) for child, targets in here.items() for target in targets)
     return done
+
+
+def _is_admitted(admits: Admits, state: HeldState, move: Path, element: int) -> bool:
+    if not move or move[-1] is EPSILON:
+        return True
+    leaves = _reached(state, move[:-1])
+    return leaves is None or admits(leaves, move[-1], element)
 
 
 def _reached(state: HeldState, move: Path) -> HeldState | None:

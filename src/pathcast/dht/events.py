@@ -25,12 +25,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
 
 from pathcast.dht.automaton import Path
+from pathcast.dht.guards import Attribute
 from pathcast.errors import PeerError
 from pathcast.message import ExpandedName, MessageTree
 from pathcast.reference.fragment import EPSILON, Symbol, matching_symbols
@@ -43,6 +45,7 @@ ELEMENTS_MAX = 1_000_000
 _Number = Annotated[int, Meta(ge=0, lt=2**40)]
 _Column = Annotated[tuple[_Number, ...], Meta(max_length=ELEMENTS_MAX)]
 _Name = Annotated[str, Meta(max_length=65_536)]
+_Attribute = tuple[_Name, _Name, Annotated[str, Meta(max_length=16_777_216)]]
 
 
 class Events(msgspec.Struct, frozen=True, array_like=True):
@@ -54,6 +57,7 @@ class Events(msgspec.Struct, frozen=True, array_like=True):
         left: L of each.
         right: R of each.
         depth: D of each.
+        attributes: Of each, where predicates are evaluated on the way; else nothing.
     """
 
     names: Annotated[tuple[tuple[_Name, _Name], ...], Meta(max_length=65_536)]
@@ -61,16 +65,20 @@ class Events(msgspec.Struct, frozen=True, array_like=True):
     left: _Column
     right: _Column
     depth: _Column
+    attributes: Annotated[tuple[tuple[_Attribute, ...], ...], Meta(max_length=ELEMENTS_MAX)] = ()
 
     @classmethod
-    def of(cls, tree: MessageTree) -> Self:
-        """All of a message."""
+    def of(cls, tree: MessageTree, *, attributes: bool = False) -> Self:
+        """All of a message; with its attributes, or without."""
         names = {name: place for place, name in enumerate(dict.fromkeys(tree.name))}
         left = tuple(2 * element - depth + 1 for element, depth in enumerate(tree.depth))
         inside = (end - element for element, end in enumerate(tree.element_end))
         right = tuple(place + 2 * count - 1 for place, count in zip(left, inside, strict=True))
         name = tuple(names[name] for name in tree.name)
-        return cls(tuple(names), name, left, right, tuple(depth + 1 for depth in tree.depth))
+        depth = tuple(depth + 1 for depth in tree.depth)
+        found = [(*n, v) for n, v in zip(tree.attribute_name, tree.attribute_value, strict=True)]
+        of_each = tuple(tuple(found[a:b]) for a, b in pairwise(tree.attribute_start))
+        return cls(tuple(names), name, left, right, depth, of_each if attributes else ())
 
 
 class Message:
@@ -92,7 +100,8 @@ class Message:
         self._parent: dict[int, int] = {}
         self._place = {left: place for place, left in enumerate(events.left)}
         columns = (events.name, events.left, events.right, events.depth)
-        if len({len(column) for column in columns}) != 1:
+        lengths = {len(column) for column in (*columns, events.attributes or events.name)}
+        if len(lengths) != 1:
             raise PeerError("dht.events", reason="columns of different lengths")
         if events.name and max(events.name) >= len(events.names):
             raise PeerError("dht.events", reason="a name that is not among the names")
@@ -142,7 +151,12 @@ class Message:
             tuple(events.left[place] for place in places),
             tuple(events.right[place] for place in places),
             tuple(events.depth[place] for place in places),
+            tuple(events.attributes[place] for place in places) if events.attributes else (),
         )
+
+    def attributes(self, element: int) -> tuple[Attribute, ...] | None:
+        """Those of an element; None if they do not travel."""
+        return self.events.attributes[self._place[element]] if self.events.attributes else None
 
     def depth(self, element: int) -> int:
         """D of an element; 0 of the document."""

@@ -79,6 +79,8 @@ class FilteringSettings:
         patience_tries: How often, without news.
         limits: What a message may cost.
         engine: Which decides queries, as for `QueryIndex`.
+        on_the_way: Whether predicates on attributes are evaluated where edges are followed, beside
+            after structure.
         shedding: When a state is replicated; None: never.
         safeguards: Only tests give others.
     """
@@ -91,6 +93,7 @@ class FilteringSettings:
     patience_tries: int = 10
     limits: Limits = field(default_factory=Limits)
     engine: str | None = None
+    on_the_way: bool = False
     shedding: SheddingSettings | None = None
     safeguards: Safeguards = ALL_SAFEGUARDS
 
@@ -137,7 +140,8 @@ class FilteringPeer:
             store,
             settings.length,
             settle,
-            settings.safeguards,
+            on_the_way=settings.on_the_way,
+            safeguards=settings.safeguards,
         )
         self.matching = Matching(self.courier, Decisions(settings.engine), self._indexing.clear_out)
         self.visiting = Visiting(
@@ -158,6 +162,7 @@ class FilteringPeer:
             out,
             settings.limits,
             whole=settings.whole,
+            attributes=settings.on_the_way,
             patience_seconds=patience,
             tries=tries,
             safeguards=settings.safeguards,
@@ -226,7 +231,8 @@ class FilteringPeer:
         Raises:
             MessageError: The door refuses the message.
         """
-        message = Message(Events.of(parse_message(body, self._settings.limits)))
+        tree = parse_message(body, self._settings.limits)
+        message = Message(Events.of(tree, attributes=self._settings.on_the_way))
         self._iterating.publish(self._publishing.new_name(), body, message, to)
         return self._on_the_spot()
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from pathcast.dht.automaton import Path, gates_of, held_until
 from pathcast.dht.courier import Courier
+from pathcast.dht.guards import guards_of
 from pathcast.dht.identifiers import label_text, state_key, state_path
 from pathcast.dht.messages import Done, Later, Reply
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
@@ -53,6 +54,7 @@ class Indexing:
         store: Its states.
         length: l, the same at all peers.
         settle_seconds: After it was stored, so long until every peer sees a change.
+        on_the_way: Whether edges get guards.
         safeguards: Only tests give others.
     """
 
@@ -63,6 +65,7 @@ class Indexing:
         store: StateStore,
         length: int,
         settle_seconds: float,
+        on_the_way: bool = False,
         safeguards: Safeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._substrate = substrate
@@ -70,6 +73,7 @@ class Indexing:
         self._store = store
         self._length = length
         self._settle_seconds = settle_seconds
+        self._on_the_way = on_the_way
         self._safeguards = safeguards
         self._taken: dict[tuple[object, ...], None] = {}
 
@@ -83,6 +87,9 @@ class Indexing:
         answer(Done())
         if self._is_again("index", asked.key, asked.entry.registration, asked.depth, asked.attempt):
             return
+        guards = None
+        if self._on_the_way:
+            guards = guards_of(asked.entry.query, asked.entry.namespaces, path)[asked.depth :]
         late: list[bool] = []
 
         def change(state: StateRecord) -> StateRecord:
@@ -92,7 +99,7 @@ class Indexing:
             state = arrived(state, asked.passed)
             if not self._safeguards.remembers_removals:
                 state = replace(state, removed=())
-            return with_entry(state, path[asked.depth :], self._length, asked.entry)
+            return with_entry(state, path[asked.depth :], self._length, asked.entry, guards)
 
         def changed(state: StateRecord | None) -> None:
             if state is None:

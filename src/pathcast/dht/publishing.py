@@ -90,6 +90,7 @@ class Publishing:
         out: Where effects go.
         limits: What a message may cost.
         whole: Whether all of a message travels with every visit, or only what the visit can see.
+        attributes: Whether attributes travel.
         patience_seconds: Without news, before what is missing is asked for again.
         tries: How often, without news in between.
         safeguards: Only tests give others.
@@ -105,6 +106,7 @@ class Publishing:
         limits: Limits,
         *,
         whole: bool,
+        attributes: bool,
         patience_seconds: float,
         tries: int,
         safeguards: Safeguards = ALL_SAFEGUARDS,
@@ -116,6 +118,7 @@ class Publishing:
         self._out = out
         self._limits = limits
         self._whole = whole
+        self._attributes = attributes
         self._patience_seconds = patience_seconds
         self._tries = tries
         self._safeguards = safeguards
@@ -141,7 +144,7 @@ class Publishing:
         Raises:
             MessageError: The door refuses the message.
         """
-        message = Message(Events.of(parse_message(body, self._limits)))
+        message = Message(Events.of(parse_message(body, self._limits), attributes=self._attributes))
         name = self.new_name()
         self._open[name] = _Execution(to, body, message, Ledger(START))
         self.bodies[name] = body

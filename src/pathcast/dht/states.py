@@ -31,13 +31,14 @@ Source: 000, sections 3.1 (p.states) and 4.2. Differs: removal is not in the pap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
 
 from pathcast.dht.automaton import HeldState, Path
+from pathcast.dht.guards import Guard, joined
 from pathcast.dht.identifiers import label_of, label_text
 from pathcast.errors import PeerError
 from pathcast.reference.fragment import EPSILON, Symbol
@@ -90,10 +91,12 @@ class Edge(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         passed: Number of the latest query that passed it.
         to: The state it leads to, if that is held here.
+        guards: What queries that have passed ask of the element; None: one asks nothing.
     """
 
     passed: Number
     to: StateRecord | None
+    guards: tuple[Guard, ...] | None = None
 
 
 class StateRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -156,7 +159,13 @@ def arrived(state: StateRecord, passed: Mapping[int, int]) -> StateRecord:
     return msgspec.structs.replace(state, seen=seen)
 
 
-def with_entry(state: StateRecord, labels: Path, length: int, entry: Entry) -> StateRecord:
+def with_entry(
+    state: StateRecord,
+    labels: Path,
+    length: int,
+    entry: Entry,
+    guards: Sequence[Guard | None] | None = None,
+) -> StateRecord:
     """A state after a query has passed or ended here; its entry is there once.
 
     Args:
@@ -164,12 +173,22 @@ def with_entry(state: StateRecord, labels: Path, length: int, entry: Entry) -> S
         labels: From the state to the accepting one.
         length: l: so many elements away states are held.
         entry: The query.
+        guards: What it asks at each of the labels; None: they are not evaluated on the way.
     """
     passes = state.passes + 1
-    return msgspec.structs.replace(_with(state, labels, length, entry, passes), passes=passes)
+    guards = guards if guards is not None else [None] * len(labels)
+    after = _with(state, labels, length, entry, passes, guards)
+    return msgspec.structs.replace(after, passes=passes)
 
 
-def _with(state: StateRecord, labels: Path, length: int, entry: Entry, passes: int) -> StateRecord:
+def _with(
+    state: StateRecord,
+    labels: Path,
+    length: int,
+    entry: Entry,
+    passes: int,
+    guards: Sequence[Guard | None],
+) -> StateRecord:
     if not labels:
         if entry.registration in state.removed or entry.registration in state.entries:
             return state
@@ -180,8 +199,9 @@ def _with(state: StateRecord, labels: Path, length: int, entry: Entry, passes: i
     to = None
     if left >= 0:
         before = edge.to if edge is not None and edge.to is not None else StateRecord()
-        to = _with(before, labels[1:], left, entry, passes)
-    return msgspec.structs.replace(state, edges={**state.edges, label: Edge(passes, to)})
+        to = _with(before, labels[1:], left, entry, passes, guards[1:])
+    after = Edge(passes, to, joined(() if edge is None else edge.guards, guards[0]))
+    return msgspec.structs.replace(state, edges={**state.edges, label: after})
 
 
 def closed(state: StateRecord) -> StateRecord:
@@ -209,7 +229,9 @@ def without_entry(state: StateRecord, labels: Path, length: int, registration: s
     if left < 0 or edge is None or edge.to is None:
         return state
     to = without_entry(edge.to, labels[1:], left, registration)
-    return msgspec.structs.replace(state, edges={**state.edges, label: Edge(edge.passed, to)})
+    return msgspec.structs.replace(
+        state, edges={**state.edges, label: Edge(edge.passed, to, edge.guards)}
+    )
 
 
 def without_edge(state: StateRecord, way: tuple[str, ...], label: str, seen: int) -> StateRecord:
@@ -228,7 +250,9 @@ def without_edge(state: StateRecord, way: tuple[str, ...], label: str, seen: int
     if way:
         if edge.to is None:
             return state
-        edges[way[0]] = Edge(edge.passed, without_edge(edge.to, way[1:], label, seen))
+        edges[way[0]] = msgspec.structs.replace(
+            edge, to=without_edge(edge.to, way[1:], label, seen)
+        )
     elif edge.passed <= seen:
         del edges[label]
     return msgspec.structs.replace(state, edges=edges)
@@ -241,9 +265,10 @@ class Held:
         transitions: By label.
         is_descendant_child: Whether it loops.
         entries: Queries that are accepted.
+        guards: By label, those of the transition.
     """
 
-    __slots__ = ("entries", "is_descendant_child", "transitions")
+    __slots__ = ("entries", "guards", "is_descendant_child", "transitions")
 
     def __init__(self, state: StateRecord, label: Symbol, *, is_start: bool = False) -> None:
         self.transitions: Mapping[Symbol, HeldState | None] = {
@@ -251,6 +276,7 @@ class Held:
             for text, edge in state.edges.items()
         }
         self.is_descendant_child = label is EPSILON and not is_start
+        self.guards = {label_of(text): edge.guards for text, edge in state.edges.items()}
         self.entries = tuple(state.entries.values())
 
     @classmethod

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pathcast.dht.automaton import Path, Run, run
+from pathcast.dht.automaton import HeldState, Path, Run, run
 from pathcast.dht.courier import Courier
 from pathcast.dht.events import Events, Message
+from pathcast.dht.guards import is_passed
 from pathcast.dht.identifiers import state_key, state_path
 from pathcast.dht.matching import Matching
 from pathcast.dht.messages import Done, Later, Reply
@@ -32,6 +33,7 @@ from pathcast.dht.state_store import StateStore
 from pathcast.dht.states import Entry, Held
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
+from pathcast.reference.fragment import Symbol
 
 __all__ = ["Visiting"]
 
@@ -111,7 +113,9 @@ class Visiting:
                 self._courier.to_owner(asked.visit.key, asked)
                 return
             self.done += 1
-            done = run(path, held, asked.visit.element, message.children, self._length)
+            done = run(
+                path, held, asked.visit.element, message.children, self._length, _admits(message)
+            )
             handed = self._hand_on(asked, message, done, documents)
 
             def settled(problems: tuple[Problem, ...]) -> None:
@@ -135,7 +139,9 @@ class Visiting:
                 answer(Later())
                 return
             self.done += 1
-            done = run(path, held, asked.visit.element, message.children, self._length)
+            done = run(
+                path, held, asked.visit.element, message.children, self._length, _admits(message)
+            )
             handed = tuple(
                 Visit(state_key(target)[len(asked.visit.key) :], element)
                 for target, element in done.handed
@@ -183,6 +189,22 @@ class Visiting:
         self._courier.to_peer(publication.publisher, visited)
         if publication.reports:
             self._courier.after(_GATHER_SECONDS, lambda: self._send_reports(publication))
+
+
+def _admits(message: Message) -> Callable[[HeldState, Symbol, int], bool] | None:
+    """Whether some query behind a transition may hold; None if attributes do not travel."""
+    if not message.events.attributes:
+        return None
+
+    def admits(state: HeldState, symbol: Symbol, element: int) -> bool:
+        assert isinstance(state, Held)
+        guards = state.guards.get(symbol)
+        attributes = message.attributes(element)
+        if guards is None or attributes is None:
+            return True
+        return any(is_passed(guard, attributes) for guard in guards)
+
+    return admits
 
 
 def _accepted(done: Run) -> tuple[Entry, ...]:
