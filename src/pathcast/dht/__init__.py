@@ -7,11 +7,11 @@ of it, as a `pathcast.protocol.Node`), `hops` (how far look-ups go, by arithmeti
 `static_ring` in its place.
 
 Above: `automaton` (states and visits, by definition), `states` (what is kept under a key), `events`
-(what of a message travels), `guards` (predicates on the way), `state_messages`, `substrate` (what is asked of what lies below),
-`courier` and `state_store`; `indexing` and `subscriptions` (Procedure 1 and its end), `visiting`,
-`publishing` and `credit` (Procedure 4 and its end), `iterative` (Procedures 2 and 3), `matching`
-and `decisions` (from accepting states to subscribers); `shedding`, `hosting` (virtual nodes),
-`filtering` (all of it, as a node), `safeguards`.
+(what of a message travels), `guards` (predicates on the way), `state_messages`, `substrate` (what
+is asked of what lies below), `courier` and `state_store`; `indexing` and `subscriptions` (Procedure
+1 and its end), `visiting`, `publishing` and `credit` (Procedure 4 and its end), `iterative`
+(Procedures 2 and 3), `matching` and `decisions` (from accepting states to subscribers); `shedding`,
+`hosting` (virtual nodes), `filtering` (all of it, as a node), `safeguards`.
 
 Needs the extra `net`; `identifiers`, `automaton` and `hops` do not.
 

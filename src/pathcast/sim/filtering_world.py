@@ -132,7 +132,8 @@ class FilteringWorld:
         )
         world.names = list(world.ring.base)
         for number in range(peers - len(world.names)):
-            world.names.append(f"p{number}")
+            # Churn calls newcomers p1, p2, ...
+            world.names.append(f"f{number}")
             world.ring.add(world.names[-1])
         return world
 
