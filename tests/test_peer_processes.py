@@ -154,7 +154,7 @@ def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
             assert isinstance(said, Accepted)
             assert [(id, code) for id, code, _ in said.refused] == [("m0", "xml.end")]
             assert await here.ask("ann", Withdraw(("good", "none")), 10) == Accepted(
-                (("none", "query.unknown", "query ann/none is not registered"),)
+                (("none", "query.unknown", "no query has the id ann/none"),)
             )
             await until_told(here, Unsubscribed, 1)
             await there.submit("ann", [Publish("m1", b"<order><to/></order>")])
