@@ -22,6 +22,7 @@ from pathcast.bench.broker_node import (
     RoundTimes,
 )
 from pathcast.bench.checking import wrong_count
+from pathcast.bench.memory import resident_bytes
 from pathcast.customize import Broker
 from pathcast.model import Subscription
 from pathcast.overlay.content import Profile
@@ -121,7 +122,7 @@ async def _measured(
         hops_ms=here.latencies(paced, sent_at),
         onward_ms=onward.latencies(paced, sent_at),
         bound_us={},
-        memory_bytes=_resident(process),
+        memory_bytes=resident_bytes(process),
         sent=status["neighbours"][NEXT]["sent_by_flow"],
         checks=checks,
     )
@@ -390,11 +391,3 @@ def _processor_seconds(process: int) -> float:
     except OSError:
         return time.process_time()
     return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
-
-
-def _resident(process: int) -> int | None:
-    try:
-        lines = Path(f"/proc/{process}/status").read_text("ascii").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:")), None)

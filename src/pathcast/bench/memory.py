@@ -17,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,16 +25,24 @@ import pyarrow.parquet as pq
 from pathcast.customize import SubscriptionSnapshot
 from pathcast.engine import Snapshot
 
-STATUS = Path("/proc/self/status")
+
+def resident_bytes(process: int | Literal["self"] = "self") -> int | None:
+    """Memory of a process that is in use now; None where the system does not say."""
+    return _kept(process, "VmRSS:")
 
 
-def resident_bytes() -> int | None:
-    """Memory of this process that is in use now; None where the system does not say."""
+def peak_bytes(process: int | Literal["self"] = "self") -> int | None:
+    """The most that it had in use at a time; None where the system does not say."""
+    return _kept(process, "VmHWM:")
+
+
+def _kept(process: int | Literal["self"], key: str) -> int | None:
     try:
-        lines = STATUS.read_text(encoding="ascii").splitlines()
+        # A name may be in any encoding.
+        lines = Path(f"/proc/{process}/status").read_text("ascii", "replace").splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:")), None)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), None)
 
 
 def matcher_bytes(snapshot: Path, messages: pa.Array) -> int | None:

@@ -28,6 +28,7 @@ FIGURES = frozenset(
         "chunking-figures",
         "overlay-figures",
         "wire-figures",
+        "deployments",
     )
 )
 """What is run alone, and has sizes and workloads of its own."""
@@ -41,7 +42,7 @@ def bench(
             help="filter, door, records, threads, conditions, mixed, adversarial, customise, "
             "pipeline or broker-node. Default: all of them. Or, alone, figures, broker-figures, "
             "placement-figures, chunking-figures, overlay-figures or wire-figures: the figures "
-            "and tables of the papers.",
+            "and tables of the papers; or deployments: the same load in each of them.",
             show_default=False,
         ),
     ] = None,

@@ -274,6 +274,25 @@ def _overlay() -> PaperFigures:
     )
 
 
+def _deployments() -> PaperFigures:
+    from pathcast.bench.deployments import page, run
+    from pathcast.bench.deployments.definition import DeploymentFigures
+
+    def run_all(ask: Request) -> None:
+        run.run_deployments(
+            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
+        )
+
+    return PaperFigures(
+        definition=DeploymentFigures,
+        run=run_all,
+        draw=lambda figure, values, workload, path: False,
+        table=page.deployments_table,
+        judge=lambda figure, values: [],
+        write_page=page.write_deployments_page,
+    )
+
+
 PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
     "figures": _filtering,
     "broker-figures": _brokers,
@@ -281,5 +300,6 @@ PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
     "chunking-figures": _chunking,
     "wire-figures": _wire,
     "overlay-figures": _overlay,
+    "deployments": _deployments,
 }
 """Benchmark -> what it runs; each imports its own code only."""

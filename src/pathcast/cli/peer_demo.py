@@ -23,7 +23,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.local_processes import followed, until
+from pathcast.cli.local_processes import until
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError
 from pathcast.model import Query
@@ -155,7 +155,7 @@ class _Run:
         stay = [name for name in ring.names if name != killed]
         tasks = [asyncio.create_task(self._read(name)) for name in stay]
         begun = time.monotonic()
-        await self._until_whole()
+        await ring.until_whole()
         say(f"all peers are on the ring: {time.monotonic() - begun:.1f} s")
         begun = time.monotonic()
         await asyncio.gather(
@@ -191,21 +191,6 @@ class _Run:
             if isinstance(result, Exception):
                 raise result
 
-    async def _until_whole(self) -> None:
-        while True:
-            statuses = await self._ring.statuses()
-            nodes = [each["node"] for each in statuses.values() if each is not None]
-            if len(nodes) == len(statuses) and all(each["is_member"] for each in nodes):
-                order = [each["place"] for each in nodes]
-                names = [name for _, name in sorted(zip(order, statuses, strict=True))]
-                after = dict(zip(names, [*names[1:], names[0]], strict=True))
-                told = {
-                    name: each["successors"][0] for name, each in zip(statuses, nodes, strict=True)
-                }
-                if told == after:
-                    return
-            await asyncio.sleep(0.5)
-
     async def _register(self, name: str, rows: Mapping[str, str]) -> None:
         from pathcast.transport.peer import Accepted, Register, StandingQuery
 
@@ -233,7 +218,7 @@ class _Run:
         from pathcast.transport.peer import TOLD, Outcome
         from pathcast.transport.process import OPERATOR
 
-        async for told in followed(self._ring, name, TOLD):
+        async for told in self._ring.followed(name, TOLD):
             match told:
                 case Subscribed(id):
                     self._subscribed.add(id)

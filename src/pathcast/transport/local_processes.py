@@ -7,19 +7,22 @@ said `NAME.log`. Processes outlive the command that started them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
+
+import msgspec
 
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.frames import Codec
-from pathcast.transport.process import operator_of, read_control
+from pathcast.transport.process import OPERATOR, operator_of, read_control
 
 __all__ = ["LocalProcesses", "free_ports"]
 
@@ -130,6 +133,21 @@ class LocalProcesses:
         """What each says of itself; None where none runs."""
         found = await asyncio.gather(*(self._status(name) for name in self.names))
         return dict(zip(self.names, found, strict=True))
+
+    async def followed(
+        self, name: str, decoder: msgspec.msgpack.Decoder[Any]
+    ) -> AsyncIterator[Any]:
+        """What its operator is told in the inbox of one, over lost connections, each once."""
+        after = 0
+        while True:
+            with contextlib.suppress(UnavailableError):
+                async with self.operator(name) as client:
+                    async for group in client.deliveries(OPERATOR, after):
+                        for each in group:
+                            yield decoder.decode(each.body)
+                        after = group[-1].position
+                        await client.acknowledge(after)
+            await asyncio.sleep(0.1)
 
     async def _status(self, name: str) -> dict[str, Any] | None:
         if not self.is_running(name):

@@ -6,6 +6,7 @@ each peer is its own service.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -50,6 +51,22 @@ class LocalRing(LocalProcesses):
     def base(self) -> list[str]:
         """Peers that must not be ended."""
         return self.names[:BASE_SIZE]
+
+    async def until_whole(self) -> None:
+        """Returns when all peers are on the ring, each before the next."""
+        while True:
+            statuses = await self.statuses()
+            nodes = [each["node"] for each in statuses.values() if each is not None]
+            if len(nodes) == len(statuses) and all(each["is_member"] for each in nodes):
+                order = [each["place"] for each in nodes]
+                names = [name for _, name in sorted(zip(order, statuses, strict=True))]
+                after = dict(zip(names, [*names[1:], names[0]], strict=True))
+                told = {
+                    name: each["successors"][0] for name, each in zip(statuses, nodes, strict=True)
+                }
+                if told == after:
+                    return
+            await asyncio.sleep(0.5)
 
 
 def _settings(

@@ -1,0 +1,66 @@
+"""The table of deployments in a page: a column each, what was measured and what was learnt.
+
+Example:
+    >>> from pathcast.bench.deployments.measured import LATENCY
+    >>> cell(Place("deployments", "", "one", 0, 10).value(LATENCY, "ms", 0.25))
+    '0.25 ms'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pathcast.bench.deployments.definition import DeploymentFigures, DeploymentTable
+from pathcast.bench.figures.page import BLANK, write_blocks
+from pathcast.bench.figures.point import Place, Value
+from pathcast.bench.report import number
+
+__all__ = ["Place", "cell", "deployments_table", "write_deployments_page"]
+
+
+def write_deployments_page(
+    page: Path,
+    directory: Path,
+    record: Mapping[str, Any],
+    values: Sequence[Value],
+    definition: DeploymentFigures,
+) -> list[str]:
+    """Writes the blocks of a run into a page; see `bench.figures.page.write_blocks`."""
+    return write_blocks(
+        page,
+        directory,
+        record,
+        values,
+        definition.figures,
+        run="deployments_run",
+        table=deployments_table,
+        judge=lambda figure, found: [],
+    )
+
+
+def deployments_table(table: DeploymentTable, values: Sequence[Value]) -> str:
+    """A row for each measure, then the words of the definition."""
+    shown = [
+        column
+        for column in table.deployments
+        if any(value.series == column.name for value in values)
+    ]
+    by_key = {(value.series, value.measure): value for value in values}
+    queries = {value.series: value.queries for value in values}
+    rows = [
+        ["", *(column.name for column in shown)],
+        ["---"] * (1 + len(shown)),
+        ["subscriptions", *(f"{queries[column.name]:,}" for column in shown)],
+    ]
+    for measure in dict.fromkeys(value.measure for value in values):
+        rows.append([measure, *(cell(by_key.get((one.name, measure))) for one in shown)])
+    rows.append(["a node dies", *(column.node_dies for column in shown)])
+    rows.append(["for", *(column.is_for for column in shown)])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def cell(value: Value | None) -> str:
+    """A value with its unit."""
+    return BLANK if value is None else f"{number(value.spread.median)} {value.unit}".rstrip()
