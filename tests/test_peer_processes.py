@@ -171,6 +171,8 @@ def test_publishers_wait_when_too_much_is_under_way() -> None:
         await alone.start([])
         try:
             message = Publish("m", b"<a/>")
+            with pytest.raises(UnavailableError):
+                await alone.submit("ann", [message] * (UNDER_WAY_MAX + 1))
             await alone.submit("ann", [message] * UNDER_WAY_MAX)
             with pytest.raises(UnavailableError) as caught:
                 await alone.submit("ann", [message])

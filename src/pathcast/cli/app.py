@@ -20,8 +20,8 @@ from pathcast.cli.lint import LINT_EPILOG, lint_queries
 from pathcast.cli.match import match
 from pathcast.cli.net import build_net
 from pathcast.cli.outputs import inbox, why
-from pathcast.cli.registry import build_registry
 from pathcast.cli.peer import build_peer
+from pathcast.cli.registry import build_registry
 from pathcast.cli.run import run
 from pathcast.cli.suite_command import TEST_EPILOG, run_suites
 from pathcast.cli.transform import TRANSFORM_EPILOG, transform

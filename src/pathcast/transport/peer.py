@@ -135,12 +135,20 @@ class ServedPeer:
         """As a node."""
         return _told(self.peer.neighbour(name, up, now))
 
-    def request(self, client: str, message: object) -> list[Effect]:
-        """What a client asks for.
+    def request(self, client: str, messages: Sequence[object]) -> list[Effect]:
+        """What a client asks for; of messages that it publishes, all are begun or none.
 
         Raises:
             UnavailableError: Too many publications are under way; try again.
         """
+        given = self.peer.under_way + sum(isinstance(each, Publish) for each in messages)
+        if given > UNDER_WAY_MAX:
+            raise UnavailableError(
+                "broker.full", name=self.ring.me.name, given=given, maximum=UNDER_WAY_MAX
+            )
+        return [effect for each in messages for effect in self._answer(client, each)]
+
+    def _answer(self, client: str, message: object) -> list[Effect]:
         match message:
             case Register(queries):
 
@@ -156,13 +164,6 @@ class ServedPeer:
 
                 return _each(client, [(id, id) for id in ids], take_out)
             case Publish(id, body):
-                if self.peer.under_way >= UNDER_WAY_MAX:
-                    raise UnavailableError(
-                        "broker.full",
-                        name=self.ring.me.name,
-                        given=self.peer.under_way,
-                        maximum=UNDER_WAY_MAX,
-                    )
                 try:
                     return _told(self.peer.publish(body, f"{client}\t{id}"))
                 except PathcastError as error:
@@ -205,9 +206,9 @@ def peer_kind(
     )
 
 
-def _request(node: Node, client: str, message: object, now: float) -> Sequence[Effect]:
+def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
     assert isinstance(node, ServedPeer)
-    return node.request(client, message)
+    return node.request(client, messages)
 
 
 def _each(
