@@ -18,6 +18,8 @@ from pathcast.bench.broker.page import write_broker_page
 from pathcast.bench.chunking.definition import ChunkingFigures
 from pathcast.bench.chunking.page import write_chunking_page
 from pathcast.bench.definitions import read_definition
+from pathcast.bench.deployments.definition import DeploymentFigures
+from pathcast.bench.deployments.page import write_deployments_page
 from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import read_run
 from pathcast.bench.figures.page import write_page
@@ -104,12 +106,15 @@ def test_tables_of_the_page_on_scaling_are_what_its_records_give(tmp_path: Path)
     page.write_text(text, encoding="utf-8")
     placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
     chunking = read_definition(ROOT / "benchmarks", "chunking-figures", ChunkingFigures)
+    deployments = read_definition(ROOT / "benchmarks", "deployments", DeploymentFigures)
     runs = re.findall(linked, text)
-    assert len(runs) == 3
+    assert len(runs) == 4
     for run in runs:
         directory = ROOT / "benchmarks" / "records" / run
         if "-placement-" in run:
             assert write_placement_page(page, directory, *read_run(directory), placement)
+        elif "-deployments-" in run:
+            assert write_deployments_page(page, directory, *read_run(directory), deployments)
         else:
             assert write_chunking_page(page, directory, *read_run(directory), chunking)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -279,6 +280,8 @@ def _deployments() -> PaperFigures:
     from pathcast.bench.deployments.definition import DeploymentFigures
 
     def run_all(ask: Request) -> None:
+        # Who ends this ends its processes.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
         run.run_deployments(
             ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
         )

@@ -69,7 +69,7 @@ class DeploymentTable(_Strict):
         title: Caption.
         domain: Of queries and messages.
         depth_max: Most steps of a query.
-        matches: Subscriptions that a message satisfies, in the mean.
+        share_max: Of the messages, that a query may match.
         cores: Threads of one process, and of Spark.
         batch: Messages that are published into brokers with one call.
         under_way: Messages that peers have under way at a time.
@@ -81,7 +81,7 @@ class DeploymentTable(_Strict):
     title: str
     domain: DomainName
     depth_max: int = Field(ge=1)
-    matches: float = Field(gt=0)
+    share_max: float = Field(gt=0, le=1)
     cores: int = Field(ge=1)
     batch: int = Field(ge=1)
     under_way: int = Field(ge=1)

@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from pathcast.bench.checking import THREADS, wrong_count
 from pathcast.bench.deployments.definition import DeploymentSet, DeploymentTable
-from pathcast.bench.pipeline.inputs import selective
 from pathcast.engine import QueryIndex
+from pathcast.errors import ConfigError
 from pathcast.model import Query
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
 from pathcast.workload.parameters import QueryParameters
 from pathcast.workload.queries import generate_queries
 
-SURPLUS = 4
-"""Queries that are generated for each that is wanted: most match far more or nothing."""
+SURPLUS = 8
+"""Queries that are generated for each that is wanted."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,11 @@ class Load:
 
 
 def made_load(table: DeploymentTable, chosen: DeploymentSet, seed: int) -> Load:
-    """Distinct queries that together match about so often a message, and messages."""
+    """Messages, and distinct queries of which none matches more than a share of them.
+
+    Raises:
+        ConfigError: There are not so many queries.
+    """
     source = DOMAINS[table.domain]
     graph, wanted = source.graph(), chosen.subscriptions
     parameters = QueryParameters(count=SURPLUS * wanted, seed=seed, depth_max=table.depth_max)
@@ -67,7 +71,11 @@ def made_load(table: DeploymentTable, chosen: DeploymentSet, seed: int) -> Load:
     snapshot = index.freeze()
     found = snapshot.matcher(threads=THREADS).match_arrow(pa.array(messages, pa.binary())).matches
     hits = np.bincount(found.values.to_numpy(), minlength=len(texts))
-    kept = set(selective(hits, wanted=wanted, total=table.matches * len(messages)).tolist())
+    few = np.flatnonzero(hits <= table.share_max * len(messages))
+    if len(few) < wanted:
+        reason = f"{len(few):,} of {len(texts):,} queries match few enough messages"
+        raise ConfigError("config.invalid", key="subscriptions", reason=reason)
+    kept = set(np.random.default_rng(seed).permutation(few)[:wanted].tolist())
     ids = [f"q{id}" for id in snapshot.query_ids]
     return Load(
         {ids[number]: texts[int(snapshot.query_ids[number])] for number in sorted(kept)},

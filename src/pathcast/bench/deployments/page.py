@@ -63,4 +63,7 @@ def deployments_table(table: DeploymentTable, values: Sequence[Value]) -> str:
 
 def cell(value: Value | None) -> str:
     """A value with its unit."""
-    return BLANK if value is None else f"{number(value.spread.median)} {value.unit}".rstrip()
+    if value is None:
+        return BLANK
+    median = value.spread.median
+    return f"{number(median)} {value.unit}" if value.unit else f"{median:,.0f}"

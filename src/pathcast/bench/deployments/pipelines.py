@@ -80,7 +80,7 @@ def run_spark(
 
 @contextmanager
 def _watched() -> Iterator[list[int]]:
-    """The most that all processes begun inside have at a time; nothing where there is no `/proc`."""
+    """The most that processes begun inside have at a time; nothing where there is no `/proc`."""
     found: list[int] = []
     over = threading.Event()
 

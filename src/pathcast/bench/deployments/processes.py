@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -152,7 +153,7 @@ class Brokers(Deployed):
 
     def __init__(self, table: DeploymentTable, chosen: DeploymentSet, directory: Path) -> None:
         names = [f"b{number}" for number in range(chosen.brokers)]
-        links = [*zip(names, names[1:], strict=False), (names[0], names[-1])]
+        links = [*pairwise(names), (names[0], names[-1])]
         links.append((names[1], names[len(names) // 2 + 1]))
         section = NetworkSection(directory=directory, links=tuple(links))
         super().__init__(LocalNetwork.write(Topology(network=section)))
@@ -259,8 +260,8 @@ class Peers(Deployed):
             self.repeated.update(waiting)
 
 
-RING: Final[Mapping[str, float]] = {"length": 2, "tick_seconds": 1.0, "patience_seconds": 2.0}
-"""As `pathcast peer demo` has it."""
+RING: Final[Mapping[str, float]] = {"length": 2, "tick_seconds": 1.0, "patience_seconds": 15.0}
+"""Nobody dies here, but many processes share few cores: who waits for one is not to be dead."""
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -54,8 +54,8 @@ def _columns(
     size = sum(map(len, load.messages)) / len(load.messages)
     mean = sum(map(len, load.answers)) / len(load.answers)
     outcome.notes.append(
-        f"{len(load.messages):,} distinct messages, {size:,.0f} bytes and {mean:.1f} matches each in "
-        "the mean, published in turn"
+        f"{len(load.messages):,} distinct messages, {size:,.0f} bytes and {mean:.1f} matches each "
+        "in the mean, published in turn"
     )
     for column in table.deployments:
         say(f"{column.name}: {chosen.messages[column.kind]:,} messages")
