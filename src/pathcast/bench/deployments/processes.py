@@ -6,17 +6,19 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from pathcast.bench.deployments.definition import DeploymentKind, DeploymentSet, DeploymentTable
 from pathcast.bench.deployments.inputs import Load
 from pathcast.bench.deployments.measured import Measured
 from pathcast.bench.memory import peak_bytes
 from pathcast.dht.subscriptions import Matched, Subscribed
+from pathcast.errors import UnavailableError
 from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Source
@@ -29,6 +31,8 @@ from pathcast.transport.network import LocalNetwork, NetworkSection, Topology
 from pathcast.transport.peer import TOLD, Accepted, Outcome, Register, StandingQuery
 from pathcast.transport.peer import Publish as PublishAtPeer
 from pathcast.transport.process import OPERATOR, read_control
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS: Final = 600.0
 SOURCE: Final = "source"
@@ -94,8 +98,8 @@ class Deployed(ABC):
         rows = list(load.queries.items())
         async with AsyncExitStack() as stack:
             for name in names:
-                client = self.processes.operator(name)
-                self.clients[name] = await stack.enter_async_context(client)
+                enter = partial(self._entered, stack, name)
+                self.clients[name] = await self._patiently(enter)
             following = [asyncio.create_task(self.follow(name)) for name in names]
             await self.begin()
             shares = (dict(rows[place :: len(names)]) for place in range(len(names)))
@@ -137,13 +141,27 @@ class Deployed(ABC):
 
     async def _sent(self) -> int:
         """Bytes that all have sent to each other."""
-        statuses = await self.processes.statuses()
-        return sum(
-            each["bytes_sent"]
-            for status in statuses.values()
-            if status is not None
-            for each in status["neighbours"].values()
-        )
+        total = 0
+        for client in self.clients.values():
+            status = await self._patiently(client.status)
+            total += sum(each["bytes_sent"] for each in status["neighbours"].values())
+        return total
+
+    async def _entered(self, stack: AsyncExitStack, name: str) -> BrokerClient:
+        return await stack.enter_async_context(self.processes.operator(name))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """An answer, however busy the processes are.
+
+        Raises:
+            TimeoutError: There is none.
+        """
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                try:
+                    return await ask()
+                except UnavailableError:
+                    await asyncio.sleep(0.5)
 
 
 class Brokers(Deployed):
