@@ -686,6 +686,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "overlay.settled": CatalogueEntry(
         "PeerError", "{peer} says that interest {given} is settled, {told} were told"
     ),
+    "overlay.considered": CatalogueEntry(
+        "PeerError",
+        "{peer} sends a message that is to have considered interest {given}, {told} were told",
+    ),
     "overlay.entry": CatalogueEntry("PeerError", "{peer} tells an entry that is none: {reason}"),
     "overlay.entries": CatalogueEntry(
         "PeerError", "{peer} tells {given} entries, at most {maximum} are taken of a neighbour"

@@ -41,6 +41,7 @@ def run_a_broker(
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
+        from pathcast.overlay.xml_content import xml_content
         from pathcast.transport.broker import broker_kind
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings
@@ -55,7 +56,13 @@ def run_a_broker(
     settings = load_settings(file, override or ())
     name = settings.broker.name
     kind = broker_kind(
-        name, [each.name for each in settings.neighbours], members=settings.broker.members
+        name,
+        [each.name for each in settings.neighbours],
+        members=settings.broker.members,
+        content=xml_content(
+            projection=settings.broker.projection,
+            whole_links=[each.name for each in settings.neighbours if not each.projection],
+        ),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     asyncio.run(run_broker(settings, kind, ready))

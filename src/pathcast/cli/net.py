@@ -68,10 +68,12 @@ def _line(status: dict[str, Any]) -> str:
     node = status["node"]
     tree = sorted({peer for peers in node["tree"].values() for peer in peers})
     sent = sum(each["bytes_sent"] for each in status["neighbours"].values())
+    cut = sum(node["cut_bytes"].values())
     return (
         f"connected to {', '.join(sorted(status['neighbours'])) or 'nobody'}; "
         f"tree: {', '.join(tree) or 'nobody'}; {node['subscriptions']:,} subscriptions, "
         f"{sum(node['tables'].values()):,} table entries, {sent / 1e6:.2f} MB sent, "
+        f"{cut / 1e6:.2f} MB cut out of what was sent, "
         f"{sum(status['inboxes'].values()):,} deliveries wait"
     )
 

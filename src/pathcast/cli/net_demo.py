@@ -119,8 +119,14 @@ def demo(
     out_console.print(f"deliveries: {len(given):,}, as one process gives {len(expected):,}")
     out_console.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
     flooded = sum(len(each.body) for each in stream) * (len(network.names) - 1)
+    cut = sum(
+        sum(status["node"]["cut_bytes"].values())
+        for status in statuses.values()
+        if status is not None
+    )
     out_console.print(
-        f"sent between brokers: {sent / 1e6:.1f} MB; messages to all: {flooded / 1e6:.1f} MB"
+        f"sent between brokers: {sent / 1e6:.1f} MB; messages to all: {flooded / 1e6:.1f} MB; "
+        f"cut out on the way: {cut / 1e6:.1f} MB"
     )
     out_console.print(f"map: {drawing}")
     say(f"{time.monotonic() - started:.0f} s in all")

@@ -13,6 +13,7 @@ Source: 001, sections 3.2, 4.2.1 and 5.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -54,6 +55,12 @@ Trees = Literal["spanning", "broadcast"]
 
 SHARED = ""
 """The one spanning tree."""
+
+LOCAL_MESSAGES = 64
+"""Messages that local queries are run on at a time."""
+
+LOCAL_WAITING_MAX = 4096
+"""Messages that wait for local queries, before these are run ahead of what comes next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,8 @@ class Broker:
         self._leads: dict[str, str | None] = {}
         self._sources: dict[str, Source] = {}
         self.subscriptions = Subscriptions(content.profiles())
+        self._local: deque[tuple[Stream, Sequence[Published], int]] = deque()
+        self._local_messages = 0
         self._tickets: dict[int, tuple[Subscription, set[str]]] = {}
         self._ticket = 0
         self._leaving = "leaving" in disk
@@ -214,6 +223,28 @@ class Broker:
             stream.rewind()
         return bool(due)
 
+    @property
+    def has_local_work(self) -> bool:
+        """Whether messages wait for the broker's own subscribers."""
+        return bool(self._local)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so many wait that they have to be seen to before anything else is taken."""
+        return self._local_messages > LOCAL_WAITING_MAX
+
+    def work_locally(self) -> None:
+        """Run local queries on what has waited longest: as many messages as make a batch."""
+        taken: list[tuple[Stream, Sequence[Published], int]] = []
+        count = 0
+        while self._local and count < LOCAL_MESSAGES:
+            taken.append(self._local.popleft())
+            count += len(taken[-1][1])
+        self._local_messages -= count
+        self._answer([(stream, one) for stream, messages, _ in taken for one in messages])
+        for stream, _, upto in taken:
+            stream.passed(upto)
+
     def made_room(self) -> None:
         """A link can take more."""
         for _, stream in sorted(self.streams.items()):
@@ -230,7 +261,9 @@ class Broker:
         Raises:
             PathcastError: It is no profile.
         """
-        made, added, removed = self.subscriptions.put(subscription, subscriber, profile)
+        made, added, removed = self.subscriptions.put(
+            subscription, subscriber, profile, self._ticket + 1
+        )
         self._save(f"subscription/{subscription}", made)
         self._await(made, added, removed)
 
@@ -409,6 +442,8 @@ class Broker:
             self._has_room,
             partial(self._is_active, tree),
             partial(self._route, tree),
+            partial(self._cut, tree),
+            partial(self._considered, tree),
             self._deliver,
             self._settings.held_messages_max,
             self._safeguards,
@@ -421,16 +456,30 @@ class Broker:
             self._content.interests(),
             self._send,
             partial(self._settled, tree),
+            partial(self._ask_again, tree),
             self._safeguards,
         )
         self.planes[tree] = plane
-        plane.want(self.subscriptions.entries(), (), 0)
+        plane.want(self.subscriptions.entries(), (), self._ticket)
 
     def _is_active(self, tree: str, peer: str) -> bool:
         return tree in self.planes and self.planes[tree].is_active(peer)
 
     def _route(self, tree: str, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         return self.planes[tree].route(bodies)
+
+    def _cut(
+        self, tree: str, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
+    ) -> Mapping[str, Sequence[bytes | None]]:
+        return self.planes[tree].cut(bodies, wanted)
+
+    def _considered(self, tree: str, origin: str, upstream: str | None, number: int | None) -> int:
+        return self.planes[tree].considered(origin, upstream, number)
+
+    def _ask_again(self, tree: str) -> None:
+        for stream in self._streams_of(tree):
+            if not stream.is_root:
+                stream.rewind()
 
     def _tree_of(self, root: str) -> str:
         return SHARED if self._settings.trees == "spanning" else root
@@ -484,6 +533,7 @@ class Broker:
             case Follow():
                 stream.hear_follow(peer, said)
             case Forward():
+                self.planes[self._tree_of(stream.root)].check_considered(peer, said.messages)
                 stream.hear_forward(peer, said)
             case Passed():
                 stream.hear_passed(peer, said)
@@ -506,9 +556,20 @@ class Broker:
             self._review()
 
     def _deliver(self, stream: Stream, messages: Sequence[Published]) -> None:
-        bodies = [one.body for one in messages]
-        for one, answers in zip(messages, self.subscriptions.answers(bodies), strict=True):
+        """Local queries have the lowest priority: what neighbours are to be sent comes first."""
+        if not messages and stream.cursor == stream.taken:
+            stream.passed(stream.at)  # nothing of it waits
+            return
+        self._local.append((stream, messages, stream.at))
+        self._local_messages += len(messages)
+
+    def _answer(self, work: Sequence[tuple[Stream, Published]]) -> None:
+        """Run local queries on messages and leave what they give with the carrier."""
+        answered = self.subscriptions.answers([one.body for _, one in work])
+        for (stream, one), answers in zip(work, answered, strict=True):
             for subscription, results in answers:
+                if not self._is_regarded(subscription, one):
+                    continue
                 given = Delivery(
                     subscription.name,
                     subscription.version,
@@ -519,6 +580,12 @@ class Broker:
                     results,
                 )
                 self.given.append(Deliver(subscription.subscriber, given))
+
+    def _is_regarded(self, subscription: Subscription, one: Published) -> bool:
+        """Whether a message, if it was cut, was cut with regard to a subscription."""
+        if one.considers is None or not self._safeguards.consider:
+            return True
+        return one.considers >= self.subscriptions.ticket(subscription.name)
 
     def _await(
         self, subscription: Subscription, added: Sequence[str] = (), removed: Sequence[str] = ()

@@ -26,6 +26,10 @@ __all__ = ["BrokerNode", "NodeSettings"]
 
 OPERATOR = "operator"
 
+TICK = "tick"
+LOCAL = "local"
+"""The timer that goes off when what was to be sent is sent: local queries are run then."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
@@ -89,6 +93,7 @@ class BrokerNode:
         }
         self._shunned: dict[str, _Shunned] = {}
         self._rewound_at = float("-inf")
+        self._is_due_locally = False
         self.broker = Broker(
             name,
             links,
@@ -105,7 +110,7 @@ class BrokerNode:
     def start(self, now: float) -> Sequence[Effect]:
         """Begin: links offer sessions."""
         self.broker.start()
-        return [Wake("tick", self._settings.tick_seconds), *self._done(now)]
+        return [Wake(TICK, self._settings.tick_seconds), *self._done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
         """A frame of a neighbour; what cannot be is refused, and the neighbour shunned."""
@@ -126,12 +131,16 @@ class BrokerNode:
         return self._done(now)
 
     def wake(self, timer: str, now: float) -> Sequence[Effect]:
-        """Resend, give silent neighbours up, say what was left for now."""
+        """Resend, give silent neighbours up, say what was left for now; or run local queries."""
+        if timer == LOCAL:
+            self._is_due_locally = False
+            self.broker.work_locally()
+            return self._done(now)
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
         self.broker.tick()
-        return [*self._done(now), Wake("tick", self._settings.tick_seconds)]
+        return [*self._done(now), Wake(TICK, self._settings.tick_seconds)]
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """A connection was made or lost. A session outlives it."""
@@ -200,10 +209,15 @@ class BrokerNode:
             self._rewound_at = now
         self.broker.made_room()
         broker = self.broker
+        while broker.is_behind:
+            broker.work_locally()
         effects, given = broker.effects, broker.given
         broker.effects, broker.given = [], []
         for peer, link in self._links.items():
             effects += [Send(peer, message) for message in link.flush(now)]
+        if broker.has_local_work and not self._is_due_locally:
+            self._is_due_locally = True
+            given.append(Wake(LOCAL, 0.0))
         return effects + given
 
 

@@ -68,6 +68,21 @@ class Interests(Protocol):
         """For each message the origins that may want it; never one too few."""
         ...
 
+    def cut(
+        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
+    ) -> Mapping[str, Sequence[bytes | None]]:
+        """What neighbours are sent of messages that are routed to them.
+
+        Args:
+            bodies: A batch.
+            wanted: Neighbour -> which of them, as places in the batch.
+
+        Returns:
+            Neighbour -> a message for each: whole, or without what nobody behind it, as it has told
+            so far, can tell from its results. None if there is nothing else in it.
+        """
+        ...
+
 
 Results = tuple[bytes, ...]
 """What a message gives one subscription, in order."""

@@ -171,7 +171,7 @@ class Follow(msgspec.Struct, frozen=True, tag=True):
     after: Number
 
 
-class Published(msgspec.Struct, frozen=True, tag=True):
+class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A message with its header.
 
     Attributes:
@@ -182,6 +182,8 @@ class Published(msgspec.Struct, frozen=True, tag=True):
         format: Name of the wire format of `body`.
         trace: Brokers are to report its way.
         body: The message.
+        considers: None: it is whole. Else it was cut on its way, and wherever it was, all was
+            considered that the receiver had told in its tree up to this number (`Interest`).
     """
 
     position: Number
@@ -191,6 +193,7 @@ class Published(msgspec.Struct, frozen=True, tag=True):
     format: Tree
     trace: bool
     body: bytes
+    considers: Number | None = None
 
 
 class Forward(msgspec.Struct, frozen=True, tag=True):

@@ -27,6 +27,7 @@ class Safeguards:
         cursor: A host drops what its position says it has had.
         detach: What came over a link that left the tree is taken out of the tables.
         numbers: A root takes no message of a publisher twice that numbers them.
+        consider: A subscription is not given a message that was cut before it was known.
     """
 
     sessions: bool = True
@@ -43,6 +44,7 @@ class Safeguards:
     cursor: bool = True
     detach: bool = True
     numbers: bool = True
+    consider: bool = True
 
 
 ALL = Safeguards()

@@ -18,18 +18,30 @@ A neighbour that is slower than others is sent what it has room for; what waits 
 and is asked for again when it is not. What nobody wants is not sent; that it was not is said
 with the next message or at the next tick.
 
-Source: 001, section 4.2 and 5 (data plane) for routing by tables on the way from the root; the
-recovery by positions is that of Gryphon's guaranteed delivery (docs/adr/0015), which 001 leaves
-open.
+What is sent is cut down to what is of use behind the link, as far as is known. A message that was
+cut says up to which change of its receiver's table that is (`Published.considers`), and a broker
+reckons from it which changes of its own neighbours and subscribers that includes. So who came
+later is not given what was cut without regard to it, and nothing has to wait or be sent again.
+
+Messages are routed, then cut where they were routed to, then sent, and only then given to the
+broker's own subscribers, in their order and when there is time: `taken` is how far they are
+handed over to that, `cursor` how far it is done.
+
+Source: 001, section 4.2 and 5 (data plane) for routing by tables on the way from the root, 4.2.2
+for what is cut, 4.3.1 for what comes first; the recovery by positions is that of Gryphon's
+guaranteed delivery (docs/adr/0015), which 001 leaves open.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pathcast.errors import PeerError
+from pathcast.overlay.content import LOCAL
 from pathcast.overlay.messages import Follow, Forward, Passed, Payload, Published
 from pathcast.overlay.safeguards import ALL, Safeguards
 
@@ -69,12 +81,17 @@ class Stream:
         has_room: Whether a neighbour can be sent to now.
         is_active: Whether a neighbour's table is here and counts.
         route: For each message the neighbours that may want it.
-        deliver: Takes messages for the broker's own subscribers, in order and once.
+        cut: What neighbours are sent of messages that are routed to them (`Interests.cut`).
+        considered: Up to which change of an origin a message considers that came from a neighbour,
+            with which number (`QueryPlane.considered`).
+        deliver: Takes messages for the broker's own subscribers, in order and once; says `passed`
+            when they have had them.
         held_max: Messages held for slow followers, except at the root.
         safeguards: For tests.
 
     Attributes:
         at: Position up to which all that this side wants is here.
+        taken: Position up to which it was handed over for the broker's own subscribers.
         held: Messages for those that follow.
         followers: By name.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
@@ -88,10 +105,15 @@ class Stream:
     has_room: Callable[[str], bool]
     is_active: Callable[[str], bool]
     route: Callable[[Sequence[bytes]], Sequence[Set[str]]]
+    cut: Callable[
+        [Sequence[bytes], Mapping[str, Sequence[int]]], Mapping[str, Sequence[bytes | None]]
+    ]
+    considered: Callable[[str, str | None, int | None], int]
     deliver: Callable[[Stream, Sequence[Published]], None]
     held_max: int = 4096
     safeguards: Safeguards = ALL
     at: int = 0
+    taken: int = field(init=False)
     held: list[Published] = field(default_factory=list)
     followers: dict[str, Follower] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
@@ -99,6 +121,9 @@ class Stream:
     generation: int = 0
     rewind_due: bool = False
     unreported: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.taken = self.cursor
 
     # Where messages come from.
 
@@ -131,7 +156,7 @@ class Stream:
         positions = [follower.told for follower in served] if self.safeguards.rewind else []
         self.generation += 1
         self.held = []
-        self.at = min([self.cursor, *positions])
+        self.at = min([self.taken, *positions])
         if self.upstream is not None:
             self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
 
@@ -167,10 +192,19 @@ class Stream:
 
     def take_own(self, messages: Sequence[Published]) -> None:
         """For the broker's own subscribers, after others were sent theirs."""
-        own = [one for one in messages if one.position > self.cursor or not self.safeguards.cursor]
-        if own:
-            self.deliver(self, own)
-        self.cursor = max(self.cursor, self.at)
+        self.deliver(
+            self,
+            [
+                self._sent(LOCAL, one, one.body)
+                for one in messages
+                if one.position > self.taken or not self.safeguards.cursor
+            ],
+        )
+        self.taken = max(self.taken, self.at)
+
+    def passed(self, position: int) -> None:
+        """The broker's own subscribers have had everything up to a position."""
+        self.cursor = max(self.cursor, position)
 
     # Where they go.
 
@@ -215,18 +249,33 @@ class Stream:
             is_last = first + len(batch) == len(self.held)
             upto = self.at if is_last else batch[-1].position
             targets = self.route([one.body for one in batch]) if batch else []
+            wanted = {
+                name: [
+                    row
+                    for row, names in enumerate(targets)
+                    if batch[row].position > follower.position and name in names
+                ]
+                for name, follower in ready
+            }
+            bodies = self.cut([one.body for one in batch], wanted) if any(wanted.values()) else {}
             for name, follower in ready:
-                if follower.position < upto:
-                    wanted = tuple(
-                        one
-                        for one, names in zip(batch, targets, strict=True)
-                        if one.position > follower.position and name in names
-                    )
-                    follower.position = upto
-                    if wanted:
-                        self._forward(name, follower, wanted)
+                follower.position = max(follower.position, upto)
+                sent = tuple(
+                    self._sent(name, batch[row], body)
+                    for row, body in zip(wanted[name], bodies.get(name, ()), strict=True)
+                    if body is not None
+                )
+                if sent:
+                    self._forward(name, follower, sent)
         if not self.is_root:
             self._shed()
+
+    def _sent(self, name: str, one: Published, body: bytes) -> Published:
+        """A message as a neighbour is sent it, or, as it came, the broker's own subscribers."""
+        if one.considers is None and body == one.body:
+            return one
+        number = self.considered(name, self.upstream, one.considers)
+        return msgspec.structs.replace(one, body=body, considers=number)
 
     def _ready(self) -> list[tuple[str, Follower]]:
         return [

@@ -46,6 +46,7 @@ class Subscriptions:
         self._held: dict[str, Subscription] = {}
         self._in_force: set[str] = set()
         self._count: Counter[str] = Counter()
+        self._tickets: dict[str, int] = {}
 
     def names(self) -> list[str]:
         """Ids, sorted."""
@@ -59,8 +60,12 @@ class Subscriptions:
         """All entries, sorted."""
         return tuple(sorted(self._count))
 
+    def ticket(self, name: str) -> int:
+        """Number of the change that a subscription's profile came with; 0 if it was restored."""
+        return self._tickets.get(name, 0)
+
     def put(
-        self, name: str, subscriber: str, profile: Profile
+        self, name: str, subscriber: str, profile: Profile, ticket: int
     ) -> tuple[Subscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
@@ -73,6 +78,7 @@ class Subscriptions:
             self._profiles.remove(name)
         self._profiles.add(name, profile)
         self._held[name] = made
+        self._tickets[name] = ticket
         self._in_force.discard(name)
         return made, *self._changed(before)
 
@@ -86,6 +92,7 @@ class Subscriptions:
             raise UnknownQueryError("query.unknown", id=name)
         before = set(self._count)
         self._discount(self._held.pop(name))
+        self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
         return self._changed(before)

@@ -45,12 +45,12 @@ def toy_profile(draw: random.Random) -> str:
     for _ in range(draw.randint(1, 2)):
         entry = draw.choice([f"a{draw.randrange(20)}", f"a{draw.randrange(3)}*", "a*"])
         some.append(entry + draw.choice(["", "", "&x"]))
-    return "|".join(some)
+    return "|".join(some) + draw.choice(["", "", "", "!"])
 
 
 def toy_body(draw: random.Random) -> str:
     """A message of `pathcast.sim.toy_content`."""
-    words = [str(draw.randrange(20)) for _ in range(draw.randint(1, 2))]
+    words = [str(draw.randrange(20)) for _ in range(draw.randint(1, 4))]
     return " ".join([*words, draw.choice("xy")])
 
 

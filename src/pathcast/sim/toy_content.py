@@ -2,19 +2,26 @@
 
 A message is numbers and marks, `b"3 17 x"`. A profile is alternatives, `"a3|a1*"`: a3 is satisfied
 by the number 3, a1* by all numbers that begin with 1, `a3&x` by 3 with the mark x, which Map drops,
-so that a link can carry what its host does not deliver. An entry that ends in `*` covers those that
-begin like it.
+so that a link can carry what its host does not deliver. What is delivered is the numbers that it
+asks for; or, if it ends in `!`, the message. An entry that ends in `*` covers those that begin like
+it.
+
+A message can be cut down to its marks and the numbers that somebody asks for: a profile tells `k3`
+for what it would have kept, or, if it needs the message whole, `w`.
 
 Example:
     >>> profiles = ToyProfiles()
     >>> asked = Profile("a3&x|a1*")
     >>> profiles.add("s", asked)
-    >>> profiles.entries(asked), profiles.answers([b"3", b"3 x", b"17"])
-    (('a3', 'a1*'), [{}, {'s': (b'3 x',)}, {'s': (b'17',)}])
+    >>> profiles.entries(asked), profiles.answers([b"3", b"3 x", b"17 2"])
+    (('a3', 'a1*', 'k3', 'k1*'), [{}, {'s': (b'3',)}, {'s': (b'17',)}])
     >>> tables = ToyInterests()
     >>> _ = tables.set_neighbours(["b"]), tables.update("", ["a1*"], [])
     >>> dict(tables.update("", ["a17"], [])), dict(tables.update("", [], ["a1*"]))
     ({}, {'b': ToyChange(added=('a17',), removed=('a1*',))})
+    >>> _ = tables.update("b", ["a1*", "k1*"], [])
+    >>> tables.cut([b"3 17 x"], {"b": [0]})
+    {'b': [b'17 x']}
 """
 
 from __future__ import annotations
@@ -25,7 +32,9 @@ from dataclasses import dataclass
 from pathcast.errors import QuerySyntaxError
 from pathcast.overlay.content import Content, Profile, Results
 
-__all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "satisfies"]
+__all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "results", "satisfies"]
+
+WHOLE = "w"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +47,20 @@ class ToyChange:
 
 def satisfies(body: bytes, profile: str) -> bool:
     """Whether a message satisfies a profile."""
+    return bool(results(body, profile))
+
+
+def results(body: bytes, profile: str) -> Results:
+    """What a message gives a profile; nothing if it does not satisfy it."""
     words = body.decode().split()
-    return any(_holds(words, one) for one in profile.split("|"))
+    alternatives = [one.partition("&") for one in profile.removesuffix("!").split("|")]
+    asked = [entry for entry, _, mark in alternatives if not mark or mark in words]
+    found = [word for word in words if any(_covers(entry, f"a{word}") for entry in asked)]
+    return (body,) if found and profile.endswith("!") else tuple(map(str.encode, found))
 
 
-def _holds(words: Sequence[str], alternative: str) -> bool:
-    entry, _, mark = alternative.partition("&")
-    return (not mark or mark in words) and any(_covers(entry, f"a{word}") for word in words)
+def _holds(words: Sequence[str], entry: str) -> bool:
+    return any(_covers(entry, f"a{word}") for word in words)
 
 
 def _covers(one: str, other: str) -> bool:
@@ -52,17 +68,23 @@ def _covers(one: str, other: str) -> bool:
 
 
 class ToyInterests:
-    """`pathcast.overlay.content.Interests`, made anew at each change."""
+    """`pathcast.overlay.content.Interests`, made anew at each change.
 
-    def __init__(self, keeps_what_is_covered: bool = True) -> None:
+    Args:
+        keeps_what_is_covered: False is the classic fault.
+        cuts: Whether messages are cut.
+    """
+
+    def __init__(self, keeps_what_is_covered: bool = True, cuts: bool = True) -> None:
         self._keeps = keeps_what_is_covered
+        self._cuts = cuts
         self._wanted: dict[str, set[str]] = {}
         self._told: dict[str, frozenset[str]] = {}
 
     def check(self, entries: Iterable[str]) -> None:
         """As `Interests.check`."""
         for entry in entries:
-            if not entry.startswith("a"):
+            if entry[:1] not in ("a", "k", WHOLE):
                 raise QuerySyntaxError("XPST0003", reason=f"{entry} is no entry")
 
     def update(
@@ -109,6 +131,23 @@ class ToyInterests:
             for words in (body.decode().split() for body in bodies)
         ]
 
+    def cut(
+        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
+    ) -> dict[str, list[bytes | None]]:
+        """As `Interests.cut`."""
+        return {
+            name: [self._cut(name, bodies[row]) for row in rows] for name, rows in wanted.items()
+        }
+
+    def _cut(self, name: str, body: bytes) -> bytes | None:
+        kept = [entry for entry in self._wanted[name] if entry.startswith("k")]
+        if not self._cuts or WHOLE in self._wanted[name] or not kept:
+            return body
+        words = body.decode().split()
+        used = {word for word in words if any(_covers(entry, f"k{word}") for entry in kept)}
+        marks = [word for word in words if not word.isdecimal()]
+        return " ".join([w for w in words if w in used or w in marks]).encode() if used else None
+
     def _aggregate(self, neighbour: str) -> frozenset[str]:
         wanted = {
             entry
@@ -116,6 +155,8 @@ class ToyInterests:
             if origin != neighbour
             for entry in entries
         }
+        if WHOLE in wanted:
+            wanted = {entry for entry in wanted if not entry.startswith("k")}
         covers = [entry for entry in wanted if entry.endswith("*")]
         return frozenset(
             entry
@@ -141,7 +182,9 @@ class ToyProfiles:
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
-        return tuple(one.partition("&")[0] for one in profile.query.split("|"))
+        asked = [one.partition("&")[0] for one in profile.query.removesuffix("!").split("|")]
+        is_whole = profile.query.endswith("!")
+        return (*asked, *([WHOLE] if is_whole else ["k" + one[1:] for one in asked]))
 
     def add(self, subscription: str, profile: Profile) -> None:
         """As `Profiles.add`."""
@@ -152,12 +195,12 @@ class ToyProfiles:
         del self._profiles[subscription]
 
     def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
-        """As `Profiles.answers`; every profile is given the message."""
+        """As `Profiles.answers`."""
         return [
             {
-                name: (body,)
+                name: given
                 for name, profile in sorted(self._profiles.items())
-                if satisfies(body, profile.query)
+                if (given := results(body, profile.query))
             }
             for body in bodies
         ]

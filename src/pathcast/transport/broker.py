@@ -15,6 +15,7 @@ Deliveries in an inbox are MessagePack of `pathcast.overlay.deliveries`.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
@@ -241,6 +242,10 @@ def _described(node: Node) -> Mapping[str, object]:
         for tree, plane in broker.planes.items()
         if isinstance(plane.interests, XmlInterests)
     }
+    saved: Counter[str] = Counter()
+    for plane in broker.planes.values():
+        if isinstance(plane.interests, XmlInterests):
+            saved.update(plane.interests.saved)
     links = broker.announcements.presences()
     return {
         "members": broker.announcements.members,
@@ -250,6 +255,7 @@ def _described(node: Node) -> Mapping[str, object]:
             for tree, plane in broker.planes.items()
         },
         "tables": tables,
+        "cut_bytes": dict(saved),
         "subscriptions": len(broker.subscriptions.names()),
         "streams": {root: stream.cursor for root, stream in broker.streams.items()},
         "sources": {key: owner for key, (owner, _) in broker.announcements.sources().items()},

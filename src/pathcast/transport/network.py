@@ -45,6 +45,10 @@ class NetworkSection(BaseModel):
     clients: tuple[str, ...] = Field(
         default=(), description="Clients that may publish and subscribe at each broker."
     )
+    projection: bool = Field(
+        default=True,
+        description="Whether messages are cut down to what is of use behind a link.",
+    )
 
     @property
     def brokers(self) -> list[str]:
@@ -297,6 +301,7 @@ def _settings(name: str, section: NetworkSection, ports: Mapping[str, int]) -> s
     parts = [
         f'[broker]\nname = "{name}"\ndirectory = "{name}"\nlisten = "127.0.0.1:{ports[name]}"\n'
         f"members = [{', '.join(f'{each!r}' for each in others)}]\n"
+        f"projection = {str(section.projection).lower()}\n"
     ]
     for each in neighbours:
         address = f'address = "127.0.0.1:{ports[each]}"\n' if name < each else ""

@@ -67,6 +67,11 @@ class BrokerSection(BaseModel):
         description="Messages that neighbours have not taken yet, of all of them, before "
         "publishers have to wait.",
     )
+    projection: bool = Field(
+        default=True,
+        description="Whether messages are cut down to what is of use behind a link, where that "
+        "saves bytes. Without it messages come here whole, and go from here as they come.",
+    )
 
     _listen = field_validator("listen")(_checked_address)
 
@@ -96,6 +101,10 @@ class NeighbourSection(BaseModel):
     )
     token: SecretStr | None = Field(
         default=None, description="Secret that the two share and that the one who calls gives."
+    )
+    projection: bool = Field(
+        default=True,
+        description="Whether messages to this neighbour are cut down to what is of use behind it.",
     )
 
     @field_validator("address")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pathcast.bench.definitions import SetName
 
-OverlayKind: TypeAlias = Literal["budgets", "forms", "state"]
+OverlayKind: TypeAlias = Literal["budgets", "forms", "state", "projection"]
 OverlayWorkload: TypeAlias = Literal["payments", "alerts", "nitf"]
 
 
@@ -28,7 +28,8 @@ class OverlaySet(_Strict):
         profiles: Profiles of all brokers together; for `state`, of each broker.
         messages: Messages that are counted.
         sample: Messages that levels are chosen by; none of those that are counted.
-        links: Links that the profiles lie behind.
+        links: Links that the profiles lie behind; for `projection`, leaves of the tree of brokers,
+            a power of 2.
         budgets: Table bytes in per cent of those of the exact table.
         brokers: Sizes of networks.
     """

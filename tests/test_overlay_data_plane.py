@@ -1,0 +1,156 @@
+"""What comes first in a broker: neighbours are sent a message before its own subscribers get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+pytest.importorskip("msgspec")
+
+from pathcast.overlay import broker as broker_module
+from pathcast.overlay.broker_node import BrokerNode
+from pathcast.overlay.content import Content, Profile, Results
+from pathcast.overlay.deliveries import Delivery
+from pathcast.overlay.messages import Forward, Frame, Hello, Source
+from pathcast.protocol import Deliver, Effect, Save, Send, Wake
+from pathcast.sim.toy_content import ToyInterests, ToyProfiles
+
+
+class Watched(ToyProfiles):
+    """Says when local queries are run, and on how many messages."""
+
+    def __init__(self, done: list[str]) -> None:
+        super().__init__()
+        self._done = done
+
+    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
+        self._done.append(f"local {len(bodies)}")
+        return super().answers(bodies)
+
+
+class Line:
+    """Brokers `a`, a root, `b` and `c`, in a row; the latter two each host a subscription."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.now = 0.0
+        names = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
+        self.disks: dict[str, dict[str, bytes]] = {name: {} for name in names}
+        self.nodes = {
+            name: BrokerNode(
+                name,
+                dict.fromkeys(near, 1),
+                Content(ToyInterests, lambda: Watched(self.done)),
+                self.disks[name],
+                100 + n,
+                members=[*names],
+            )
+            for n, (name, near) in enumerate(names.items())
+        }
+        for name, node in self.nodes.items():
+            self.carry(name, node.start(self.now))
+        self.carry("a", self.nodes["a"].register_source("s", Source(), self.now))
+        for host in ("b", "c"):
+            asked = self.nodes[host].subscribe(host, host, Profile("a1"), self.now)
+            self.carry(host, asked)
+        self.pass_time()
+        self.done.clear()
+
+    def carry(self, name: str, effects: Iterable[Effect]) -> None:
+        """Everything is done at once, local queries too."""
+        for effect in effects:
+            match effect:
+                case Send(to, message):
+                    self.carry(to, self.nodes[to].receive(name, message, self.now))
+                case Save(key, value):
+                    self.disks[name][key] = value
+                case Wake("local"):
+                    self.carry(name, self.nodes[name].wake("local", self.now))
+
+    def pass_time(self) -> None:
+        for _ in range(12):
+            self.now += 0.25
+            for name, node in self.nodes.items():
+                self.carry(name, node.wake("tick", self.now))
+
+    def frames(self, count: int) -> list[Frame]:
+        """What `a` sends of messages that it takes, and nobody has received yet."""
+        frames = []
+        for n in range(count):
+            for effect in self.nodes["a"].publish("s", f"m{n}", b"1", self.now):
+                if isinstance(effect, Send):
+                    assert isinstance(effect.message, Frame | Hello)
+                    frames.append(effect.message)
+        return [one for one in frames if isinstance(one, Frame)]
+
+
+def forwards(effects: Iterable[Effect]) -> list[str]:
+    return [
+        one.message
+        for effect in effects
+        if isinstance(effect, Send) and isinstance(effect.message, Frame)
+        for payload in effect.message.payloads
+        if isinstance(payload, Forward)
+        for one in payload.messages
+    ]
+
+
+def deliveries(effects: Iterable[Effect]) -> list[str]:
+    return [
+        effect.what.message
+        for effect in effects
+        if isinstance(effect, Deliver) and isinstance(effect.what, Delivery)
+    ]
+
+
+def test_a_message_is_on_its_way_before_local_queries_are_run() -> None:
+    line = Line()
+    b = line.nodes["b"]
+    (frame,) = line.frames(1)
+    effects = b.receive("a", frame, line.now)
+    assert forwards(effects) == ["m0"]
+    assert deliveries(effects) == []
+    assert line.done == []
+    assert isinstance(effects[-1], Wake)
+    assert deliveries(b.wake("local", line.now)) == ["m0"]
+    assert line.done == ["local 1"]
+
+
+def test_a_burst_is_forwarded_before_its_local_work_begins_and_in_order() -> None:
+    line = Line()
+    b = line.nodes["b"]
+    effects = [effect for frame in line.frames(20) for effect in b.receive("a", frame, line.now)]
+    names = [f"m{n}" for n in range(20)]
+    assert forwards(effects) == names
+    assert line.done == []
+    assert len([one for one in effects if one == Wake("local", 0.0)]) == 1, "it is set anew"
+    assert deliveries(b.wake("local", line.now)) == names
+    assert line.done == ["local 20"], "what waited is one batch"
+
+
+def test_a_cursor_does_not_pass_what_waits() -> None:
+    line = Line()
+    b = line.nodes["b"]
+    (frame,) = line.frames(1)
+    b.receive("a", frame, line.now)
+    stream = b.broker.streams["a"]
+    assert (stream.taken, stream.cursor) == (1, 0)
+    b.wake("tick", line.now)
+    assert stream.positions.get("b", 0) == 0, "a root would forget what is not delivered yet"
+    # Asked for again meanwhile, it is not taken twice.
+    stream.rewind()
+    assert stream.at == 1
+    b.wake("local", line.now)
+    assert stream.cursor == 1
+
+
+def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_module, "LOCAL_WAITING_MAX", 5)
+    monkeypatch.setattr(broker_module, "LOCAL_MESSAGES", 3)
+    line = Line()
+    b = line.nodes["b"]
+    effects = [effect for frame in line.frames(20) for effect in b.receive("a", frame, line.now)]
+    assert deliveries(effects) == [f"m{n}" for n in range(15)]
+    assert forwards(effects) == [f"m{n}" for n in range(20)]
+    assert deliveries(b.wake("local", line.now)) == ["m15", "m16", "m17"]
