@@ -72,9 +72,10 @@ def inbox(carrier: Carrier) -> list[object]:
     return [DELIVERIES.decode(each.body) for each in carrier.disk.waiting("ann", 0, 10**6)]
 
 
-async def in_force(carrier: Carrier, count: int) -> None:
+async def arrived(carrier: Carrier, kind: type, count: int) -> None:
+    """So many of them are in the inbox."""
     async with asyncio.timeout(20):
-        while sum(isinstance(each, InForce) for each in inbox(carrier)) < count:
+        while sum(isinstance(each, kind) for each in inbox(carrier)) < count:
             await asyncio.sleep(0.02)
 
 
@@ -109,7 +110,7 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
             request = Subscribe(((name, Profile(PROFILES[name], modes[name])),))
             assert await network.carriers[host].ask("ann", request, 10) == Accepted()
         for host in "abcd":
-            await in_force(network.carriers[host], list(hosts.values()).count(host))
+            await arrived(network.carriers[host], InForce, list(hosts.values()).count(host))
         for number, (id, body) in enumerate(bodies.items()):
             if number == 30:
                 # Of a ring of four, one is gone and the rest is a line.
@@ -152,8 +153,16 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
         assert [code for _, code, _ in answer.refused] == ["query.unknown"]
         told = await carrier.ask("op", Explain(b"<x><a/></x>"), 5)
         assert told == Explained((), ("ann/s1",))
+        await carrier.ask("shop", RegisterSource("shop", Source()), 5)
         with pytest.raises(PublicationError):
-            await carrier.submit("shop", [Publish("nobody's", "m", b"<a/>")])
+            # All of a call or none.
+            await carrier.submit(
+                "shop", [Publish("shop", "m1", b"<a/>"), Publish("nobody's", "m2", b"<a/>")]
+            )
+        await carrier.submit("shop", [Publish("shop", f"m{n}", b"<a/>") for n in (3, 4)])
+        await arrived(carrier, Delivery, 2)
+        came = [each for each in inbox(carrier) if isinstance(each, Delivery)]
+        assert [(each.message, each.position) for each in came] == [("m3", 1), ("m4", 2)]
         assert await carrier.ask("ann", Unsubscribe(("s1",)), 5) == Accepted()
         assert await carrier.ask("op", Explain(b"<x><a/></x>"), 5) == Explained((), ())
         await carrier.stop()

@@ -8,11 +8,14 @@ import pytest
 
 pytest.importorskip("msgspec")
 
+import msgspec
+
 from pathcast.overlay import broker as broker_module
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.deliveries import Delivery
-from pathcast.overlay.messages import Forward, Frame, Hello, Source
+from pathcast.overlay.messages import Follow, Forward, Frame, Hello, Payload, Published, Source
+from pathcast.overlay.streams import Stream
 from pathcast.protocol import Deliver, Effect, Save, Send, Wake
 from pathcast.sim.toy_content import ToyInterests, ToyProfiles
 
@@ -37,17 +40,8 @@ class Line:
         self.now = 0.0
         names = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
         self.disks: dict[str, dict[str, bytes]] = {name: {} for name in names}
-        self.nodes = {
-            name: BrokerNode(
-                name,
-                dict.fromkeys(near, 1),
-                Content(ToyInterests, lambda: Watched(self.done)),
-                self.disks[name],
-                100 + n,
-                members=[*names],
-            )
-            for n, (name, near) in enumerate(names.items())
-        }
+        self.near = names
+        self.nodes = {name: self.node(name, 100 + n) for n, name in enumerate(names)}
         for name, node in self.nodes.items():
             self.carry(name, node.start(self.now))
         self.carry("a", self.nodes["a"].register_source("s", Source(), self.now))
@@ -56,6 +50,22 @@ class Line:
             self.carry(host, asked)
         self.pass_time()
         self.done.clear()
+
+    def node(self, name: str, incarnation: int) -> BrokerNode:
+        return BrokerNode(
+            name,
+            dict.fromkeys(self.near[name], 1),
+            Content(ToyInterests, lambda: Watched(self.done)),
+            self.disks[name],
+            incarnation,
+            members=[*self.near],
+        )
+
+    def begin(self, name: str, incarnation: int) -> None:
+        """One begins again without its disk."""
+        self.disks[name] = {}
+        self.nodes[name] = self.node(name, incarnation)
+        self.carry(name, self.nodes[name].start(self.now))
 
     def carry(self, name: str, effects: Iterable[Effect]) -> None:
         """Everything is done at once, local queries too."""
@@ -143,6 +153,71 @@ def test_a_cursor_does_not_pass_what_waits() -> None:
     assert stream.at == 1
     b.wake("local", line.now)
     assert stream.cursor == 1
+
+
+def test_a_cursor_is_saved_with_its_deliveries_and_after_them() -> None:
+    line = Line()
+    b = line.nodes["b"]
+    for frame in line.frames(3):
+        effects = b.receive("a", frame, line.now)
+        assert not [one for one in effects if isinstance(one, Save) and one.key == "cursor/a"]
+    *given, saved = b.wake("local", line.now)
+    assert deliveries(given) == ["m0", "m1", "m2"]
+    number = b.broker.streams["a"].number
+    assert saved == Save("cursor/a", msgspec.msgpack.encode((number, 3)))
+
+
+def test_a_stream_that_ends_leaves_nothing_waiting() -> None:
+    line = Line()
+    b = line.nodes["b"]
+    (frame,) = line.frames(1)
+    b.receive("a", frame, line.now)
+    former = b.broker.streams["a"]
+    line.begin("a", 900)
+    line.carry("a", line.nodes["a"].register_source("s", Source(), line.now))
+    line.pass_time()
+    assert b.broker.streams["a"].number != former.number
+    assert former.cursor == 1, "should it be back, it goes on after this"
+    assert not b.broker.has_local_work
+
+
+def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> None:
+    """What it considered is a number of that neighbour's: of the other it would say too much."""
+    sent: list[tuple[str, Payload]] = []
+    taken: list[Published] = []
+    rooms = {"west"}
+    stream = Stream(
+        "root",
+        7,
+        False,
+        0,
+        lambda peer, payload: sent.append((peer, payload)),
+        lambda peer: peer in rooms,
+        lambda peer: True,
+        lambda bodies: [{"east"} for _ in bodies],
+        lambda bodies, wanted: {name: [bodies[row] for row in wanted[name]] for name in wanted},
+        lambda origin, upstream, number: 5 if upstream == "west" else 99,
+        lambda stream, messages: taken.extend(messages),
+    )
+    stream.lead("west")
+    stream.rewind()
+    stream.hear_follow("east", Follow("root", 7, 1, 0))
+    stream.rewind()
+    cut = Published(1, "s", "m", 0, "", False, b"1", 3)
+    stream.hear_forward("west", Forward("root", 7, stream.generation, 0, 1, (cut,)))
+    stream.lead("north")
+    rooms.add("east")
+    stream.advance()
+    assert [payload for peer, payload in sent if peer == "east"] == []
+    assert [one.considers for one in taken] == [5], "its own subscribers have it as it came"
+    stream.rewind()
+    assert sent[-1] == ("north", Follow("root", 7, stream.generation, 0)), "it is asked for again"
+    stream.hear_forward("north", Forward("root", 7, stream.generation, 0, 1, (cut,)))
+    stream.advance()
+    peer, said = sent[-1]
+    assert isinstance(said, Forward)
+    assert (peer, [one.considers for one in said.messages]) == ("east", [99])
+    assert len(taken) == 1
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

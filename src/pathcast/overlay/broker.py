@@ -80,6 +80,15 @@ class BrokerSettings:
     held_messages_max: int = 4096
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Messages of a stream that wait for local queries, and the position that they end."""
+
+    stream: Stream
+    messages: Sequence[Published]
+    upto: int
+
+
 class Broker:
     """The state of a broker, without input or output.
 
@@ -135,16 +144,22 @@ class Broker:
         self._leads: dict[str, str | None] = {}
         self._sources: dict[str, Source] = {}
         self.subscriptions = Subscriptions(content.profiles())
-        self._local: deque[tuple[Stream, Sequence[Published], int]] = deque()
+        self._local: deque[_Waiting] = deque()
         self._local_messages = 0
-        self._tickets: dict[int, tuple[Subscription, set[str]]] = {}
+        self._tickets: dict[int, tuple[list[Subscription], set[str]]] = {}
         self._ticket = 0
+        # What the present event has changed, until `finish`.
+        self._awaited: list[Subscription] = []
+        self._wanted: tuple[list[str], list[str]] = ([], [])
+        self._taken: list[Logged] = []
+        self._moving: set[str] = set()
         self._leaving = "leaving" in disk
         self._term = _unpacked(disk, "term", int, 0)
         self._is_stale = True
         self._stream_number = _unpacked(disk, "stream", int, 0)
         self._publishers = Publishers()
         self._log_start = 0
+        self._log: deque[tuple[int, int]] = deque()
         self._has_lapsed = "lapsed" in disk
         self._load(disk)
 
@@ -156,7 +171,8 @@ class Broker:
             self._add_plane(SHARED)
         self._review()
         if (own := self.streams.get(self.name)) is not None:
-            own.take_own(own.held)
+            own.fresh = list(own.held)
+            own.take_own()
         if self._leaving:
             self.leave()
         elif self._has_lapsed:
@@ -209,8 +225,7 @@ class Broker:
         for root, stream in sorted(self.streams.items()):
             stream.tick()
             if self._saved_cursors.get(root) != (stream.number, stream.cursor):
-                self._saved_cursors[root] = (stream.number, stream.cursor)
-                self._save(f"cursor/{root}", self._saved_cursors[root])
+                self.effects.append(self._cursor(root, stream.number, stream.cursor))
             stream.note(self.name, stream.cursor)
             stream.report()
             if stream.is_root:
@@ -221,6 +236,7 @@ class Broker:
         due = [stream for _, stream in sorted(self.streams.items()) if stream.rewind_due]
         for stream in due:
             stream.rewind()
+            self._moving.add(stream.root)
         return bool(due)
 
     @property
@@ -235,28 +251,35 @@ class Broker:
 
     def work_locally(self) -> None:
         """Run local queries on what has waited longest: as many messages as make a batch."""
-        taken: list[tuple[Stream, Sequence[Published], int]] = []
+        taken: list[_Waiting] = []
         count = 0
         while self._local and count < LOCAL_MESSAGES:
             taken.append(self._local.popleft())
-            count += len(taken[-1][1])
-        self._local_messages -= count
-        self._answer([(stream, one) for stream, messages, _ in taken for one in messages])
-        for stream, _, upto in taken:
-            stream.passed(upto)
+            count += len(taken[-1].messages)
+        self._work(taken)
 
-    def made_room(self) -> None:
-        """A link can take more."""
-        for _, stream in sorted(self.streams.items()):
-            stream.pump()
+    def finish(self) -> None:
+        """What an event, or several together, changed is done at once: told, and sent.
+
+        Streams that have nothing to send, for want of messages or of room, cost nothing. What came
+        waits for local queries from then on (`work_locally`).
+        """
+        self._want_changes()
+        self._keep_taken()
+        for root in sorted(self._moving):
+            stream = self.streams.get(root)
+            if stream is not None:
+                stream.advance()
+            if stream is None or not stream.is_behind:
+                self._moving.discard(root)
 
     # What a host is asked for.
 
     def subscribe(self, subscription: str, subscriber: str, profile: Profile) -> None:
         """Register a profile, or put it in the place of one with the same id.
 
-        `InForce` is delivered to the subscriber when every message that is published from then on,
-        at any broker, will be delivered.
+        `finish` tells others. `InForce` is delivered to the subscriber when every message that is
+        published from then on, at any broker, will be delivered.
 
         Raises:
             PathcastError: It is no profile.
@@ -265,7 +288,8 @@ class Broker:
             subscription, subscriber, profile, self._ticket + 1
         )
         self._save(f"subscription/{subscription}", made)
-        self._await(made, added, removed)
+        self._await(made)
+        self._want(added, removed)
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a profile out; nothing is delivered for it from now on.
@@ -275,7 +299,7 @@ class Broker:
         """
         added, removed = self.subscriptions.take_out(subscription)
         self.effects.append(Forget(f"subscription/{subscription}"))
-        self._want(added, removed, 0)
+        self._want(added, removed)
 
     # What a root is asked for.
 
@@ -300,22 +324,48 @@ class Broker:
         trace: bool = False,
         numbered: Numbered | None = None,
     ) -> int:
-        """Take a message of a source. Returns its position: it is on disk when this is told.
+        """Take a message of a source; `finish` sends it.
 
-        One that was taken before, by its publisher's number, is not taken again: 0.
+        Returns:
+            Its position: it is on disk when what `finish` leaves is told. 0 for one that was taken
+            before, by its publisher's number.
+
+        Raises:
+            PublicationError: As `check_publication`.
+        """
+        if self.has_had(numbered):
+            self.check_publication(source, 0)
+            return 0
+        self.check_publication(source)
+        stream, entry = self.streams[self.name], self._sources[source]
+        position = max(stream.at, self._log_start) + 1
+        made = Published(position, source, message, entry.dictionary_version, format, trace, body)
+        stream.publish(made)
+        self._publishers.took(numbered)
+        self._taken.append(Logged(made, numbered))
+        self._moving.add(self.name)
+        return position
+
+    def has_had(self, numbered: Numbered | None) -> bool:
+        """Whether a message was taken before, as far as its publisher numbers them."""
+        return self._safeguards.numbers and self._publishers.has_had(numbered)
+
+    def check_publication(self, source: str, count: int = 1) -> None:
+        """Refuses messages of a source that are not to be taken.
+
+        Args:
+            source: Of one of them at least.
+            count: How many they are.
 
         Raises:
             PublicationError: The source is not known here, or there is no room (`retry`).
         """
         stream = self.streams.get(self.name)
-        entry = self._sources.get(source)
-        if entry is None or stream is None or self._leaving:
+        if source not in self._sources or stream is None or self._leaving:
             raise PublicationError("publication.source", source=source, retry="no")
         if not self._joined and self.announcements.members != [self.name]:
             raise PublicationError("publication.joining", retry="yes")
-        if self._safeguards.numbers and self._publishers.has_had(numbered):
-            return 0
-        if len(stream.held) >= self._settings.log_messages_max:
+        if len(stream.held) + count > self._settings.log_messages_max:
             members = self.announcements.members
             slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
             raise PublicationError(
@@ -325,13 +375,6 @@ class Broker:
                 slowest=slowest,
                 retry="yes",
             )
-        position = max(stream.at, self._log_start) + 1
-        made = Published(position, source, message, entry.dictionary_version, format, trace, body)
-        if self._safeguards.save_first:
-            self._save(f"log/{position:016x}", Logged(made, numbered))
-        self._publishers.took(numbered)
-        stream.publish(made)
-        return position
 
     # What an operator asks for.
 
@@ -420,7 +463,7 @@ class Broker:
             if one.stream and not one.left  # one that is expelled may come back with its stream
         }
         for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
-            del self.streams[root]
+            self._retire(self.streams.pop(root))
             self._leads.pop(root, None)
         for root, number in roots.items():
             if root not in self.streams:
@@ -429,6 +472,13 @@ class Broker:
             for root in roots:  # the plane of one that is gone stays: it has no links
                 if root not in self.planes:
                     self._add_plane(root)
+
+    def _retire(self, stream: Stream) -> None:
+        """A stream is gone, and may be back: its subscribers are given now what waits of it."""
+        stream.take_own()
+        waiting = [one for one in self._local if one.stream is stream]
+        self._local = deque(one for one in self._local if one.stream is not stream)
+        self._work(waiting)
 
     def _stream(self, root: str, number: int) -> Stream:
         tree = self._tree_of(root)
@@ -459,6 +509,7 @@ class Broker:
             partial(self._ask_again, tree),
             self._safeguards,
         )
+        self._want_changes()  # of these it is told with all the rest
         self.planes[tree] = plane
         plane.want(self.subscriptions.entries(), (), self._ticket)
 
@@ -507,6 +558,7 @@ class Broker:
                 if not stream.is_root and (root not in self._leads or self._leads[root] != lead):
                     self._leads[root] = lead
                     stream.lead(lead)
+                    self._moving.add(root)
 
     def _edges(self, tree: str, links: Links) -> list[Edge]:
         if tree == SHARED:
@@ -516,6 +568,7 @@ class Broker:
     def _activate(self, tree: str, peer: str) -> None:
         for stream in self._streams_of(tree):
             stream.activate(peer)
+            self._moving.add(stream.root)
 
     def _hear_query(self, peer: str, plane: QueryPlane, said: Interest | Settled | Detach) -> None:
         match said:
@@ -529,6 +582,7 @@ class Broker:
                     stream.forget(peer)
 
     def _hear_stream(self, peer: str, stream: Stream, said: Follow | Forward | Passed) -> None:
+        self._moving.add(stream.root)
         match said:
             case Follow():
                 stream.hear_follow(peer, said)
@@ -537,6 +591,14 @@ class Broker:
                 stream.hear_forward(peer, said)
             case Passed():
                 stream.hear_passed(peer, said)
+
+    def _keep_taken(self) -> None:
+        """What this root has taken since the last time is kept, together, before it is sent."""
+        taken, self._taken = self._taken, []
+        if taken and self._safeguards.save_first:
+            first, last = taken[0].message.position, taken[-1].message.position
+            self._save(f"log/{first:016x}", taken)
+            self._log.append((first, last))
 
     def _trim(self, stream: Stream) -> None:
         """What all members have had leaves the log."""
@@ -550,8 +612,9 @@ class Broker:
         self._log_start = position
         self.effects += self._publishers.keep()
         self._save("log", position)
-        gone = stream.drop_until(position)
-        self.effects += [Forget(f"log/{one.position:016x}") for one in gone]
+        stream.drop_until(position)
+        while self._log and self._log[0][1] <= position:
+            self.effects.append(Forget(f"log/{self._log.popleft()[0]:016x}"))
         if self._leaving:
             self._review()
 
@@ -560,11 +623,23 @@ class Broker:
         if not messages and stream.cursor == stream.taken:
             stream.passed(stream.at)  # nothing of it waits
             return
-        self._local.append((stream, messages, stream.at))
+        self._local.append(_Waiting(stream, messages, stream.at))
         self._local_messages += len(messages)
 
-    def _answer(self, work: Sequence[tuple[Stream, Published]]) -> None:
-        """Run local queries on messages and leave what they give with the carrier."""
+    def _work(self, taken: Sequence[_Waiting]) -> None:
+        """Run local queries on messages; what they give is left with the carrier, then cursors."""
+        work = [(one.stream, message) for one in taken for message in one.messages]
+        self._local_messages -= len(work)
+        given = self._answer(work) if work else set()
+        for one in taken:
+            one.stream.passed(one.upto)
+        for root, stream in {one.stream.root: one.stream for one in taken}.items():
+            if root in given:  # with the deliveries: else they would be made again after a crash
+                self.given.append(self._cursor(root, stream.number, stream.cursor))
+
+    def _answer(self, work: Sequence[tuple[Stream, Published]]) -> set[str]:
+        """Leaves what messages give with the carrier. Returns the roots of those that give any."""
+        roots: set[str] = set()
         answered = self.subscriptions.answers([one.body for _, one in work])
         for (stream, one), answers in zip(work, answered, strict=True):
             for subscription, results in answers:
@@ -580,6 +655,8 @@ class Broker:
                     results,
                 )
                 self.given.append(Deliver(subscription.subscriber, given))
+                roots.add(stream.root)
+        return roots
 
     def _is_regarded(self, subscription: Subscription, one: Published) -> bool:
         """Whether a message, if it was cut, was cut with regard to a subscription."""
@@ -587,17 +664,26 @@ class Broker:
             return True
         return one.considers >= self.subscriptions.ticket(subscription.name)
 
-    def _await(
-        self, subscription: Subscription, added: Sequence[str] = (), removed: Sequence[str] = ()
-    ) -> None:
-        self._ticket += 1
-        self._tickets[self._ticket] = (subscription, set(self.planes))
-        self._want(added, removed, self._ticket)
-        self._acknowledge()
+    def _await(self, subscription: Subscription) -> None:
+        self._awaited.append(subscription)
 
-    def _want(self, added: Sequence[str], removed: Sequence[str], ticket: int) -> None:
+    def _want(self, added: Iterable[str], removed: Iterable[str]) -> None:
+        self._wanted[0].extend(added)
+        self._wanted[1].extend(removed)
+
+    def _want_changes(self) -> None:
+        """Tells what subscribers want by now; they are in force when that is settled."""
+        awaited, (added, removed) = self._awaited, self._wanted
+        if not (awaited or added or removed):
+            return
+        self._awaited, self._wanted = [], ([], [])
+        ticket = 0
+        if awaited:
+            ticket = self._ticket = self._ticket + 1
+            self._tickets[ticket] = (awaited, set(self.planes))
         for _, plane in sorted(self.planes.items()):
             plane.want(added, removed, ticket)
+        self._acknowledge()
 
     def _settled(self, tree: str, ticket: int) -> None:
         if ticket in self._tickets:
@@ -609,19 +695,25 @@ class Broker:
         unknown = set(self.announcements.members) - self._known_by
         if unknown and self._safeguards.known:
             return
-        for ticket, (subscription, planes) in sorted(self._tickets.items()):
-            if not (planes & self.planes.keys()):
-                del self._tickets[ticket]
-                if self.subscriptions.acknowledge(subscription):
-                    told = InForce(subscription.name, subscription.version, ticket)
-                    self.given.append(Deliver(subscription.subscriber, told))
+        for ticket, (awaited, planes) in list(self._tickets.items()):
+            if planes & self.planes.keys():
+                continue
+            del self._tickets[ticket]
+            for one in filter(self.subscriptions.acknowledge, awaited):
+                told = InForce(one.name, one.version, ticket)
+                self.given.append(Deliver(one.subscriber, told))
+
+    def _cursor(self, root: str, number: int, position: int) -> Save:
+        """Keeps how far this broker's own subscribers have had a stream."""
+        self._saved_cursors[root] = (number, position)
+        return Save(f"cursor/{root}", msgspec.msgpack.encode((number, position)))
 
     def _save(self, key: str, value: object) -> None:
         self.effects.append(Save(key, msgspec.msgpack.encode(value)))
 
     def _load(self, disk: Mapping[str, bytes]) -> None:
         self._log_start = _unpacked(disk, "log", int, 0)
-        log = []
+        log: list[Logged] = []
         for key in sorted(disk):
             room, _, name = key.partition("/")
             if room == "subscription":
@@ -633,7 +725,9 @@ class Broker:
                 self._sources[name] = msgspec.msgpack.decode(disk[key], type=Source)
                 self.announcements.say(name, self._sources[name])
             elif room == "log" and name:
-                log.append(msgspec.msgpack.decode(disk[key], type=Logged))
+                kept = msgspec.msgpack.decode(disk[key], type=list[Logged])
+                self._log.append((kept[0].message.position, kept[-1].message.position))
+                log += kept
         self._publishers.restore(disk, log)
         if self._stream_number:
             stream = self.streams[self.name] = self._stream(self.name, self._stream_number)

@@ -110,7 +110,7 @@ class BrokerNode:
     def start(self, now: float) -> Sequence[Effect]:
         """Begin: links offer sessions."""
         self.broker.start()
-        return [Wake(TICK, self._settings.tick_seconds), *self._done(now)]
+        return [Wake(TICK, self._settings.tick_seconds), *self.done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
         """A frame of a neighbour; what cannot be is refused, and the neighbour shunned."""
@@ -128,25 +128,25 @@ class BrokerNode:
                 self.broker.hear(sender, payload)
         except PeerError as error:
             self._refuse(sender, error, now)
-        return self._done(now)
+        return self.done(now)
 
     def wake(self, timer: str, now: float) -> Sequence[Effect]:
         """Resend, give silent neighbours up, say what was left for now; or run local queries."""
         if timer == LOCAL:
             self._is_due_locally = False
             self.broker.work_locally()
-            return self._done(now)
+            return self.done(now)
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
         self.broker.tick()
-        return [*self._done(now), Wake(TICK, self._settings.tick_seconds)]
+        return [*self.done(now), Wake(TICK, self._settings.tick_seconds)]
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """A connection was made or lost. A session outlives it."""
         if up and name in self._links:
             self._links[name].connected(now)
-        return self._done(now)
+        return self.done(now)
 
     # Requests of this broker's own clients.
 
@@ -155,41 +155,45 @@ class BrokerNode:
     ) -> Sequence[Effect]:
         """See `Broker.subscribe`."""
         self.broker.subscribe(subscription, subscriber, profile)
-        return self._done(now)
+        return self.done(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Sequence[Effect]:
         """See `Broker.unsubscribe`."""
         self.broker.unsubscribe(subscription)
-        return self._done(now)
+        return self.done(now)
 
     def register_source(self, source: str, entry: Source, now: float) -> Sequence[Effect]:
         """See `Broker.register_source`."""
         self.broker.register_source(source, entry)
-        return self._done(now)
+        return self.done(now)
 
     def publish(
         self, source: str, message: str, body: bytes, now: float, numbered: Numbered | None = None
     ) -> Sequence[Effect]:
         """See `Broker.publish`; it is accepted when the effects up to the first `Send` are done."""
         self.broker.publish(source, message, body, numbered=numbered)
-        return self._done(now)
+        return self.done(now)
 
     def leave(self, now: float) -> Sequence[Effect]:
         """See `Broker.leave`."""
         self.broker.leave()
-        return self._done(now)
+        return self.done(now)
 
     def expel(self, broker: str, now: float) -> Sequence[Effect]:
         """See `Broker.expel`."""
         self.broker.expel(broker)
-        return self._done(now)
+        return self.done(now)
 
     def add_link(self, peer: str, cost: int, now: float) -> Sequence[Effect]:
         """There is a neighbour that was not known at the beginning."""
         if peer not in self._links:
             self._links[peer] = Link(self._numbers, self._settings.link)
             self.broker.add_link(peer, cost)
-        return self._done(now)
+        return self.done(now)
+
+    def link_counts(self) -> dict[str, tuple[int, int]]:
+        """Neighbour -> sessions there have been with it, and frames that were sent to it again."""
+        return {peer: (link.sessions, link.resent) for peer, link in self._links.items()}
 
     def _refuse(self, peer: str, error: PeerError, now: float) -> None:
         """Nothing of this session counts; the neighbour may offer another, later."""
@@ -203,11 +207,15 @@ class BrokerNode:
         given = Refused(peer, error.code, error.message)
         self.broker.given.append(Deliver(OPERATOR, given))
 
-    def _done(self, now: float) -> list[Effect]:
-        """The effects of an event: what is saved, then sent to neighbours, then delivered."""
+    def done(self, now: float) -> list[Effect]:
+        """The effects of an event: what is saved, then sent to neighbours, then delivered.
+
+        Whoever asks `broker` for several things at once calls this after the last of them: they are
+        saved, routed, told and answered together.
+        """
         if now - self._rewound_at >= self._settings.tick_seconds and self.broker.rewind():
             self._rewound_at = now
-        self.broker.made_room()
+        self.broker.finish()
         broker = self.broker
         while broker.is_behind:
             broker.work_locally()

@@ -47,7 +47,7 @@ from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Follower", "Stream"]
 
-BATCH_MESSAGES = 64
+BATCH_MESSAGES = 256
 BATCH_BYTES = 262_144
 
 
@@ -66,6 +66,10 @@ class Follower:
     told: int
     position: int
     rewinds: bool = True
+
+    def wait(self) -> None:
+        """What it has not been told is not held for it any more, and comes again."""
+        self.position, self.rewinds = self.told, True
 
 
 @dataclass(slots=True)
@@ -95,6 +99,7 @@ class Stream:
         held: Messages for those that follow.
         followers: By name.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
+        fresh: Messages that have come and that the broker's own subscribers have not had yet.
     """
 
     root: str
@@ -121,6 +126,7 @@ class Stream:
     generation: int = 0
     rewind_due: bool = False
     unreported: set[str] = field(default_factory=set)
+    fresh: list[Published] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.taken = self.cursor
@@ -128,20 +134,32 @@ class Stream:
     # Where messages come from.
 
     def publish(self, message: Published) -> None:
-        """The root has a message, on its disk."""
+        """The root has a message; `advance` sends it on, when it is on the disk."""
         self.held.append(message)
+        self.fresh.append(message)
         self.at = message.position
+
+    def advance(self) -> None:
+        """Sends on what has come, and then gives it to the broker's own subscribers.
+
+        Once an event: what came together is routed, and answered, together.
+        """
         self.pump()
-        self.take_own([message])
+        self.take_own()
 
     def lead(self, upstream: str | None) -> None:
         """The neighbour that leads to the root is another one, or has a new session."""
         self.upstream = upstream
         self.unreported |= self.positions.keys()
-        self.rewind()
+        self.generation += 1  # what another one sent is not what this one will
+        self.rewind_due = True
+        self.held = []  # nor is what it considered known any more
+        for follower in self.followers.values():
+            follower.wait()
 
     def rewind(self) -> None:
         """Ask upstream for all that somebody on this side has not had."""
+        self.take_own()
         self.rewind_due = False
         served = [
             follower
@@ -161,7 +179,7 @@ class Stream:
             self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
 
     def hear_forward(self, peer: str, said: Forward) -> None:
-        """The upstream neighbour sends what follows.
+        """The upstream neighbour sends what follows; `advance` does the rest.
 
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
@@ -187,19 +205,15 @@ class Stream:
             )
         self.at = max(self.at, said.upto)
         self.held.extend(said.messages)
-        self.pump()
-        self.take_own(said.messages)
+        # What was considered is asked now, while it is known of this neighbour.
+        self.fresh.extend(self._sent(LOCAL, one, one.body) for one in said.messages)
 
-    def take_own(self, messages: Sequence[Published]) -> None:
+    def take_own(self) -> None:
         """For the broker's own subscribers, after others were sent theirs."""
-        self.deliver(
-            self,
-            [
-                self._sent(LOCAL, one, one.body)
-                for one in messages
-                if one.position > self.taken or not self.safeguards.cursor
-            ],
-        )
+        came, self.fresh = self.fresh, []
+        own = [one for one in came if one.position > self.taken or not self.safeguards.cursor]
+        if own or self.taken < self.at:
+            self.deliver(self, own)
         self.taken = max(self.taken, self.at)
 
     def passed(self, position: int) -> None:
@@ -270,6 +284,11 @@ class Stream:
         if not self.is_root:
             self._shed()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something has come that has not gone where it is to go."""
+        return bool(self.fresh) or any(one.position < self.at for one in self.followers.values())
+
     def _sent(self, name: str, one: Published, body: bytes) -> Published:
         """A message as a neighbour is sent it, or, as it came, the broker's own subscribers."""
         if one.considers is None and body == one.body:
@@ -308,7 +327,7 @@ class Stream:
                 return
             for follower in served:
                 if follower.position == behind:
-                    follower.position, follower.rewinds = follower.told, True
+                    follower.wait()
             served = [follower for follower in served if not follower.rewinds]
         self.held.clear()
 
@@ -358,11 +377,9 @@ class Stream:
                 )
             self.note(host, position)
 
-    def drop_until(self, position: int) -> list[Published]:
+    def drop_until(self, position: int) -> None:
         """The root keeps these messages no longer."""
-        first = bisect_right(self.held, position, key=_position)
-        gone, self.held = self.held[:first], self.held[first:]
-        return gone
+        del self.held[: bisect_right(self.held, position, key=_position)]
 
 
 def _position(message: Published) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pathcast.errors import UnknownQueryError
+from pathcast.errors import PathcastError, UnknownQueryError
 from pathcast.overlay.content import Profile, Profiles, Results
 
 __all__ = ["Subscription", "Subscriptions"]
@@ -64,6 +64,14 @@ class Subscriptions:
         """Number of the change that a subscription's profile came with; 0 if it was restored."""
         return self._tickets.get(name, 0)
 
+    def entries_of(self, profile: Profile) -> Entries:
+        """What a profile comes to; may be asked in another thread, and the answer is remembered.
+
+        Raises:
+            PathcastError: It is no profile.
+        """
+        return self._profiles.entries(profile)
+
     def put(
         self, name: str, subscriber: str, profile: Profile, ticket: int
     ) -> tuple[Subscription, Entries, Entries]:
@@ -71,16 +79,22 @@ class Subscriptions:
         entries = self._profiles.entries(profile)
         version = self._held[name].version + 1 if name in self._held else 1
         made = Subscription(name, subscriber, profile, version)
-        before = set(self._count)
-        self._count.update(entries)
-        if name in self._held:
-            self._discount(self._held[name])
+        known = self._held.get(name)
+        if known is not None:
             self._profiles.remove(name)
-        self._profiles.add(name, profile)
+        try:
+            self._profiles.add(name, profile)
+        except PathcastError:
+            if known is not None:
+                self._profiles.add(name, known.profile)
+            raise
         self._held[name] = made
         self._tickets[name] = ticket
         self._in_force.discard(name)
-        return made, *self._changed(before)
+        # What comes is counted before what goes: what both ask for does neither.
+        added = self._enter(entries)
+        removed = () if known is None else self._leave(self._profiles.entries(known.profile))
+        return made, added, removed
 
     def take_out(self, name: str) -> tuple[Entries, Entries]:
         """Without this subscription. Returns entries that come (none) and go.
@@ -90,18 +104,17 @@ class Subscriptions:
         """
         if name not in self._held:
             raise UnknownQueryError("query.unknown", id=name)
-        before = set(self._count)
-        self._discount(self._held.pop(name))
+        held = self._held.pop(name)
         self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
-        return self._changed(before)
+        return (), self._leave(self._profiles.entries(held.profile))
 
     def restore(self, saved: Subscription) -> None:
         """One that was saved."""
         self._held[saved.name] = saved
         self._profiles.add(saved.name, saved.profile)
-        self._count.update(self._profiles.entries(saved.profile))
+        self._enter(self._profiles.entries(saved.profile))
 
     def acknowledge(self, subscription: Subscription) -> bool:
         """It is in force. Returns whether that is news: it may be gone, or another by now."""
@@ -123,10 +136,16 @@ class Subscriptions:
             for given in self._profiles.answers(bodies)
         ]
 
-    def _discount(self, subscription: Subscription) -> None:
-        self._count.subtract(self._profiles.entries(subscription.profile))
-        self._count += Counter()
+    def _enter(self, entries: Entries) -> Entries:
+        """Counts entries; those that nobody asked for before, each once."""
+        added = tuple(entry for entry in dict.fromkeys(entries) if entry not in self._count)
+        self._count.update(entries)
+        return added
 
-    def _changed(self, before: set[str]) -> tuple[Entries, Entries]:
-        now = set(self._count)
-        return tuple(sorted(now - before)), tuple(sorted(before - now))
+    def _leave(self, entries: Entries) -> Entries:
+        """Counts entries out; those that nobody asks for any more, each once."""
+        self._count.subtract(entries)
+        gone = tuple(entry for entry in dict.fromkeys(entries) if not self._count[entry])
+        for entry in gone:
+            del self._count[entry]
+        return gone

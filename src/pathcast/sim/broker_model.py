@@ -175,6 +175,7 @@ class BrokerModel:
     def _after(self) -> None:
         for name, broker in self.brokers.items():
             broker.rewind()
+            broker.finish()
             while broker.has_local_work and not self.defers:
                 broker.work_locally()
             broker.effects.clear()

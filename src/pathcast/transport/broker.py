@@ -14,6 +14,7 @@ Deliveries in an inbox are MessagePack of `pathcast.overlay.deliveries`.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
+from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Follow,
     Forward,
@@ -42,7 +44,9 @@ from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.frames import Codec, Flow, Name
 
-DEFAULT: Final = NodeSettings()
+DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
+"""A connection loses nothing while it lives, and a new one is told of: what is not acknowledged was
+dropped from a full queue, or waits for a busy broker, which the same once more makes no faster."""
 
 Asked = TypeVar("Asked")
 
@@ -163,6 +167,7 @@ def broker_kind(
         delivery=_delivery,
         backlog=lambda node: {},
         request=_request,
+        prepare={Subscribe: _find_entries},
         roles={
             Subscribe: "subscribe",
             Unsubscribe: "subscribe",
@@ -174,44 +179,65 @@ def broker_kind(
     )
 
 
-def _request(node: Node, client: str, message: object, now: float) -> Sequence[Effect]:
+def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
+    """All of them are one event: kept, routed and told together; of messages all or none."""
     assert isinstance(node, BrokerNode)
+    sources = Counter(
+        each.source
+        for each in messages
+        if isinstance(each, Publish) and not node.broker.has_had(_numbered(client, each))
+    )
+    for source in sources:
+        node.broker.check_publication(source, sources.total())
+    answers = [_answer(node, client, message) for message in messages]
+    return [*node.done(now), *(Send(client, each) for each in answers if each is not None)]
+
+
+def _numbered(client: str, message: Publish) -> Numbered | None:
+    """The number that a client gave a message; its publishers are its own."""
+    given = message.numbered
+    return None if given is None else Numbered(f"{client}/{given.publisher}", given.number)
+
+
+def _find_entries(node: Node, message: object) -> None:
+    """Finds the entries of new profiles, which takes up to a millisecond each."""
+    assert isinstance(node, BrokerNode)
+    assert isinstance(message, Subscribe)
+    for _, profile in message.profiles:
+        with contextlib.suppress(PathcastError):
+            node.broker.subscriptions.entries_of(profile)
+
+
+def _answer(node: BrokerNode, client: str, message: object) -> object | None:
+    broker = node.broker
     match message:
-        case Publish(source, message_id, body, numbered):
-            if numbered is not None:
-                numbered = Numbered(f"{client}/{numbered.publisher}", numbered.number)
-            return node.publish(source, message_id, body, now, numbered)
+        case Publish(source, message_id, body):
+            broker.publish(source, message_id, body, numbered=_numbered(client, message))
+            return None
         case RegisterSource(source, entry):
-            effects = list(node.register_source(source, entry, now))
-            return [*effects, Send(client, Accepted())]
+            broker.register_source(source, entry)
+            return Accepted()
         case Subscribe(profiles):
-
-            def put(id: str, profile: Profile) -> Sequence[Effect]:
-                return node.subscribe(f"{client}/{id}", client, profile, now)
-
-            return _each(client, profiles, put)
+            return _each(
+                profiles, lambda id, asked: broker.subscribe(f"{client}/{id}", client, asked)
+            )
         case Unsubscribe(ids):
-
-            def take_out(id: str, _: None) -> Sequence[Effect]:
-                return node.unsubscribe(f"{client}/{id}", now)
-
-            return _each(client, [(id, None) for id in ids], take_out)
+            return _each(
+                [(id, None) for id in ids], lambda id, _: broker.unsubscribe(f"{client}/{id}")
+            )
         case Explain(body):
-            return [Send(client, _explained(node, body))]
+            return _explained(node, body)
     raise ConfigError("config.invalid", key="request", reason=f"{type(message).__name__} is none")
 
 
-def _each(
-    client: str, rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], Sequence[Effect]]
-) -> list[Effect]:
-    effects: list[Effect] = []
+def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -> Accepted:
     refused: list[tuple[str, str, str]] = []
     for id, asked in rows:
         try:
-            effects += do(id, asked)
+            do(id, asked)
         except PathcastError as error:
             refused.append((id, error.code, error.message))
-    return [*effects, Send(client, Accepted(tuple(refused)))]
+    return Accepted(tuple(refused))
 
 
 def _explained(node: BrokerNode, body: bytes) -> Explained:
@@ -248,6 +274,8 @@ def _described(node: Node) -> Mapping[str, object]:
             saved.update(plane.interests.saved)
     links = broker.announcements.presences()
     return {
+        "sessions": {peer: counts[0] for peer, counts in node.link_counts().items()},
+        "resent": {peer: counts[1] for peer, counts in node.link_counts().items()},
         "members": broker.announcements.members,
         "links": {name: [peer for peer, _ in each.links] for name, each in links.items()},
         "tree": {

@@ -177,8 +177,8 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         while (data := await stream.receive()) is not None:
             packets = decode(_PUBLICATIONS, data, client).packets
             messages = [codec.message(packet, client) for packet in packets]
-            for message in messages:
-                self._check_role(client, message, context)
+            for kind in {type(message) for message in messages}:
+                self._check_role(client, kind, context)
             answers = await self._carrier.submit(client, messages)
             await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
 
@@ -187,14 +187,14 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         client = self._admit(context, "subscribe")
         codec = self._carrier.codec
         message = codec.message(decode(_PACKETS, data, client), client)
-        self._check_role(client, message, context)
+        self._check_role(client, type(message), context)
         seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
         return _ENCODE(codec.packet(await self._carrier.ask(client, message, seconds)))
 
-    def _check_role(self, client: str, message: object, context: Any) -> None:
-        role = self._carrier.kind.roles.get(type(message))
+    def _check_role(self, client: str, kind: type, context: Any) -> None:
+        role = self._carrier.kind.roles.get(kind)
         if role is None:
-            raise PeerRefusedError("peer.role", name=client, role=f"send {type(message).__name__}")
+            raise PeerRefusedError("peer.role", name=client, role=f"send {kind.__name__}")
         self._admit(context, role)
 
     async def _deliveries(self, _: Any, context: Any) -> None:
