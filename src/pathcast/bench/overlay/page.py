@@ -3,7 +3,7 @@
 They are between marks such as `overlay_budgets`.
 
 Example:
-    >>> overlay_table([])
+    >>> overlay_table(OverlayFigure(name="9", title="t", kind="state", sets={}), [])
     ''
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pathcast.bench.figures.page import BLANK, write_blocks
 from pathcast.bench.figures.point import Value
-from pathcast.bench.overlay.definition import OverlayFigures, OverlayKind
+from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures, OverlayKind
 from pathcast.bench.overlay.statements import judge
 from pathcast.bench.report import number
 
@@ -68,14 +68,15 @@ def write_overlay_page(
                 values,
                 figures,
                 run=run,
-                table=lambda figure, found: overlay_table(found),
+                table=overlay_table,
                 judge=lambda figure, found: judge(figure.name, found),
             )
     return written
 
 
-def overlay_table(values: Sequence[Value]) -> str:
+def overlay_table(figure: OverlayFigure, values: Sequence[Value]) -> str:
     """The values of a figure as a Markdown table: a row a place, a column a measure."""
+    del figure
     if not values:
         return ""
     measures = list(dict.fromkeys(value.measure for value in values))
