@@ -28,6 +28,7 @@ FIGURES = frozenset(
         "chunking-figures",
         "overlay-figures",
         "wire-figures",
+        "dht-figures",
     )
 )
 """What is run alone, and has sizes and workloads of its own."""

@@ -238,5 +238,6 @@ PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
     "chunking-figures": _from_room("chunking"),
     "wire-figures": _from_room("wire"),
     "overlay-figures": _from_room("overlay"),
+    "dht-figures": _from_room("dht"),
 }
 """Benchmark -> what it runs; each imports its own code only."""
