@@ -93,9 +93,9 @@ def cut(table: StateTable, load: NDArray[np.float64], hit: NDArray[np.int64], co
     ends = np.cumsum(below[roots])
     wanted = ends[-1] / count if len(roots) else 1.0
     piece = ((ends - below[roots] / 2) / wanted).astype(np.int32)
-    _, first, piece = np.unique(piece, return_index=True, return_inverse=True)
+    _, first, numbers = np.unique(piece, return_index=True, return_inverse=True)
     number = np.full(len(table), TOP, np.int32)
-    number[roots] = piece
+    number[roots] = numbers
     for states in table.levels()[1:]:
         inner = states[~is_top[states] & ~is_top[table.parent[states]]]
         number[inner] = number[table.parent[inner]]

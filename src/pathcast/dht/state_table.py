@@ -97,7 +97,7 @@ class StateTable:
                     state = target
             final.append(state)
             sizes.append(len(parents))
-        return cls(*map(_frozen, (parents, by)), labels, *map(_frozen, (sizes, final)))
+        return cls(_frozen(parents), _frozen(by), labels, _frozen(sizes), _frozen(final))
 
     def __len__(self) -> int:
         return len(self.parent)

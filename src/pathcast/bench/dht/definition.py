@@ -38,7 +38,7 @@ class DhtSchema(_Strict):
         name: As the paper calls it, or its own.
         file: In the shared data.
         instead_of: What the paper has and this stands in for; "another" where it does not say.
-        stand_in: Domain of Pathcast that is taken where the file is not at hand; none leaves it out.
+        stand_in: Domain of Pathcast to take where the file is not at hand; without, it is left out.
     """
 
     name: str

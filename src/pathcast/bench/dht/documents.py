@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from xml.parsers import expat
 
 import numpy as np
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from pathcast.reference.fragment import Symbol
 
-__all__ = ["Documents"]
+__all__ = ["Documents", "totals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Documents:
     """Elements in document order, one document after another, and label paths.
 
     Attributes:
-        bytes: Of each document.
+        length: Bytes of each document.
         above: Label path -> the one above it; path 0 is that of the document itself.
         name: Label path -> number of its last name.
         level: Label path -> its length.
@@ -45,7 +46,7 @@ class Documents:
         sizes: Bytes of all elements of each pair; those of the document for path 0.
     """
 
-    bytes: NDArray[np.int64]
+    length: NDArray[np.int64]
     above: NDArray[np.int32]
     name: NDArray[np.int32]
     level: NDArray[np.int32]
@@ -83,7 +84,7 @@ class Documents:
             return_counts=True,
         )
         return cls(
-            bytes=length,
+            length=length,
             above=np.array(reading.above, np.int32),
             name=np.array(reading.name, np.int32),
             level=np.array(reading.level, np.int32),
@@ -98,16 +99,21 @@ class Documents:
         )
 
     def __len__(self) -> int:
-        return len(self.bytes)
+        return len(self.length)
 
-    def sums(self, by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums(self, by_pair: NDArray[Any]) -> NDArray[np.float64]:
         """Sums of a value of pairs, for each document."""
-        return np.bincount(self.pair_document, by_pair, len(self))
+        return totals(self.pair_document, by_pair, len(self))
 
     @property
     def occurrences(self) -> NDArray[np.float64]:
         """How often each label path occurs."""
-        return np.bincount(self.pair_node, self.counts, len(self.above))
+        return totals(self.pair_node, self.counts, len(self.above))
+
+
+def totals(places: NDArray[Any], values: NDArray[Any], count: int) -> NDArray[np.float64]:
+    """For each of so many places the sum of the values that belong there."""
+    return np.bincount(places, values, count).astype(np.float64, copy=False)
 
 
 class _Reading:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pathcast.bench.dht.documents import totals
 from pathcast.bench.dht.replay import Floats
 from pathcast.bench.dht.ring import Ring
 from pathcast.bench.dht.savings import load_and_hits
@@ -33,7 +35,7 @@ def storage(table: StateTable, ring: Ring, place: Place) -> list[Value]:
     """Transitions that peers store at l = 0, without those of epsilon's targets that are copies."""
     owner = ring.owners(table.places(np.arange(len(table))))
     transitions = np.bincount(table.parent[1:], minlength=len(table))
-    load = np.bincount(owner, transitions, ring.peers)
+    load = totals(owner, transitions, ring.peers)
     return _by_rank(place, load, (200,))
 
 
@@ -91,7 +93,7 @@ def states_held(table: StateTable, length: int) -> int:
     """States that all peers together hold, for fragments of length l."""
     held = len(table)
     # From each state upwards: who is no more than l elements above it holds it.
-    state = np.arange(1, len(table))
+    state: NDArray[np.integer] = np.arange(1, len(table))
     left = np.full(len(state), length)
     while len(state):
         left -= table.label[state] != LOOP

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pathcast.bench.dht.documents import totals
 from pathcast.bench.dht.ring import Ring
 from pathcast.bench.dht.trace import Trace
 
@@ -45,7 +46,7 @@ class Traffic:
         chain_looked_up: The same, in hops of look-ups.
         whole: Bytes, if every message carries what the paper's does: the whole document in the
             recursive method; in the iterative one an element's name and a key, or keys.
-        subtree: Bytes, if a message carries what lies below its element only.
+        subtree: Bytes, if a message carries what lies in its element only.
     """
 
     messages: Floats
@@ -94,18 +95,22 @@ class Replay:
         hops = self._hops()
         at_start = self._ring.hops(self._publisher, np.full(len(documents), self._keys[0]))
         chain, looked_up = sent.astype(np.int64), hops.copy()
+        done = trace.done()
         for rows in trace.levels()[1:]:
             source = trace.source[rows]
             chain[rows] += chain[source]
             looked_up[rows] += looked_up[source]
+            # The longest of the ways that lead to a visit counts.
+            np.maximum.at(chain, done[rows], chain[rows])
+            np.maximum.at(looked_up, done[rows], looked_up[rows])
         # Every document has the message to the start state, by a look-up of its own.
         first = at_start.astype(np.float64)
         is_remote = (at_start > 0).astype(np.float64)
         by_node = self._by_node(sent)
         pairs = by_node[documents.pair_node]
         messages = documents.sums(documents.counts * pairs)
-        whole = (messages - 1 + is_remote) * documents.bytes
-        subtree = documents.sums(documents.sizes * pairs) - documents.bytes * (1 - is_remote)
+        whole = (messages - 1 + is_remote) * documents.length
+        subtree = documents.sums(documents.sizes * pairs) - documents.length * (1 - is_remote)
         weights = self._by_node(hops)[documents.pair_node]
         return Traffic(
             messages=messages - 1 + is_remote,
@@ -117,43 +122,38 @@ class Replay:
         )
 
     def iterative(self) -> Traffic:
-        """Procedures 2 and 3: a question and an answer for each active state and child element.
+        """Procedures 2 and 3: a question and an answer for each active state of each element.
 
-        The states of an element are asked at once, one element after another.
+        A state is asked once at an element, about all of its children; the states of an element
+        are asked at once, one element after another. Publishers know no owner beforehand.
         """
         trace, documents = self._trace, self._documents
+        nodes = len(documents.above)
         rows = np.flatnonzero(trace.is_done)
         node, state = trace.node[rows], trace.state[rows]
-        publishers = np.unique(self._publisher)
-        known = np.unique(state)
         lengths = trace.table.key_lengths()
-        names = self._name_bytes()
-        answered = np.bincount(node, lengths[state], len(documents.above))
-        results = np.zeros((len(publishers), 5, len(documents.above)))
-        for number, publisher in enumerate(publishers.tolist()):
+        known = np.unique(state)
+        by_node = np.zeros((int(self._publisher.max()) + 1, 5, nodes))
+        for publisher, found in enumerate(by_node):
             hops = np.zeros(len(trace.table), np.int64)
-            start = np.full(len(known), publisher)
-            hops[known] = self._ring.hops(start, self._keys[known])
+            hops[known] = self._ring.hops(np.full(len(known), publisher), self._keys[known])
             far = hops[state] > 0
-            asked = np.bincount(node[far], minlength=len(documents.above))
-            results[number, 0] = 2 * asked
-            results[number, 1] = np.bincount(node, hops[state], len(documents.above)) + asked
-            np.maximum.at(results[number, 2], node, 2.0 * far)
-            np.maximum.at(results[number, 3], node, np.where(far, hops[state] + 1.0, 0.0))
-            results[number, 4] = np.bincount(node[far], lengths[state[far]], len(documents.above))
-        # Active after an element's parent are those who are asked about it.
-        above = documents.above[documents.pair_node]
-        is_element = above >= 0
-        by_pair = results[self._publisher[documents.pair_document], :, above] * is_element[:, None]
+            found[0] = totals(node, far, nodes)
+            found[1] = totals(node, hops[state], nodes)
+            np.maximum.at(found[2], node, far)
+            np.maximum.at(found[3], node, hops[state] + far)
+            found[4] = totals(node, far * lengths[state], nodes)
+        pairs = by_node[self._publisher[documents.pair_document], :, documents.pair_node]
         counts = documents.counts
-        found = [documents.sums(counts * by_pair[:, column]) for column in range(5)]
-        asked_bytes = found[4] + documents.sums(
-            counts * by_pair[:, 0] / 2 * np.where(is_element, names[documents.pair_node], 0)
-        )
-        answer_bytes = documents.sums(
-            counts * np.where(is_element, answered[documents.pair_node], 0.0)
-        )
-        return Traffic(*found[:4], asked_bytes + answer_bytes, asked_bytes + answer_bytes)
+        asked, hops, levels, way, keys = (documents.sums(counts * each) for each in pairs.T)
+        # A question has a key and the names of the children; an answer the keys of their states.
+        above = np.maximum(documents.above[documents.pair_node], 0)
+        asked_above = by_node[self._publisher[documents.pair_document], 0, above]
+        names = asked_above * self._name_bytes()[documents.pair_node]
+        answers = totals(node, lengths[state], nodes)[documents.pair_node]
+        is_below = documents.pair_node > 0
+        sent = keys + documents.sums(counts * (names + answers) * is_below)
+        return Traffic(2 * asked, hops + asked, 2 * levels, way, sent, sent)
 
     def _hops(self) -> NDArray[np.int64]:
         """Hops of each visit's look-up; none for the start state."""
@@ -168,8 +168,8 @@ class Replay:
         hops[known] = self._ring.hops(self._place[start], self._keys[target])
         return hops[back]
 
-    def _by_node(self, values: NDArray[np.integer] | NDArray[np.bool_]) -> Floats:
-        return np.bincount(self._trace.node, values, len(self._documents.above))
+    def _by_node(self, values: NDArray[Any]) -> Floats:
+        return totals(self._trace.node, values, len(self._documents.above))
 
     def _longest(self, chain: NDArray[np.int64]) -> Floats:
         documents = self._documents

@@ -11,6 +11,7 @@ Source: 000, sections 2.3 and 6.4.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,10 @@ class Ring:
         order = np.argsort(places)
         return cls(places[order], order % peers, peers)
 
+    @cached_property
+    def _fingers(self) -> Fingers:
+        return Fingers(self.places, successors=_SUCCESSORS)
+
     def at(self, keys: NDArray[np.uint64]) -> NDArray[np.intp]:
         """The place that each key belongs to."""
         return np.searchsorted(self.places, keys) % len(self.places)
@@ -56,9 +61,8 @@ class Ring:
 
     def hops(self, start: NDArray[np.intp], keys: NDArray[np.uint64]) -> NDArray[np.intp]:
         """Messages from places until the owners of keys are reached; see `Fingers.hops`."""
-        fingers = Fingers(self.places, successors=_SUCCESSORS)
         found = [
-            fingers.hops(start[at : at + _AT_ONCE], keys[at : at + _AT_ONCE])
+            self._fingers.hops(start[at : at + _AT_ONCE], keys[at : at + _AT_ONCE])
             for at in range(0, len(keys), _AT_ONCE)
         ]
         return np.concatenate(found) if found else np.zeros(0, np.intp)

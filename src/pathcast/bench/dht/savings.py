@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pathcast.bench.dht.documents import Documents
+from pathcast.bench.dht.documents import Documents, totals
 from pathcast.bench.dht.replay import Floats
 from pathcast.bench.dht.ring import Ring
 from pathcast.bench.dht.trace import Trace
@@ -29,10 +29,10 @@ ENTRY_BYTES = 8
 def load_and_hits(trace: Trace, documents: range) -> tuple[Floats, NDArray[np.int64]]:
     """Visits of each state that are handed over, and documents that visit it, of some documents."""
     pairs = _pairs(trace.documents, documents)
-    occurs = np.bincount(
+    occurs = totals(
         trace.documents.pair_node[pairs], trace.documents.counts[pairs], len(trace.documents.above)
     )
-    load = np.bincount(trace.state, occurs[trace.node], len(trace.table))
+    load = totals(trace.state, occurs[trace.node], len(trace.table))
     hits = np.zeros(len(trace.table), np.int64)
     rows = np.flatnonzero(trace.is_done)
     for seen in _seen(trace, rows, trace.state[rows], len(hits), documents, 1):
@@ -79,7 +79,7 @@ def with_cache(
     origin = np.where(trace.source >= 0, trace.state[trace.source], 0)
     # A visit that a copy hands over comes from anywhere.
     sent = (is_sent | is_kept[origin]) & ~is_kept[trace.state]
-    by_node = np.bincount(trace.node, sent, len(trace.documents.above))
+    by_node = totals(trace.node, sent, len(trace.documents.above))
     pairs = _pairs(trace.documents, documents)
     counts = trace.documents.counts[pairs] * by_node[trace.documents.pair_node[pairs]]
     return float(counts.sum() / len(documents))
@@ -129,7 +129,7 @@ def in_pieces(trace: Trace, pieces: Pieces, ring: Ring, documents: range) -> Pie
     load, _ = load_and_hits(trace, documents)
     number = pieces.number
     is_top = number == TOP
-    work = np.bincount(entered.owner[number[~is_top]], load[~is_top], ring.peers)
+    work = totals(entered.owner[number[~is_top]], load[~is_top], ring.peers)
     return PieceTraffic(
         messages=means[0],
         whole=means[1],
@@ -205,7 +205,7 @@ class _Entered:
         extra = ENTRY_BYTES * entries.sum()
         return (
             float(messages),
-            float(len(peers) * documents.bytes[number] + extra),
+            float(len(peers) * documents.length[number] + extra),
             float(below + extra),
             float(read + extra),
             float(entries.sum()),

@@ -81,7 +81,7 @@ class Trace:
             source = source + begins
             begins += len(levels[-1][0])
             levels.append((node, state, source, is_done))
-        nodes, states, sources, done = map(np.concatenate, zip(*levels, strict=True))
+        nodes, states, sources, done = (np.concatenate(each) for each in zip(*levels, strict=True))
         return cls(table, documents, nodes, states, sources.astype(np.int32), done)
 
     def __len__(self) -> int:
@@ -92,8 +92,14 @@ class Trace:
         is_kept = self.state < self.table.sizes[count]
         source = (np.cumsum(is_kept) - 1)[self.source[is_kept]].astype(np.int32)
         source[0] = -1
-        kept = (each[is_kept] for each in (self.node, self.state))
-        return Trace(self.table, self.documents, *kept, source, self.is_done[is_kept])
+        node, state, is_done = (each[is_kept] for each in (self.node, self.state, self.is_done))
+        return Trace(self.table, self.documents, node, state, source, is_done)
+
+    def done(self) -> NDArray[np.intp]:
+        """For each visit the one that was done of the same state and label path."""
+        key = self.node.astype(np.int64) * len(self.table) + self.state
+        _, first, back = np.unique(key, return_index=True, return_inverse=True)
+        return first[back]
 
     def levels(self) -> list[slice]:
         """The visits of each level that visits are handed over at, as slices."""
