@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,7 @@ from pathcast.dht.pieces import TOP, cut, run_part
 from pathcast.dht.state_table import StateTable
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
+from pathcast.reference.fragment import Symbol
 from pathcast.reference.nfa import CombinedNFA
 from pathcast.schema import parse_dtd
 from pathcast.workload import (
@@ -95,9 +97,9 @@ class Case:
 SEEDS = range(4)
 
 
-def paths_of(documents: Documents, labels: dict[object, int]) -> list[tuple[str, ...]]:
-    names = {number: label[1] for label, number in labels.items() if label}  # type: ignore[index]
-    found: list[tuple[str, ...]] = [()]
+def paths_of(documents: Documents, labels: Mapping[Symbol, int]) -> list[tuple[str | None, ...]]:
+    names = {number: label[1] for label, number in labels.items() if label}
+    found: list[tuple[str | None, ...]] = [()]
     for node in range(1, len(documents.above)):
         name = names.get(int(documents.name[node]), "?")
         found.append((*found[documents.above[node]], name))
@@ -141,7 +143,7 @@ def test_a_query_that_is_no_linear_path_is_refused() -> None:
 def test_visits_are_those_of_the_automaton(seed: int, length: int) -> None:
     """Each (source, state, element), over all documents and for the first queries too."""
     case = Case(seed)
-    paths = paths_of(case.documents, dict(case.table.labels))
+    paths = paths_of(case.documents, case.table.labels)
     names = {path[-1] for path in paths if path}
     for queries in (len(case.queries), 20):
         trace = Trace.of(case.table, case.documents, length).first_queries(queries)
@@ -158,8 +160,8 @@ def test_visits_are_those_of_the_automaton(seed: int, length: int) -> None:
         occurs = case.documents.occurrences
         found: Counter[object] = Counter()
         for row in range(len(trace)):
-            source = int(trace.source[row])
-            key = None if source < 0 else case.table.key(int(trace.state[source]))
+            at = int(trace.source[row])
+            key = None if at < 0 else case.table.key(int(trace.state[at]))
             state = case.table.key(int(trace.state[row]))
             found[key, state, paths[trace.node[row]]] += int(occurs[trace.node[row]])
         assert found == expected
@@ -270,8 +272,8 @@ def test_pieces_find_what_the_whole_automaton_finds(seed: int) -> None:
             entries: dict[int, dict[int, set[int]]] = {}
             for element, states in left.items():
                 for state in states:
-                    piece = entries.setdefault(int(pieces.number[state]), {})
-                    piece.setdefault(element, set()).add(state)
+                    inside = entries.setdefault(int(pieces.number[state]), {})
+                    inside.setdefault(element, set()).add(state)
             assert TOP not in entries
             for piece, where in entries.items():
                 below = Projection(tree, where)
@@ -293,9 +295,9 @@ class Projection:
             inner for element in entries for inner in range(element, tree.element_end[element])
         }
 
-    def children(self, element: int) -> list[tuple[int, object]]:
+    def children(self, element: int) -> Iterable[tuple[int, Sequence[Symbol]]]:
         assert element in self._elements
-        return list(self._children(element))  # type: ignore[arg-type]
+        return self._children(element)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -145,7 +145,7 @@ class Replay:
             found[4] = totals(node, far * lengths[state], nodes)
         pairs = by_node[self._publisher[documents.pair_document], :, documents.pair_node]
         counts = documents.counts
-        asked, hops, levels, way, keys = (documents.sums(counts * each) for each in pairs.T)
+        asked, looked_up, levels, way, keys = (documents.sums(counts * each) for each in pairs.T)
         # A question has a key and the names of the children; an answer the keys of their states.
         above = np.maximum(documents.above[documents.pair_node], 0)
         asked_above = by_node[self._publisher[documents.pair_document], 0, above]
@@ -153,7 +153,7 @@ class Replay:
         answers = totals(node, lengths[state], nodes)[documents.pair_node]
         is_below = documents.pair_node > 0
         sent = keys + documents.sums(counts * (names + answers) * is_below)
-        return Traffic(2 * asked, hops + asked, 2 * levels, way, sent, sent)
+        return Traffic(2 * asked, looked_up + asked, 2 * levels, way, sent, sent)
 
     def _hops(self) -> NDArray[np.int64]:
         """Hops of each visit's look-up; none for the start state."""

@@ -99,7 +99,8 @@ class Trace:
         """For each visit the one that was done of the same state and label path."""
         key = self.node.astype(np.int64) * len(self.table) + self.state
         _, first, back = np.unique(key, return_index=True, return_inverse=True)
-        return first[back]
+        done: NDArray[np.intp] = first[back]
+        return done
 
     def levels(self) -> list[slice]:
         """The visits of each level that visits are handed over at, as slices."""
