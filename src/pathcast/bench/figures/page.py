@@ -156,7 +156,7 @@ def places_table(values: Sequence[Value], units: Mapping[str, str]) -> str:
             BLANK if cell is None else number(cell.spread.median) + units.get(cell.unit, "")
             for cell in cells
         ]
-        rows.append([variant, series, f"{x:,g}" if x else "", *texts])
+        rows.append([variant, series, f"{x:,.12g}" if x else "", *texts])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
