@@ -337,6 +337,8 @@ def test_traffic_of_pieces_is_that_of_where_they_are_entered(seed: int) -> None:
     assert found.whole == pytest.approx(np.mean(whole))
     assert found.below == pytest.approx(np.mean(below))
     assert found.read <= found.below
+    held = Counter(owner[number] for number in pieces.number.tolist() if number != TOP)
+    assert found.peer_states == pytest.approx(max(held.values()) / len(case.table))
     assert found.top_work == pytest.approx(work[TOP] / work.total())
     by_peer = Counter[int]()
     for piece, visits_ in work.items():

@@ -33,6 +33,7 @@ HOPS, CHAIN = "longest chain of messages", "longest chain of hops"
 WHOLE, SUBTREE = "MB", "MB, subtrees"
 SIBLINGS = "messages, siblings in one"
 RECURSIVE, ITERATIVE = "recursive", "iterative"
+PIECES, BATCHES = "pieces", "siblings and documents in one"
 STATES, KINDS = "states", "different queries"
 
 
@@ -198,11 +199,11 @@ class DhtExperiment:
             yield fewer(place("states at every peer", states), messages, base)
         for batch in chosen.batches:
             messages = in_batches(trace, replay.is_sent, counted, batch)
-            yield fewer(place("siblings and documents in one", batch), messages, base)
+            yield fewer(place(BATCHES, batch), messages, base)
         for count in chosen.pieces:
             pieces = cut(trace.table, load, hit, count)
             found = in_pieces(trace, pieces, ring, counted)
-            here = place("pieces", count)
+            here = place(PIECES, count)
             yield [
                 *fewer(here, found.messages, base),
                 # The publisher has the top, and looks the pieces up at once.
@@ -213,6 +214,7 @@ class DhtExperiment:
                 here.value("states of the top", "1", float((pieces.number < 0).sum())),
                 here.value("visits by publishers", "%", 100 * found.top_work),
                 here.value("visits by one peer", "%", 100 * found.peer_work),
+                here.value("states of one peer", "%", 100 * found.peer_states),
                 here.value("messages to one peer", "%", 100 * found.peer_messages),
             ]
 

@@ -97,6 +97,7 @@ class PieceTraffic:
         entries: Where pieces are entered, a document.
         top_work: Share of all visits that the publisher does itself.
         peer_work: Largest share of all visits that one peer does.
+        peer_states: Largest share of all states that one peer has, without the top.
         peer_messages: Largest share of all messages that one peer gets.
         hops: Mean over documents of the longest look-up.
     """
@@ -108,6 +109,7 @@ class PieceTraffic:
     entries: float
     top_work: float
     peer_work: float
+    peer_states: float
     peer_messages: float
     hops: float
 
@@ -129,7 +131,8 @@ def in_pieces(trace: Trace, pieces: Pieces, ring: Ring, documents: range) -> Pie
     load, _ = load_and_hits(trace, documents)
     number = pieces.number
     is_top = number == TOP
-    work = totals(entered.owner[number[~is_top]], load[~is_top], ring.peers)
+    owner = entered.owner[number[~is_top]]
+    work = totals(owner, load[~is_top], ring.peers)
     return PieceTraffic(
         messages=means[0],
         whole=means[1],
@@ -138,6 +141,7 @@ def in_pieces(trace: Trace, pieces: Pieces, ring: Ring, documents: range) -> Pie
         entries=means[4],
         top_work=float(load[is_top].sum() / load.sum()),
         peer_work=float(work.max() / load.sum()),
+        peer_states=float(np.bincount(owner).max() / len(number)),
         peer_messages=float(entered.received.max() / entered.received.sum()),
         hops=means[5],
     )

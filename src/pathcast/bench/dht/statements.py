@@ -14,10 +14,12 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.bench.dht.experiments import (
+    BATCHES,
     CHAIN,
     HOPS,
     ITERATIVE,
     MESSAGES,
+    PIECES,
     RECURSIVE,
     SIBLINGS,
     STATES,
@@ -101,6 +103,21 @@ def _twice(measure: str, kind: str) -> Callable[[Found], Judgement]:
         of = [found.at(f"{name}, {kind}", "", None, measure) for name in ("NITF", "aggregated")]
         ratio = of[0] / of[1]
         return Answer.of(2 / CLOSE <= ratio <= 2 * CLOSE), f"{number(ratio)} times"
+
+    return compared
+
+
+def _fewer(series: str, x: float) -> Callable[[Found], Judgement]:
+    """Whether pieces, however many, need a twentieth at most."""
+
+    def compared(found: Found) -> Judgement:
+        ratios = [
+            found.at(series, f"{name}, random", x, MESSAGES) / messages
+            for name in ("NITF", "aggregated")
+            for _, messages in found.curve(PIECES, f"{name}, random", MESSAGES)
+        ]
+        text = f"{number(min(ratios))} to {number(max(ratios))} times fewer"
+        return Answer.of(min(ratios) >= 20), text
 
     return compared
 
@@ -206,6 +223,19 @@ STATEMENTS: Final[Mapping[str, tuple[Statement, ...]]] = MappingProxyType(
                 "with replicas no peer gets more than 0.3 %",
                 "6.4",
                 _share("filtering, replicas", "most, share", lambda value: value <= 0.3),
+            ),
+        ),
+        "savings": (
+            Statement(
+                "not the paper's: pieces need a twentieth of its messages at most",
+                "",
+                _fewer(RECURSIVE, 0),
+            ),
+            Statement(
+                "not the paper's: pieces need a twentieth at most of what is left if siblings go "
+                "in one message",
+                "",
+                _fewer(BATCHES, 1),
             ),
         ),
     }
