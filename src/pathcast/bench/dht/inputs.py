@@ -83,7 +83,7 @@ class Inputs:
         size = sum(map(len, found)) / len(found) / 1000
         tags = sum(message.count(b"</") for message in found) / len(found)
         self.notes.append(
-            f"{name}: {len(graphs)} DTDs with {elements} elements and {attributes} attributes; "
+            f"{name}: {len(graphs)} DTD{'s' * (len(graphs) > 1)} with {elements} elements and {attributes} attributes; "
             f"{count:,} documents of {size:.1f} KB and {tags:.0f} elements on average"
         )
         return found

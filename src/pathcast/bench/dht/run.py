@@ -30,7 +30,9 @@ def run_dht_figures(
         if figure.name not in names or set_name not in figure.sets:
             continue
         known = len(inputs.notes)
-        outcome = Outcome(figure, ", ".join(figure.workloads))
+        outcome = Outcome(
+            figure, "single DTDs" if figure.kind == "states" else " and ".join(figure.workloads)
+        )
         outcomes.append(outcome)
         experiment = DhtExperiment(figure, figure.sets[set_name], inputs, say)
         outcome.collect(experiment.run(), keep)
