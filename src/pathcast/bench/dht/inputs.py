@@ -82,8 +82,9 @@ class Inputs:
         attributes = sum(len(each.attributes) for graph in graphs for each in graph.declared)
         size = sum(map(len, found)) / len(found) / 1000
         tags = sum(message.count(b"</") for message in found) / len(found)
+        dtds = f"{len(graphs)} DTDs" if len(graphs) > 1 else "a DTD"
         self.notes.append(
-            f"{name}: {len(graphs)} DTD{'s' * (len(graphs) > 1)} with {elements} elements and {attributes} attributes; "
+            f"{name}: {dtds} with {elements} elements and {attributes} attributes; "
             f"{count:,} documents of {size:.1f} KB and {tags:.0f} elements on average"
         )
         return found
