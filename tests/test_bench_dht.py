@@ -39,6 +39,7 @@ from pathcast.dht.automaton import Path as StatePath
 from pathcast.dht.identifiers import identifier, state_key
 from pathcast.dht.pieces import TOP, cut, run_part
 from pathcast.dht.state_table import StateTable
+from pathcast.errors import UnsupportedQueryError
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
 from pathcast.reference.fragment import Symbol
@@ -134,7 +135,7 @@ def path_of(text: str) -> StatePath:
 
 def test_a_query_that_is_no_linear_path_is_refused() -> None:
     for text in ("a", "/a[b]/", "/a//", ""):
-        with pytest.raises(ValueError, match="linear path"):
+        with pytest.raises(UnsupportedQueryError, match="linear path"):
             StateTable.of([text])
 
 

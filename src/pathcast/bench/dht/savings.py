@@ -172,12 +172,8 @@ class _Entered:
         accepting[trace.table.final] = True
         rows = ~is_piece & accepting[trace.state]
         self._accepts = np.bincount(trace.node[rows], minlength=len(documents.above)) > 0
-        own = documents.size.astype(np.float64)
-        begins = np.searchsorted(documents.document, np.arange(len(documents) + 1))
-        self._begins = begins
-        level = documents.level[documents.node]
-        # The element above: the last before it that is one level up.
-        self._own = own - _sizes_of_children(documents, level)
+        self._begins = np.searchsorted(documents.document, np.arange(len(documents) + 1))
+        self._own = documents.size - _sizes_of_children(documents)
 
     def document(self, number: int) -> tuple[float, ...]:
         """Messages, bytes whole, below, read, entries, and the longest look-up."""
@@ -190,22 +186,19 @@ class _Entered:
         peer = self.owner[piece]
         order = np.lexsort((element, peer))
         peer, element = peer[order], element[order]
-        is_first = np.ones(len(peer), bool)
-        is_first[1:] = peer[1:] != peer[:-1]
-        end = documents.end[element] + peer * int(documents.end.max() + 1)
-        furthest = np.maximum.accumulate(end) if len(end) else end
-        begin = element + peer * int(documents.end.max() + 1)
-        is_outer = is_first.copy()
-        is_outer[1:] |= begin[1:] >= furthest[:-1]
+        # What lies in an element that travels to a peer travels with it.
+        apart = peer.astype(np.int64) * (len(documents.node) + 1)
+        furthest = np.maximum.accumulate(apart + documents.end[element])
+        is_outer = np.ones(len(peer), bool)
+        is_outer[1:] = (apart + element)[1:] >= furthest[:-1]
         below = documents.size[element[is_outer]].sum()
-        row, piece, _ = self._read.of(node)
-        pairs = np.unique(self.owner[piece].astype(np.int64) * len(documents.node) + elements[row])
+        row, active, _ = self._read.of(node)
+        pairs = np.unique(self.owner[active].astype(np.int64) * len(documents.node) + elements[row])
         read = self._own[pairs % len(documents.node)].sum()
-        peers = peer[is_first]
+        peers = np.unique(peer)
         self.received[peers] += 1
         messages = len(peers) + bool(self._accepts[node].any())
-        entered = np.unique(self._entries.of(node)[1])
-        hops = self._hops[number % len(self._hops)][entered]
+        hops = self._hops[number % len(self._hops)][np.unique(piece)]
         extra = ENTRY_BYTES * entries.sum()
         return (
             float(messages),
@@ -238,12 +231,14 @@ class _By:
         return row, self._piece[at], self._times[at]
 
 
-def _sizes_of_children(documents: Documents, level: NDArray[np.int32]) -> Floats:
+def _sizes_of_children(documents: Documents) -> Floats:
     """For each element the bytes of its children."""
+    level = documents.level[documents.node]
     sums = np.zeros(len(level))
     for depth in range(2, int(level.max(initial=1)) + 1):
         children = np.flatnonzero(level == depth)
         above = np.flatnonzero(level == depth - 1)
+        # The last element before it that is one level up.
         parent = above[np.searchsorted(above, children) - 1]
         np.add.at(sums, parent, documents.size[children])
     return sums
