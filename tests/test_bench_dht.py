@@ -226,10 +226,7 @@ def test_iterative_traffic_is_that_of_the_visits(seed: int) -> None:
             far = int(ring.hops(np.array([document % 3]), place)[0])
             asked.setdefault(element, []).append(far)
             children = [child for child, above in enumerate(tree.parent) if above == element]
-            names = sum(
-                len(tree.name[child][1]) if ("", tree.name[child][1]) in case.table.labels else 8
-                for child in children
-            )
+            names = sum(len(tree.name[child][1]) for child in children)
             size += (far > 0) * (len(key) + names) + (element != DOCUMENT) * len(key)
         every = [far for each in asked.values() for far in each]
         assert traffic.messages[document] == 2 * sum(far > 0 for far in every)

@@ -35,6 +35,7 @@ class Documents:
         length: Bytes of each document.
         above: Label path -> the one above it; path 0 is that of the document itself.
         name: Label path -> number of its last name.
+        name_bytes: Label path -> bytes of its last name.
         level: Label path -> its length.
         document: Element -> its document.
         node: Element -> its label path.
@@ -49,6 +50,7 @@ class Documents:
     length: NDArray[np.int64]
     above: NDArray[np.int32]
     name: NDArray[np.int32]
+    name_bytes: NDArray[np.int64]
     level: NDArray[np.int32]
     document: NDArray[np.int32]
     node: NDArray[np.int32]
@@ -87,6 +89,7 @@ class Documents:
             length=length,
             above=np.array(reading.above, np.int32),
             name=np.array(reading.name, np.int32),
+            name_bytes=np.array(reading.name_bytes, np.int64),
             level=np.array(reading.level, np.int32),
             document=document,
             node=node,
@@ -123,7 +126,7 @@ class _Reading:
         }
         self._unused = len(labels)
         self._below: dict[tuple[int, str], int] = {}
-        self.above, self.name, self.level = [-1], [-1], [0]
+        self.above, self.name, self.level, self.name_bytes = [-1], [-1], [0], [0]
         self.document: list[int] = []
         self.node: list[int] = []
         self.end: list[int] = []
@@ -168,5 +171,6 @@ class _Reading:
             self._unused += 1
         self.above.append(above)
         self.name.append(label)
+        self.name_bytes.append(len(name.encode()))
         self.level.append(self.level[above] + 1)
         return len(self.above) - 1

@@ -149,7 +149,7 @@ class Replay:
         # A question has a key and the names of the children; an answer the keys of their states.
         above = np.maximum(documents.above[documents.pair_node], 0)
         asked_above = by_node[self._publisher[documents.pair_document], 0, above]
-        names = asked_above * self._name_bytes()[documents.pair_node]
+        names = asked_above * documents.name_bytes[documents.pair_node]
         answers = totals(node, lengths[state], nodes)[documents.pair_node]
         is_below = documents.pair_node > 0
         sent = keys + documents.sums(counts * (names + answers) * is_below)
@@ -178,10 +178,3 @@ class Replay:
         longest = np.zeros(len(documents))
         np.maximum.at(longest, documents.pair_document, by_node[documents.pair_node])
         return longest
-
-    def _name_bytes(self) -> Floats:
-        """Bytes of the last name of each label path, as far as the automaton knows it."""
-        known = [len((label[1] or "*") if label else "$") for label in self._trace.table.labels]
-        name = self._documents.name
-        lengths = np.array([*known, 8], np.float64)
-        return lengths[np.where(name < len(known), name, len(known))]

@@ -141,8 +141,8 @@ def in_pieces(trace: Trace, pieces: Pieces, ring: Ring, documents: range) -> Pie
         entries=means[4],
         top_work=float(load[is_top].sum() / load.sum()),
         peer_work=float(work.max() / load.sum()),
-        peer_states=float(np.bincount(owner).max() / len(number)),
-        peer_messages=float(entered.received.max() / entered.received.sum()),
+        peer_states=float(np.bincount(owner, minlength=1).max() / len(number)),
+        peer_messages=float(entered.received.max() / max(entered.received.sum(), 1)),
         hops=means[5],
     )
 
