@@ -236,6 +236,16 @@ class FilteringPeer:
         self._iterating.publish(self._publishing.new_name(), body, message, to)
         return self._on_the_spot()
 
+    @property
+    def under_way(self) -> int:
+        """Publications of this peer that have no outcome yet; recursive ones."""
+        return self._publishing.under_way
+
+    @property
+    def subscription_count(self) -> int:
+        """Subscriptions of this peer."""
+        return len(self._subscriptions)
+
     # Inside.
 
     def _effects(self) -> list[Effect]:

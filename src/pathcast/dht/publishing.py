@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
+
 from pathcast.dht.courier import Courier
 from pathcast.dht.credit import Ledger
 from pathcast.dht.events import Events, Message
@@ -39,8 +41,7 @@ START = Visit("start", 0)
 """The visit that every execution begins with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(msgspec.Struct, frozen=True, tag=True):
     """What became of a publication.
 
     Attributes:
@@ -204,6 +205,11 @@ class Publishing:
             0,
             execution.body if self._whole else None,
         )
+
+    @property
+    def under_way(self) -> int:
+        """Publications that have no outcome yet."""
+        return len(self._open)
 
     def _handed(self, message: Message, done: DoneVisit) -> list[Visit]:
         found = []

@@ -30,22 +30,19 @@ _MATCHES_MAX = 100_000
 _NAME_MAX = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribed:
+class Subscribed(msgspec.Struct, frozen=True, tag=True):
     """From now on every publication meets the subscription."""
 
     subscription: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribed:
+class Unsubscribed(msgspec.Struct, frozen=True, tag=True):
     """From now on no publication meets the subscription."""
 
     subscription: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotAcknowledged:
+class NotAcknowledged(msgspec.Struct, frozen=True, tag=True):
     """Nobody said in time that the subscription is in force (or is none any more).
 
     It may be, or not; the peer goes on trying as long as it is asked for nothing else.
@@ -54,8 +51,7 @@ class NotAcknowledged:
     subscription: str
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(msgspec.Struct, frozen=True, tag=True):
     """A publication satisfies a subscription. Told once."""
 
     subscription: str
@@ -126,6 +122,9 @@ class Subscriptions:
             if key.startswith(_KEY):
                 saved = msgspec.msgpack.decode(value, type=_Saved)
                 self._stand(key.removeprefix(_KEY), saved)
+
+    def __len__(self) -> int:
+        return len(self._standing)
 
     def __contains__(self, subscription: str) -> bool:
         standing = self._standing.get(subscription)
