@@ -28,7 +28,7 @@ TESTS_WITHOUT_KERNEL := broker cli engine_cases engine_facade errors hostile_row
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
 CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
 
-.PHONY: help demo demo-net test test-without-kernel check bench nightly fmt build clean kernel kernel-required rust-tests
+.PHONY: help demo demo-dht demo-net test test-without-kernel check bench nightly fmt build clean kernel kernel-required rust-tests
 
 help: ## list the targets
 	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
@@ -39,6 +39,9 @@ help: ## list the targets
 
 demo: $(STAMPS)/python kernel ## push generated messages through the Spark pipeline and show what was delivered
 	@$(WITH_ENGINE) $(PYTHON_VENV) -m pathcast demo $(DEMO)
+
+demo-dht: $(STAMPS)/python kernel ## run twenty peers that hold one automaton, kill one, compare matches with one process
+	@$(WITH_ENGINE) $(PYTHON_VENV) -m pathcast peer demo $(DEMO)
 
 demo-net: $(STAMPS)/python kernel ## run seven brokers, kill one on the way, compare deliveries with one process
 	@$(WITH_ENGINE) $(PYTHON_VENV) -m pathcast net demo $(DEMO)

@@ -12,39 +12,50 @@ from hypothesis import strategies as st
 
 from pathcast.dht.hops import Fingers, members
 from pathcast.dht.identifiers import (
-    EPSILON,
-    WILDCARD,
-    Label,
-    Name,
     identifier,
     is_between,
     is_in_range,
     state_key,
+    state_path,
 )
+from pathcast.errors import PeerError
+from pathcast.reference.fragment import EPSILON, Symbol
 
 HOSTILE = st.text(st.sampled_from("ab/$*%{}2F5 ä\ud800\x1f"), max_size=4)
-LABELS = st.one_of(
-    st.sampled_from([EPSILON, WILDCARD]),
-    st.builds(Name, HOSTILE | st.text(max_size=4), HOSTILE),
+LABELS: st.SearchStrategy[Symbol] = st.one_of(
+    st.just(EPSILON),
+    st.tuples(st.none() | HOSTILE, st.none() | HOSTILE | st.text(max_size=4)),
 )
 PATHS = st.lists(LABELS, max_size=4).map(tuple)
 
 
 @given(PATHS, PATHS)
-@example((Name("a"), Name("bc")), (Name("ab"), Name("c")))
-@example((Name("a/b"),), (Name("a"), Name("b")))
-@example((Name("$"),), (EPSILON,))
-@example((Name("b", "a"),), (Name("{a}b"),))
-@example((Name("%2F"),), (Name("/"),))
-@example((), (Name(""),))
-def test_different_paths_have_different_keys(a: tuple[Label, ...], b: tuple[Label, ...]) -> None:
+@example((("", "a"), ("", "bc")), (("", "ab"), ("", "c")))
+@example((("", "a/b"),), (("", "a"), ("", "b")))
+@example((("", "$"),), (EPSILON,))
+@example((("a", "b"),), (("", "{a}b"),))
+@example((("", "%2F"),), (("", "/"),))
+@example(((None, None),), (("", "*"),))
+@example((("", None),), ((None, None),))
+@example((("*", "a"),), ((None, "a"),))
+@example((), (("", ""),))
+def test_different_paths_have_different_keys(a: tuple[Symbol, ...], b: tuple[Symbol, ...]) -> None:
     assert (state_key(a) == state_key(b)) == (a == b)
+    assert state_path(state_key(a)) == a
+
+
+@pytest.mark.parametrize("key", ["", "stop/a", "start/$a", "start/{", "start/{}a", "start/{*}*"])
+def test_what_is_no_key_is_refused(key: str) -> None:
+    with pytest.raises(PeerError) as refused:
+        state_path(key)
+    assert refused.value.code == "dht.key"
 
 
 def test_many_short_paths_have_as_many_keys() -> None:
     """Pairs of random texts seldom come near each other; these all do."""
     names = [a + b for a in "a/$%{}" for b in ["", *"a/$2F{}"]]
-    labels: list[Label] = [EPSILON, WILDCARD, *map(Name, names), *(Name("a", n) for n in names)]
+    labels: list[Symbol] = [EPSILON, (None, None), *(("", n) for n in names), (None, "a")]
+    labels += [(n, "a") for n in names if n] + [(n, None) for n in names]
     paths = [(a, b) for a in labels for b in labels] + [(a,) for a in labels] + [()]
     assert len({state_key(path) for path in paths}) == len(set(paths)) > 7000
 

@@ -18,6 +18,8 @@ from pathcast.bench.broker.page import write_broker_page
 from pathcast.bench.chunking.definition import ChunkingFigures
 from pathcast.bench.chunking.page import write_chunking_page
 from pathcast.bench.definitions import read_definition
+from pathcast.bench.dht.definition import DhtFigures
+from pathcast.bench.dht.page import write_dht_page
 from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import read_run
 from pathcast.bench.figures.page import write_page
@@ -77,7 +79,7 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     """Writing the page again from the records that it links to changes nothing."""
     linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
     runs = [ROOT / "benchmarks" / "records" / run for run in re.findall(linked, TEXT)]
-    first, second, third, fourth, thousand, times, fifth, sixth = runs
+    first, second, third, fourth, thousand, times, fifth, sixth, seventh = runs
     page = tmp_path / "figures.md"
     page.write_text(TEXT, encoding="utf-8")
     figures = read_definition(ROOT / "benchmarks", "figures", FiguresDefinition)
@@ -94,6 +96,8 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     assert write_chunking_page(page, fifth, *read_run(fifth), chunking)
     wire = read_definition(ROOT / "benchmarks", "wire-figures", WireFigures)
     assert write_wire_page(page, sixth, *read_run(sixth), wire)
+    dht = read_definition(ROOT / "benchmarks", "dht-figures", DhtFigures)
+    assert write_dht_page(page, seventh, *read_run(seventh), dht)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(TEXT)
 
 

@@ -629,6 +629,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "registration.unknown": CatalogueEntry(
         "RegistrationError", "{sender} has no {kind} {id} here; ask the service where it is"
     ),
+    "registration.service": CatalogueEntry(
+        "RegistrationError",
+        "this broker has its profiles and sources from the registration service, and takes no "
+        "{asked}; ask the service",
+    ),
+    "registration.refused": CatalogueEntry(
+        "RegistrationError", "the registration service or a broker refused ({cause}): {reason}"
+    ),
     # Files of records. Each says the byte of the file.
     "records.context": CatalogueEntry(
         "LimitExceededError",
@@ -700,7 +708,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "overlay.stream": CatalogueEntry(
         "PeerError", "{peer} sends positions {after} to {upto} of the stream of {root}: {reason}"
     ),
+    "overlay.format": CatalogueEntry(
+        "PeerError", "{peer} sends a message in the format {format!r}: {reason}"
+    ),
     "dht.message": CatalogueEntry("PeerError", "a message of the ring cannot be read: {reason}"),
+    "dht.events": CatalogueEntry("PeerError", "these are the events of no message: {reason}"),
+    "dht.state": CatalogueEntry("PeerError", "a state cannot be read: {reason}"),
+    "dht.claim": CatalogueEntry("PeerError", "it is claimed that {claim}, which cannot be"),
+    "dht.key": CatalogueEntry("PeerError", "no state has the key {key!r}"),
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
     "publication.source": CatalogueEntry(
         "PublicationError", "no source {source!r} is registered at this broker"

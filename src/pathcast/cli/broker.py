@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
@@ -42,7 +45,8 @@ def run_a_broker(
     """
     with extra("net", "pathcast broker run"):
         from pathcast.overlay.xml_content import xml_content
-        from pathcast.transport.broker import broker_kind
+        from pathcast.transport.broker import DEFAULT, broker_kind
+        from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings
     if describe:
@@ -63,8 +67,11 @@ def run_a_broker(
             projection=settings.broker.projection,
             whole_links=[each.name for each in settings.neighbours if not each.projection],
         ),
+        settings=replace(DEFAULT, formats=settings.formats, clock=time.perf_counter),
+        limits=Limits(message_bytes_max=settings.broker.message_bytes_max),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_broker(settings, kind, ready))
+    run = run_broker if settings.registration is None else run_hosted_broker
+    asyncio.run(run(settings, kind, ready))
     say(f"{name} has ended")
     return ExitCode.OK

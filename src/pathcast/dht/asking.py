@@ -24,7 +24,7 @@ _TIMER = "ask "
 
 @dataclass(slots=True)
 class _Open:
-    to: Member
+    to: str
     ask: Ask
     left: int
     then: Then
@@ -37,26 +37,30 @@ class Asking:
         out: Where effects go.
         patience_seconds: Before a question is put again.
         attempts: How often it is put.
+        first: Questions are numbered from here; lives of one peer are not to use the same numbers.
     """
 
-    def __init__(self, out: list[Effect], patience_seconds: float, attempts: int) -> None:
+    def __init__(
+        self, out: list[Effect], patience_seconds: float, attempts: int, first: int = 0
+    ) -> None:
         self._out = out
         self._patience = patience_seconds
         self._attempts = attempts
-        self._number = 0
+        self._number = first
         self._open: dict[int, _Open] = {}
 
-    def ask(self, to: Member, what: Question, then: Then) -> None:
-        """Put a question; `then` is called once."""
+    def ask(self, to: Member | str, what: Question, then: Then) -> None:
+        """Put a question to a life of a peer, or to whichever it has; `then` is called once."""
         self._number += 1
-        opened = _Open(to, Ask(self._number, to.life, what), self._attempts, then)
+        name, life = (to, None) if isinstance(to, str) else (to.name, to.life)
+        opened = _Open(name, Ask(self._number, life, what), self._attempts, then)
         self._open[self._number] = opened
         self._put(opened)
 
     def answered(self, sender: str, answer: Answer) -> None:
         """An answer came; one that nobody waits for is dropped."""
         opened = self._open.get(answer.number)
-        if opened is None or opened.to.name != sender:
+        if opened is None or opened.to != sender:
             return
         del self._open[answer.number]
         self._out.append(Cancel(f"{_TIMER}{answer.number}"))
@@ -79,5 +83,5 @@ class Asking:
 
     def _put(self, opened: _Open) -> None:
         opened.left -= 1
-        self._out.append(Send(opened.to.name, opened.ask))
+        self._out.append(Send(opened.to, opened.ask))
         self._out.append(Wake(f"{_TIMER}{opened.ask.number}", self._patience))

@@ -6,13 +6,16 @@ first member at or after it.
 
 The key of a state is "start" and the labels on the way to it, `$` for epsilon and `*` for the
 wildcard, each behind a `/`. What would be read as something else in a name is percent-encoded, so
-that different paths have different keys; concatenation alone has one key for a, bc and ab, c.
+that different paths have different keys; concatenation alone has one key for a, bc and ab, c. The
+labels are those of `pathcast.reference.fragment`, so `{urn:x}*` and `{*}a` are among them.
 
 Example:
-    >>> state_key([EPSILON, Name("dblp"), Name("a", "urn:x")])
-    'start/$/dblp/{urn:x}a'
-    >>> state_key([Name("a"), Name("bc")]) == state_key([Name("ab"), Name("c")])
+    >>> state_key([EPSILON, ("", "dblp"), ("urn:x", "a"), (None, None)])
+    'start/$/dblp/{urn:x}a/*'
+    >>> state_key([("", "a"), ("", "bc")]) == state_key([("", "ab"), ("", "c")])
     False
+    >>> state_path("start/$/dblp/{urn:x}a/*")
+    (None, ('', 'dblp'), ('urn:x', 'a'), (None, None))
     >>> is_between(9, 1, 3), is_between(3, 3, 9), is_between(5, 7, 5)
     (True, False, True)
 
@@ -22,45 +25,30 @@ Source: 000, sections 2.3 and 3. Differs: delimiter, namespaces, encoding.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
-from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
+
+from pathcast.errors import PeerError
+from pathcast.reference.fragment import EPSILON, Symbol
 
 __all__ = [
     "BITS",
     "CIRCLE",
-    "EPSILON",
-    "WILDCARD",
-    "Label",
-    "Name",
     "identifier",
     "is_between",
     "is_in_range",
+    "label_of",
+    "label_text",
     "state_key",
+    "state_path",
 ]
 
 BITS: Final = 160
 CIRCLE: Final = 1 << BITS
 _ENCODED = {ord(c): f"%{ord(c):02X}" for c in "%/{}$*"}
-
-
-class _Special(Enum):
-    EPSILON = "$"
-    WILDCARD = "*"
-
-
-EPSILON: Final = _Special.EPSILON
-WILDCARD: Final = _Special.WILDCARD
-
-
-class Name(NamedTuple):
-    """The name of an element; no namespace is the empty one."""
-
-    local: str
-    namespace: str = ""
-
-
-Label = Name | _Special
+_LABEL = re.compile(r"(?:\{(\*|[^{}$*]*)\})?(\*|[^{}$*]*)")
+_DECODED = re.compile("|".join(_ENCODED.values()))
 
 
 def identifier(text: str) -> int:
@@ -81,7 +69,7 @@ def is_in_range(low: int, given: int, high: int) -> bool:
     return given == high or is_between(low, given, high)
 
 
-def state_key(path: Iterable[Label]) -> str:
+def state_key(path: Iterable[Symbol]) -> str:
     """The key of the state that is reached over these labels from the start state.
 
     Args:
@@ -90,11 +78,48 @@ def state_key(path: Iterable[Label]) -> str:
     Returns:
         A text that no other path has.
     """
-    return "/".join(("start", *map(_written, path)))
+    return "/".join(("start", *map(label_text, path)))
 
 
-def _written(label: Label) -> str:
-    if isinstance(label, _Special):
-        return label.value
-    local = label.local.translate(_ENCODED)
-    return f"{{{label.namespace.translate(_ENCODED)}}}{local}" if label.namespace else local
+def state_path(key: str) -> tuple[Symbol, ...]:
+    """The labels of a key.
+
+    Raises:
+        PeerError: "dht.key"; no state has this key.
+    """
+    start, *labels = key.split("/")
+    path = tuple(map(label_of, labels))
+    if start != "start" or state_key(path) != key:
+        raise PeerError("dht.key", key=key)
+    return path
+
+
+def label_text(label: Symbol) -> str:
+    """A label as it stands in a key, without the `/`."""
+    if label is None:
+        return "$"
+    namespace, local = label
+    name = "*" if local is None else local.translate(_ENCODED)
+    if namespace is None:
+        return "*" if local is None else f"{{*}}{name}"
+    if local is None or namespace:
+        return f"{{{namespace.translate(_ENCODED)}}}{name}"
+    return name
+
+
+def label_of(text: str) -> Symbol:
+    """The label of a text that `label_text` wrote; some label of any other."""
+    found = _LABEL.fullmatch(text)
+    if found is None:
+        # `$`, or nothing that is written here.
+        return EPSILON
+    namespace, local = found.groups()
+    if local == "*":
+        return (None if namespace is None else _plain(namespace)), None
+    return ("" if namespace is None else None if namespace == "*" else _plain(namespace)), _plain(
+        local
+    )
+
+
+def _plain(text: str) -> str:
+    return _DECODED.sub(lambda code: chr(int(code[0][1:], 16)), text)

@@ -2,7 +2,8 @@
 
 Every message is a question with a number (`Ask`) or the answer to one (`Answer`). A question names
 the life it is put to: a peer that was begun again is another member, and says so (`Absent`).
-Decoding checks the shape of what comes from outside.
+What is asked of states stands in `pathcast.dht.state_messages`. Decoding checks the shape of what
+comes from outside.
 
 Example:
     >>> ask = Ask(number=3, life=0, what=Get("start"))
@@ -23,6 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.dht.identifiers import identifier
+from pathcast.dht.state_messages import Body, Expanded, StateQuestion
 from pathcast.errors import PeerError
 
 __all__ = [
@@ -39,12 +41,16 @@ __all__ = [
     "Leaving",
     "Member",
     "Put",
+    "Question",
     "Range",
     "Read",
     "Record",
     "Records",
     "Rectify",
     "Refused",
+    "Replicated",
+    "Reply",
+    "RingQuestion",
     "State",
     "Step",
     "Stored",
@@ -214,19 +220,40 @@ class Later(_Message, frozen=True):
     """Not mine, or not now: look up again."""
 
 
+class Replicated(_Message, frozen=True):
+    """As `Done`, and these hold the state as well."""
+
+    holders: Members
+
+
 class Absent(_Message, frozen=True):
     """The life you speak of is over, or has not joined."""
 
 
-Question = Read | Step | Rectify | Leaving | Fetch | Range | Copy | Get | Put
-Reply = State | Hop | Records | Value | Stored | Conflict | Done | Refused | Later | Absent
+RingQuestion = Read | Step | Rectify | Leaving | Fetch | Range | Copy | Get | Put
+Question = RingQuestion | StateQuestion
+Reply = (
+    State
+    | Hop
+    | Records
+    | Value
+    | Stored
+    | Conflict
+    | Done
+    | Refused
+    | Later
+    | Absent
+    | Expanded
+    | Body
+    | Replicated
+)
 
 
 class Ask(_Message, frozen=True):
-    """A question to one life of a peer."""
+    """A question to one life of a peer; without a life, to whichever it has."""
 
     number: Number
-    life: Number
+    life: Number | None
     what: Question
 
 

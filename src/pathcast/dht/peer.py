@@ -30,6 +30,7 @@ from pathcast.dht.messages import (
     Conflict,
     Done,
     Get,
+    Later,
     Leaving,
     Member,
     Put,
@@ -40,6 +41,8 @@ from pathcast.dht.messages import (
 )
 from pathcast.dht.records import RecordStore
 from pathcast.dht.ring import CORRECT, Found, Operations, Ring
+from pathcast.dht.state_messages import StateQuestion
+from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
@@ -48,6 +51,8 @@ __all__ = ["Outcome", "Peer", "Settings"]
 _TICK = "tick"
 _RETRY = "retry "
 _ATTEMPTS = 40
+_CURRENT_MAX = 65_536
+_LIFE_MASK = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class Settings:
         tick_seconds: Between two rounds of stabilisation.
         patience_seconds: Before a question is put again; more than twice a message's way.
         attempts: After so many a member is dead.
+        current_seconds: So long what an owner has read from the other holders counts as current,
+            and so long after it was stored a change is sure to be seen by every owner.
         operations: Only tests give others.
     """
 
@@ -68,6 +75,7 @@ class Settings:
     tick_seconds: float = 0.5
     patience_seconds: float = 0.1
     attempts: int = 3
+    current_seconds: float = 1.0
     operations: Operations = CORRECT
 
 
@@ -92,6 +100,7 @@ class Peer:
         life: A number that no life of it had before. Members of the base have one life, 0.
         base: Names of the stable base, the same for all; at least `settings.successors` + 1.
         settings: The same for all.
+        asked: Gets what is asked of states: sender, question, what takes the answer.
 
     Attributes:
         me: This life.
@@ -101,18 +110,26 @@ class Peer:
     """
 
     def __init__(
-        self, name: str, life: int, base: Sequence[str], settings: Settings | None = None
+        self,
+        name: str,
+        life: int,
+        base: Sequence[str],
+        settings: Settings | None = None,
+        asked: Asked | None = None,
     ) -> None:
         settings = settings or Settings()
         self.me = Member(name, 0 if name in base else life)
         self._base = [Member(other, 0) for other in base]
         self._settings = settings
-        self._out: list[Effect] = []
-        self._asking = Asking(self._out, settings.patience_seconds, settings.attempts)
-        self.ring = Ring(
-            self.me, self._asking, settings.successors, self._mend, settings.operations
+        self.out: list[Effect] = []
+        self.asking = Asking(
+            self.out, settings.patience_seconds, settings.attempts, (life & _LIFE_MASK) << 30
         )
-        self.records = RecordStore(self.ring, self._asking, settings.copies)
+        self._asked_of_states = asked
+        self._now = 0.0
+        self._current: dict[str, float] = {}
+        self.ring = Ring(self.me, self.asking, settings.successors, self._mend, settings.operations)
+        self.records = RecordStore(self.ring, self.asking, settings.copies)
         self.has_left = False
         self._requests = 0
         self._retries: dict[str, Callable[[], None]] = {}
@@ -122,11 +139,12 @@ class Peer:
 
     def start(self, now: float) -> list[Effect]:
         """Be of the base, or begin to join."""
+        self._now = now
         if self.me in self._base:
             self.ring.begin(self._base)
         # Not all at once.
-        self._out.append(Wake(_TICK, self._settings.tick_seconds * (self.me.identifier % 97) / 97))
-        return self._effects()
+        self.out.append(Wake(_TICK, self._settings.tick_seconds * (self.me.identifier % 97) / 97))
+        return self.effects()
 
     def receive(self, sender: str, message: object, now: float) -> list[Effect]:
         """A question or an answer.
@@ -134,39 +152,90 @@ class Peer:
         Raises:
             PeerError: "dht.sender"; it speaks for somebody else, or is no message of the ring.
         """
+        self._now = now
         if isinstance(message, Answer):
-            self._asking.answered(sender, message)
+            self.asking.answered(sender, message)
         elif isinstance(message, Ask):
             self._asked(sender, message)
         else:
             raise PeerError("dht.sender", peer=sender, given=type(message).__name__)
-        return self._effects()
+        return self.effects()
 
     def wake(self, timer: str, now: float) -> list[Effect]:
         """A round, a question or request to be repeated."""
+        self._now = now
         if timer == _TICK:
             self._round()
         elif timer.startswith(_RETRY):
             self._retries.pop(timer)()
         else:
-            self._asking.wake(timer)
-        return self._effects()
+            self.asking.wake(timer)
+        return self.effects()
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
         """Nothing: everybody can reach everybody, and who is dead is found by asking."""
         return []
+
+    # As a `pathcast.dht.substrate.Substrate`.
+
+    @property
+    def settle_seconds(self) -> float:
+        """After a change was stored, so long until every owner sees it."""
+        return self._settings.current_seconds * CLOCK_RATES
+
+    def find(self, key: str, then: Callable[[Location | None], None]) -> None:
+        """As `Substrate.find`."""
+
+        def found(where: Found | None) -> None:
+            then(None if where is None else Location(where.owner, where.hops))
+
+        self.ring.find(identifier(key), found)
+
+    def owns(self, key: str) -> bool:
+        """As `Substrate.owns`."""
+        return self.ring.is_member and self.ring.owns(identifier(key))
+
+    def read(self, key: str, then: Callable[[Value | None], None]) -> None:
+        """As `Substrate.read`; the other holders are asked if that was too long ago."""
+        began = self._now
+
+        def replied(reply: Reply) -> None:
+            if isinstance(reply, Value):
+                if len(self._current) >= _CURRENT_MAX:
+                    self._current.clear()
+                self._current[key] = began + self._settings.current_seconds
+            then(reply if isinstance(reply, Value) else None)
+
+        if not self.owns(key):
+            then(None)
+        elif began < self._current.get(key, began):
+            record = self.records.held.get(key)
+            then(Value(record.value, record.version) if record else Value(None, 0))
+        else:
+            self.records.answer(Get(key), replied)
+
+    def write(self, key: str, value: bytes, based_on: int, then: Callable[[bool], None]) -> None:
+        """As `Substrate.write`."""
+        put = Put(key, value, based_on, self._write_id())
+        self.records.answer(put, lambda reply: then(isinstance(reply, Stored)))
+
+    def effects(self) -> list[Effect]:
+        """What is to be done since it was asked last."""
+        effects = list(self.out)
+        self.out.clear()
+        return effects
 
     # What is asked of it.
 
     def look_up(self, key: str, to: str) -> list[Effect]:
         """Who owns a key; the outcome has `Found`."""
         self.ring.find(identifier(key), lambda found: self._deliver(to, Outcome(key, found)))
-        return self._effects()
+        return self.effects()
 
     def get(self, key: str, to: str) -> list[Effect]:
         """What is under a key; the outcome has `Value`."""
         self._request(Get(key), to, _ATTEMPTS)
-        return self._effects()
+        return self.effects()
 
     def put(self, key: str, value: bytes | None, based_on: int, to: str) -> list[Effect]:
         """Change what is under a key; the outcome has `Stored` or `Conflict`.
@@ -177,10 +246,8 @@ class Peer:
             based_on: The version that is changed; 0 if there was never anything.
             to: Whom the outcome is for.
         """
-        self._requests += 1
-        write = f"{self.me.life} {self._requests} {self.me.name}"
-        self._request(Put(key, value, based_on, write), to, _ATTEMPTS)
-        return self._effects()
+        self._request(Put(key, value, based_on, self._write_id()), to, _ATTEMPTS)
+        return self.effects()
 
     def remove(self, key: str, based_on: int, to: str) -> list[Effect]:
         """`put` without a value."""
@@ -199,20 +266,19 @@ class Peer:
                 self.records.hand_over(left)
             else:
                 left()
-        return self._effects()
+        return self.effects()
 
     # Inside.
 
-    def _effects(self) -> list[Effect]:
-        effects = list(self._out)
-        self._out.clear()
-        return effects
+    def _write_id(self) -> str:
+        self._requests += 1
+        return f"{self.me.life} {self._requests} {self.me.name}"
 
     def _mend(self) -> None:
         self.records.repair()
 
     def _round(self) -> None:
-        self._out.append(Wake(_TICK, self._settings.tick_seconds))
+        self.out.append(Wake(_TICK, self._settings.tick_seconds))
         if self.ring.is_member:
             self.ring.stabilise()
             self.ring.fix_finger()
@@ -223,10 +289,16 @@ class Peer:
 
     def _asked(self, sender: str, ask: Ask) -> None:
         def answer(reply: Reply) -> None:
-            self._out.append(Send(sender, Answer(ask.number, reply)))
+            self.out.append(Send(sender, Answer(ask.number, reply)))
 
-        if ask.life != self.me.life or not self.ring.is_member:
+        if ask.life is not None and (ask.life != self.me.life or not self.ring.is_member):
             answer(Absent())
+            return
+        if isinstance(ask.what, StateQuestion):
+            if self._asked_of_states is None:
+                answer(Later())
+            else:
+                self._asked_of_states(sender, ask.what, answer)
             return
         if isinstance(ask.what, Rectify | Leaving) and ask.what.member.name != sender:
             raise PeerError("dht.sender", peer=sender, given=ask.what.member.name)
@@ -243,7 +315,7 @@ class Peer:
             elif where.owner == self.me:
                 self.records.answer(what, replied)
             else:
-                self._asking.ask(where.owner, what, replied)
+                self.asking.ask(where.owner, what, replied)
 
         def replied(reply: Reply | None) -> None:
             if isinstance(reply, Value | Stored | Conflict):
@@ -252,11 +324,11 @@ class Peer:
                 self._requests += 1
                 timer = f"{_RETRY}{self._requests}"
                 self._retries[timer] = lambda: self._request(what, to, left - 1)
-                self._out.append(Wake(timer, self._settings.patience_seconds))
+                self.out.append(Wake(timer, self._settings.patience_seconds))
             else:
                 self._deliver(to, Outcome(what.key, None))
 
         self.ring.find(identifier(what.key), found)
 
     def _deliver(self, to: str, outcome: Outcome) -> None:
-        self._out.append(Deliver(to, outcome))
+        self.out.append(Deliver(to, outcome))

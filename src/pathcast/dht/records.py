@@ -11,7 +11,8 @@ It is done by the owner:
    rule. If all have it, it is acknowledged; if not, whoever asked looks up the owner and tries
    again, and step 1 finds what was begun.
 
-A read gives what it found to as many first, so what has been read does not go away either.
+A read gives what it found to as many first, if they do not have it, so what has been read does not
+go away either.
 
 Nothing acknowledged is lost while, between two repairs, fewer than `copies` of the members around
 a key fail or join: one of the holders is alive, and is among the successors of any new owner. Two
@@ -31,6 +32,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -56,11 +58,30 @@ from pathcast.dht.messages import (
     from_wire,
     to_wire,
 )
-from pathcast.dht.ring import Ring
 
-__all__ = ["RecordStore"]
+__all__ = ["Neighbourhood", "RecordStore"]
 
 _BATCH = 256
+
+
+class Neighbourhood(Protocol):
+    """What a member knows of those around it; `pathcast.dht.ring.Ring` is one."""
+
+    me: Member
+    predecessor: Member | None
+    """Whose range ends where this member's begins; None where ranges do not follow one another."""
+    successors: tuple[Member, ...]
+    """Who gets copies of its whole range; none where each key has others."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it has joined, and not left."""
+
+    def owns(self, place: int) -> bool:
+        """Whether a place is this member's."""
+
+    def others_for(self, place: int) -> tuple[Member, ...]:
+        """Who else may hold what is at a place, the next owner first."""
 
 
 class RecordStore:
@@ -75,7 +96,7 @@ class RecordStore:
         held: By key, removed ones included.
     """
 
-    def __init__(self, ring: Ring, asking: Asking, copies: int) -> None:
+    def __init__(self, ring: Neighbourhood, asking: Asking, copies: int) -> None:
         self.held: dict[str, Record] = {}
         self._ring = ring
         self._asking = asking
@@ -147,6 +168,9 @@ class RecordStore:
                     served(Conflict(version))
                     return
                 record = Record(key, what.value, version + 1, what.write)
+            elif isinstance(what, Get) and record and self._is_placed(record, replies):
+                served(Value(record.value, record.version))
+                return
             self._place(record, live, what, served)
 
         def served(reply: Reply) -> None:
@@ -154,7 +178,14 @@ class RecordStore:
             then(reply)
 
         self._busy.add(key)
-        self._ask_all(self._ring.successors, Fetch(key), has_read)
+        self._ask_all(self._ring.others_for(identifier(key)), Fetch(key), has_read)
+
+    def _is_placed(self, record: Record, replies: Sequence[tuple[Member, Reply]]) -> bool:
+        """Whether a record that was read is where it would be placed, so that it need not be."""
+        found = [reply.records for _, reply in replies if isinstance(reply, Records)]
+        holders = found[: self._copies - 1]
+        is_held = self.held.get(record.key) == record
+        return is_held and all(records == (record,) for records in holders)
 
     def _place(
         self,

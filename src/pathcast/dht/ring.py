@@ -158,6 +158,10 @@ class Ring:
             self.predecessor.identifier, place, self.me.identifier
         )
 
+    def others_for(self, place: int) -> tuple[Member, ...]:
+        """Who may hold what this member owns: its successors, wherever it is."""
+        return self.successors
+
     # Operations.
 
     def begin(self, base: Sequence[Member]) -> None:

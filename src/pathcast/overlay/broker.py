@@ -21,10 +21,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pathcast.errors import PublicationError
+from pathcast.errors import PathcastError, PublicationError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
+from pathcast.overlay.content import Content, Profile, Verdict
+from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce, Lapsed, Refused, Undecided
 from pathcast.overlay.messages import (
     Announce,
     Announcement,
@@ -143,6 +143,7 @@ class Broker:
         self._saved_cursors: dict[str, tuple[int, int]] = {}
         self._leads: dict[str, str | None] = {}
         self._sources: dict[str, Source] = {}
+        self._owners: dict[str, str] = {}
         self.subscriptions = Subscriptions(content.profiles())
         self._local: deque[_Waiting] = deque()
         self._local_messages = 0
@@ -275,17 +276,25 @@ class Broker:
 
     # What a host is asked for.
 
-    def subscribe(self, subscription: str, subscriber: str, profile: Profile) -> None:
+    def subscribe(
+        self, subscription: str, subscriber: str, profile: Profile, version: int | None = None
+    ) -> None:
         """Register a profile, or put it in the place of one with the same id.
 
         `finish` tells others. `InForce` is delivered to the subscriber when every message that is
         published from then on, at any broker, will be delivered.
 
+        Args:
+            subscription: Its id.
+            subscriber: Who gets its deliveries.
+            profile: What it asks for.
+            version: Of the profile, where something else than this broker counts them.
+
         Raises:
             PathcastError: It is no profile.
         """
         made, added, removed = self.subscriptions.put(
-            subscription, subscriber, profile, self._ticket + 1
+            subscription, subscriber, profile, self._ticket + 1, version
         )
         self._save(f"subscription/{subscription}", made)
         self._await(made)
@@ -303,16 +312,44 @@ class Broker:
 
     # What a root is asked for.
 
-    def register_source(self, source: str, entry: Source) -> None:
-        """Take a data source, or put a new schema and dictionary in the place of its old ones."""
+    def register_source(self, source: str, entry: Source, owner: str = "") -> None:
+        """Take a data source, or put a new schema and dictionary in the place of its old ones.
+
+        Args:
+            source: Its id.
+            entry: Of the catalog; one that is withdrawn is no source any more.
+            owner: Who alone publishes for it; anybody who may publish when empty.
+
+        Raises:
+            PublicationError: It is somebody else's.
+        """
+        self.check_owner(source, owner)
         self._sources[source] = entry
         self._save(f"source/{source}", entry)
-        if not self._stream_number:
-            self._stream_number = max(1, self._incarnation)
-            self._save("stream", self._stream_number)
+        if owner and self._owners.get(source) != owner:
+            self._owners[source] = owner
+            self._save(f"owner/{source}", owner)
+        self._have_stream()
         self._spread([self.announcements.say(source, entry)])
         self._is_stale = True
         self._review()
+
+    def _have_stream(self) -> None:
+        """Who is the root of something has a stream, whose number no other life gave one."""
+        if not self._stream_number:
+            self._stream_number = max(1, self._incarnation)
+            self._save("stream", self._stream_number)
+
+    def check_owner(self, source: str, sender: str) -> None:
+        """The message pre-processor's check of the id that a message carries.
+
+        Raises:
+            PublicationError: It is somebody else's, which is not told apart from none.
+
+        Source: 001, section 5 (Figure 10): the root validates the source id, nobody else does.
+        """
+        if sender and self._owners.get(source, sender) != sender:
+            raise PublicationError("publication.source", source=source, retry="no")
 
     def publish(
         self,
@@ -323,6 +360,7 @@ class Broker:
         format: str = "",
         trace: bool = False,
         numbered: Numbered | None = None,
+        sender: str = "",
     ) -> int:
         """Take a message of a source; `finish` sends it.
 
@@ -334,9 +372,9 @@ class Broker:
             PublicationError: As `check_publication`.
         """
         if self.has_had(numbered):
-            self.check_publication(source, 0)
+            self.check_publication(source, 0, sender)
             return 0
-        self.check_publication(source)
+        self.check_publication(source, sender=sender)
         stream, entry = self.streams[self.name], self._sources[source]
         position = max(stream.at, self._log_start) + 1
         made = Published(position, source, message, entry.dictionary_version, format, trace, body)
@@ -350,18 +388,22 @@ class Broker:
         """Whether a message was taken before, as far as its publisher numbers them."""
         return self._safeguards.numbers and self._publishers.has_had(numbered)
 
-    def check_publication(self, source: str, count: int = 1) -> None:
+    def check_publication(self, source: str, count: int = 1, sender: str = "") -> None:
         """Refuses messages of a source that are not to be taken.
 
         Args:
             source: Of one of them at least.
             count: How many they are.
+            sender: Who publishes; see `check_owner`.
 
         Raises:
-            PublicationError: The source is not known here, or there is no room (`retry`).
+            PublicationError: The source is not known here or is not the sender's, or there is no
+                room (`retry`).
         """
+        self.check_owner(source, sender)
         stream = self.streams.get(self.name)
-        if source not in self._sources or stream is None or self._leaving:
+        entry = self._sources.get(source)
+        if entry is None or entry.withdrawn or stream is None or self._leaving:
             raise PublicationError("publication.source", source=source, retry="no")
         if not self._joined and self.announcements.members != [self.name]:
             raise PublicationError("publication.joining", retry="yes")
@@ -645,15 +687,12 @@ class Broker:
             for subscription, results in answers:
                 if not self._is_regarded(subscription, one):
                     continue
-                given = Delivery(
-                    subscription.name,
-                    subscription.version,
-                    stream.root,
-                    stream.number,
-                    one.position,
-                    one.message,
-                    results,
-                )
+                name, version = subscription.name, subscription.version
+                at = (name, version, stream.root, stream.number, one.position, one.message)
+                if isinstance(results, Verdict):
+                    given: Delivery | Undecided = Undecided(*at, results.code, results.reason)
+                else:
+                    given = Delivery(*at, results)
                 self.given.append(Deliver(subscription.subscriber, given))
                 roots.add(stream.root)
         return roots
@@ -708,6 +747,15 @@ class Broker:
         self._saved_cursors[root] = (number, position)
         return Save(f"cursor/{root}", msgspec.msgpack.encode((number, position)))
 
+    def _restore(self, saved: Subscription) -> None:
+        """A subscription of a former life; one that cannot be answered any more ends alone."""
+        try:
+            self.subscriptions.restore(saved)
+        except PathcastError as error:
+            self.effects.append(Forget(f"subscription/{saved.name}"))
+            told = Refused(saved.name, error.code, error.message)
+            self.given.append(Deliver(OPERATOR, told))
+
     def _save(self, key: str, value: object) -> None:
         self.effects.append(Save(key, msgspec.msgpack.encode(value)))
 
@@ -717,18 +765,22 @@ class Broker:
         for key in sorted(disk):
             room, _, name = key.partition("/")
             if room == "subscription":
-                self.subscriptions.restore(msgspec.msgpack.decode(disk[key], type=Subscription))
+                self._restore(msgspec.msgpack.decode(disk[key], type=Subscription))
             elif room == "cursor":
                 cursor = msgspec.msgpack.decode(disk[key], type=tuple[int, int])
                 self._saved_cursors[name] = cursor
             elif room == "source":
                 self._sources[name] = msgspec.msgpack.decode(disk[key], type=Source)
                 self.announcements.say(name, self._sources[name])
+            elif room == "owner":
+                self._owners[name] = msgspec.msgpack.decode(disk[key], type=str)
             elif room == "log" and name:
                 kept = msgspec.msgpack.decode(disk[key], type=list[Logged])
                 self._log.append((kept[0].message.position, kept[-1].message.position))
                 log += kept
         self._publishers.restore(disk, log)
+        if self._sources:
+            self._have_stream()
         if self._stream_number:
             stream = self.streams[self.name] = self._stream(self.name, self._stream_number)
             held = [one.message for one in log if one.message.position > self._log_start]

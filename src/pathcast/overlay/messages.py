@@ -33,6 +33,7 @@ __all__ = [
     "Detach",
     "Expelled",
     "Follow",
+    "Formats",
     "Forward",
     "Frame",
     "Hello",
@@ -51,11 +52,15 @@ __all__ = [
 NUMBER_MAX = 2**62
 """Counters and session numbers stay below; a forged one cannot bring a counter to its end."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=128)]
+NAME_CHARACTERS_MAX = 128
+"""Of a broker, a source, a message, and of a dictionary."""
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
 Tree = Annotated[str, Meta(max_length=128)]
 Number = Annotated[int, Meta(ge=0, lt=NUMBER_MAX)]
 Entry = Annotated[str, Meta(max_length=65_536)]
-Text = Annotated[str, Meta(max_length=1_048_576)]
+TEXT_MAX = 1_048_576
+"""Characters of a schema that is announced."""
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Presence(msgspec.Struct, frozen=True, tag=True):
@@ -215,7 +220,17 @@ class Passed(msgspec.Struct, frozen=True, tag=True):
     positions: tuple[tuple[Name, Number], ...]
 
 
-Payload = Announce | Interest | Settled | Detach | Follow | Forward | Passed
+class Formats(msgspec.Struct, frozen=True, tag=True):
+    """Catalog flow, first of a session: wire formats that the sender reads beside text.
+
+    Attributes:
+        names: As the header of a message says them (`Published.format`).
+    """
+
+    names: Annotated[tuple[Tree, ...], Meta(max_length=64)]
+
+
+Payload = Formats | Announce | Interest | Settled | Detach | Follow | Forward | Passed
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):

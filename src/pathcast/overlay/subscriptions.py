@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pathcast.errors import PathcastError, UnknownQueryError
-from pathcast.overlay.content import Profile, Profiles, Results
+from pathcast.overlay.content import Profile, Profiles, Results, Verdict
 
 __all__ = ["Subscription", "Subscriptions"]
 
@@ -25,7 +25,7 @@ class Subscription(msgspec.Struct, frozen=True):
         name: Its id.
         subscriber: Who gets its deliveries.
         profile: What it asks for.
-        version: Of the profile, from 1.
+        version: Of the profile, from 1; or what the registration service knows it by.
     """
 
     name: str
@@ -56,6 +56,10 @@ class Subscriptions:
         """The profile of a subscription."""
         return self._held[name].profile
 
+    def get(self, name: str) -> Subscription | None:
+        """A subscription, if it is there."""
+        return self._held.get(name)
+
     def entries(self) -> Entries:
         """All entries, sorted."""
         return tuple(sorted(self._count))
@@ -73,11 +77,17 @@ class Subscriptions:
         return self._profiles.entries(profile)
 
     def put(
-        self, name: str, subscriber: str, profile: Profile, ticket: int
+        self,
+        name: str,
+        subscriber: str,
+        profile: Profile,
+        ticket: int,
+        version: int | None = None,
     ) -> tuple[Subscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
-        version = self._held[name].version + 1 if name in self._held else 1
+        if version is None:
+            version = self._held[name].version + 1 if name in self._held else 1
         made = Subscription(name, subscriber, profile, version)
         known = self._held.get(name)
         if known is not None:
@@ -111,10 +121,15 @@ class Subscriptions:
         return (), self._leave(self._profiles.entries(held.profile))
 
     def restore(self, saved: Subscription) -> None:
-        """One that was saved."""
-        self._held[saved.name] = saved
+        """One that was saved.
+
+        Raises:
+            PathcastError: It is no profile (any more).
+        """
+        entries = self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
-        self._enter(self._profiles.entries(saved.profile))
+        self._held[saved.name] = saved
+        self._enter(entries)
 
     def acknowledge(self, subscription: Subscription) -> bool:
         """It is in force. Returns whether that is news: it may be gone, or another by now."""
@@ -129,7 +144,9 @@ class Subscriptions:
         self._in_force.clear()
         return [one for _, one in sorted(self._held.items())]
 
-    def answers(self, bodies: Sequence[bytes]) -> list[list[tuple[Subscription, Results]]]:
+    def answers(
+        self, bodies: Sequence[bytes]
+    ) -> list[list[tuple[Subscription, Results | Verdict]]]:
         """For each message the subscriptions that it satisfies, and what it gives them."""
         return [
             [(self._held[name], results) for name, results in given.items()]

@@ -22,8 +22,9 @@ from functools import lru_cache, partial
 
 from pathcast.customize import Broker as LocalBroker
 from pathcast.engine.selection import engine_name
+from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.overlay.content import LOCAL, Content, Profile, Results
+from pathcast.overlay.content import LOCAL, Content, Profile, Results, Verdict
 from pathcast.overlay.cutting import (
     WHOLE,
     LinkCuts,
@@ -42,6 +43,7 @@ __all__ = ["XmlInterests", "XmlProfiles", "xml_content"]
 def xml_content(
     policy: Policy = EXACT,
     engine: str | None = None,
+    limits: Limits | None = None,
     *,
     projection: bool = True,
     whole_links: Collection[str] = (),
@@ -51,13 +53,14 @@ def xml_content(
     Args:
         policy: How what a neighbour is told is made less.
         engine: As for `QueryIndex`. The reference engine cuts nothing out of messages.
+        limits: What a message may cost at its hosts.
         projection: Whether messages are cut down to what is of use behind a link, where that pays.
             Without it nobody above cuts them for this broker or those behind it either.
         whole_links: Neighbours that are sent messages as they are all the same.
     """
     return Content(
         partial(XmlInterests, policy, engine, projection, whole_links),
-        partial(XmlProfiles, engine, projection),
+        partial(XmlProfiles, engine, limits, projection),
     )
 
 
@@ -160,13 +163,17 @@ class XmlProfiles:
 
     Args:
         engine: As for `QueryIndex`.
+        limits: What a message may cost.
         projection: As for `xml_content`.
     """
 
-    def __init__(self, engine: str | None = None, projection: bool = True) -> None:
+    def __init__(
+        self, engine: str | None = None, limits: Limits | None = None, projection: bool = True
+    ) -> None:
         self._projection = projection
-        self._broker = LocalBroker(engine=engine)
+        self._broker = LocalBroker(engine=engine, limits=limits)
         self._is_native = self._broker.engine != "reference"
+        self._names: dict[str, None] = {}
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
@@ -177,21 +184,31 @@ class XmlProfiles:
         asked = _asked(profile, subscription)
         for error in self._broker.subscribe(asked).errors.values():
             raise error
+        self._names[subscription] = None
 
     def remove(self, subscription: str) -> None:
         """As `Profiles.remove`."""
         self._broker.unsubscribe(subscription)
+        del self._names[subscription]
 
-    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
-        """As `Profiles.answers`."""
+    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results | Verdict]]:
+        """As `Profiles.answers`.
+
+        A message that is refused here, whatever its root has let in, is undecided for all.
+        """
         batch = self._broker.process_batch(list(bodies))
         names, numbers = batch.subscription_ids, batch.numbers
-        found: list[dict[str, Results]] = [{} for _ in bodies]
+        found: list[dict[str, Results | Verdict]] = [{} for _ in bodies]
         rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
         fragments = numbers["fragment"].to_pylist()
         for row, place, fragment in zip(rows, places, fragments, strict=True):
             given = found[row].get(names[place], ())
+            assert isinstance(given, tuple)
             found[row][names[place]] = given if fragment is None else (*given, fragment)
+        for each in batch.verdicts.to_pylist():
+            found[each["row"]][each["subscription_id"]] = Verdict(each["code"], each["message"])
+        for row, error in batch.refusals:
+            found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
         return [dict(sorted(one.items())) for one in found]
 
 

@@ -8,18 +8,24 @@ live successor, in the list that it has or in one that is on its way to it (`may
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pathcast.dht.invariant import broken, not_ideal
-from pathcast.dht.messages import Answer, Hop, Member, State, decoded, encoded
+from pathcast.dht.messages import Answer, Hop, Member, State
 from pathcast.dht.peer import Peer, Settings
 from pathcast.dht.ring import Ring
-from pathcast.protocol import Effect, Send
+from pathcast.dht.substrate import Asked
+from pathcast.protocol import Deliver, Effect, Node, Send
+from pathcast.sim.counting import CountedMessages
 from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.network import Network
 
-__all__ = ["BrokenRing", "RingWorld"]
+__all__ = ["Above", "BrokenRing", "RingWorld"]
+
+Above = Callable[[int, Mapping[str, bytes], Callable[[Asked], Peer]], Node]
+"""Makes a node from a life, a disk, and what makes the peer that it lies on."""
 
 
 class BrokenRing(AssertionError):
@@ -36,26 +42,27 @@ class _OnItsWay:
 
 
 class _Watched:
-    """A peer whose every event is followed by the check."""
+    """A node with a peer in it whose every event is followed by the check."""
 
-    def __init__(self, peer: Peer, world: RingWorld) -> None:
+    def __init__(self, node: Node, peer: Peer, world: RingWorld) -> None:
+        self.node = node
         self.peer = peer
         self._world = world
 
     def start(self, now: float) -> Sequence[Effect]:
-        return self._after(lambda: self.peer.start(now))
+        return self._after(lambda: self.node.start(now))
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
-        return self._after(lambda: self.peer.receive(sender, message, now))
+        return self._after(lambda: self.node.receive(sender, message, now))
 
     def wake(self, timer: str, now: float) -> Sequence[Effect]:
-        return self._after(lambda: self.peer.wake(timer, now))
+        return self._after(lambda: self.node.wake(timer, now))
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
-        return self._after(lambda: self.peer.neighbour(name, up, now))
+        return self._after(lambda: self.node.neighbour(name, up, now))
 
-    def asked(self, request: Callable[[Peer], Sequence[Effect]]) -> Sequence[Effect]:
-        return self._after(lambda: request(self.peer))
+    def asked(self, request: Callable[[Any], Sequence[Effect]]) -> Sequence[Effect]:
+        return self._after(lambda: request(self.node))
 
     def _after(self, event: Callable[[], Sequence[Effect]]) -> Sequence[Effect]:
         before = self.peer.ring.successors
@@ -75,11 +82,15 @@ class RingWorld:
         faults: Of the network.
         base: How many peers never go; None: one more than successors.
         in_bytes: Whether messages are encoded and decoded on the way.
+        above: Makes the node that a peer is part of, given name, life, disk and what makes the
+            peer; None: the peer is the node.
+        on_deliver: As for `Network`.
 
     Attributes:
         network: The network.
         base: Names of the base.
         checks: How often the invariant was computed.
+        counted: What was sent, if it is encoded.
     """
 
     def __init__(
@@ -90,10 +101,14 @@ class RingWorld:
         *,
         base: int | None = None,
         in_bytes: bool = False,
+        above: Above | None = None,
+        on_deliver: Callable[[str, Deliver], None] | None = None,
     ) -> None:
         self.settings = settings or Settings()
-        through = (lambda message: decoded(encoded(message))) if in_bytes else None
-        self.network = Network(seed, faults, through=through)
+        self.counted = CountedMessages()
+        self._above = above
+        through = self.counted if in_bytes else None
+        self.network = Network(seed, faults, through=through, on_deliver=on_deliver)
         self.checks = 0
         self._way_seconds = faults.delay_seconds[1] * (faults.slow_factor if faults.slow else 1) + (
             faults.reorder_seconds if faults.reorder else 0
@@ -113,9 +128,9 @@ class RingWorld:
 
     def add(self, name: str) -> None:
         """Begin a peer, which joins by way of the base."""
-        self.network.add(name, lambda _, life: _Watched(self._peer(name, life), self))
+        self.network.add(name, lambda disk, life: self._node(name, life, disk))
 
-    def ask(self, name: str, request: Callable[[Peer], Sequence[Effect]]) -> bool:
+    def ask(self, name: str, request: Callable[[Any], Sequence[Effect]]) -> bool:
         """Ask something of a peer (`put`, `leave`, ...)."""
         return self.network.call(name, lambda node, _: _watched(node).asked(request))
 
@@ -192,8 +207,15 @@ class RingWorld:
                     continue
                 self._on_their_way.append(_OnItsWay(self.network.now, effect.to, successors))
 
-    def _peer(self, name: str, life: int) -> Peer:
-        return Peer(name, life, self.base, self.settings)
+    def _node(self, name: str, life: int, disk: Mapping[str, bytes]) -> Node:
+        made: list[Peer] = []
+
+        def peer(asked: Asked | None = None) -> Peer:
+            made.append(Peer(name, life, self.base, self.settings, asked))
+            return made[0]
+
+        node = self._above(life, disk, peer) if self._above is not None else peer()
+        return _Watched(node, made[0], self)
 
     def _change(self, peers_max: int) -> None:
         running = sorted(set(self.network.nodes) - set(self.base))
@@ -210,7 +232,8 @@ class RingWorld:
                 self.network.crash(name, disk=False)
             elif self.may_go(name):
                 if self._draw(0.3):
-                    self.ask(name, lambda peer: peer.leave("operator"))
+                    leaving = self.peer(name)
+                    self.ask(name, lambda _: leaving.leave("operator"))
                 else:
                     self.crash(name)
 

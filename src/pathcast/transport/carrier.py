@@ -74,6 +74,8 @@ class NodeKind:
         roles: Message type -> what a client has to be allowed in order to send it; all others are
             for neighbours alone.
         describe: What it can say of itself to the operator, as JSON.
+        refusals: Looks at what clients send before the node is given any of it, in a thread of its
+            own: place -> answer, of messages that the node is not given.
     """
 
     make: MakeNode
@@ -84,6 +86,7 @@ class NodeKind:
     prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role] = field(default_factory=dict)
     describe: Callable[[Node], Mapping[str, object]] = _nothing_known
+    refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
 
 
 @dataclass

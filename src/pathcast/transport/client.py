@@ -26,10 +26,10 @@ from pathcast.transport.broker import Accepted, Subscribe
 from pathcast.transport.disk import Waiting
 from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.grpc_streams import (
-    CONNECT_SECONDS,
     SERVICE,
     Address,
     ClientStream,
+    connected,
     error_from,
 )
 from pathcast.transport.security import introduction
@@ -73,15 +73,7 @@ class BrokerClient:
 
     async def __aenter__(self) -> Self:
         self._channel = self._address.channel()
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await self._channel.channel_ready()
-        except TimeoutError as error:
-            await self._channel.close()
-            reason = f"nobody answers at {self._address.target}"
-            raise UnavailableError(
-                "peer.unreachable", name=self._address.name, reason=reason
-            ) from error
+        await connected(self._channel, self._address)
         return self
 
     async def __aexit__(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -128,26 +128,21 @@ def described(carrier: Carrier) -> dict[str, object]:
     }
 
 
-class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """The methods of one listener.
+class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Methods of a listener that are for those whom a gate admits; errors keep their type.
 
     Args:
-        carrier: The node that they are about.
         gate: Who may call.
     """
 
-    def __init__(self, carrier: Carrier, gate: Gate) -> None:
-        self._carrier = carrier
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        both_ways = grpc.stream_stream_rpc_method_handler
-        once = grpc.unary_unary_rpc_method_handler
-        self._methods = {
-            f"/{SERVICE}/Frames": both_ways(partial(self._guarded, self._frames)),
-            f"/{SERVICE}/Publish": both_ways(partial(self._guarded, self._publish)),
-            f"/{SERVICE}/Deliveries": both_ways(partial(self._guarded, self._deliveries)),
-            f"/{SERVICE}/Ask": once(partial(self._guarded, self._ask)),
-            f"/{SERVICE}/Status": once(partial(self._guarded, self._status)),
-        }
+        self._methods: dict[str, Any] = {}
+
+    def _offer(
+        self, name: str, kind: Callable[[Any], Any], method: Callable[[Any, Any], Awaitable[Any]]
+    ) -> None:
+        self._methods[name] = kind(partial(self._guarded, method))
 
     def service(self, call: Any) -> Any:
         """The handler of a call; gRPC asks."""
@@ -166,6 +161,26 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         identities = context.auth_context().get("x509_subject_alternative_name", ())
         return self._gate.admit(metadata, identities, role)
 
+
+class Service(GuardedMethods):
+    """The methods of a broker.
+
+    Args:
+        carrier: The node that they are about.
+        gate: Who may call.
+    """
+
+    def __init__(self, carrier: Carrier, gate: Gate) -> None:
+        super().__init__(gate)
+        self._carrier = carrier
+        both_ways = grpc.stream_stream_rpc_method_handler
+        once = grpc.unary_unary_rpc_method_handler
+        self._offer(f"/{SERVICE}/Frames", both_ways, self._frames)
+        self._offer(f"/{SERVICE}/Publish", both_ways, self._publish)
+        self._offer(f"/{SERVICE}/Deliveries", both_ways, self._deliveries)
+        self._offer(f"/{SERVICE}/Ask", once, self._ask)
+        self._offer(f"/{SERVICE}/Status", once, self._status)
+
     async def _frames(self, _: Any, context: Any) -> None:
         peer = self._admit(context, "neighbour")
         await self._carrier.serve(peer, ServerStream(peer, context))
@@ -179,8 +194,14 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
             messages = [codec.message(packet, client) for packet in packets]
             for kind in {type(message) for message in messages}:
                 self._check_role(client, kind, context)
-            answers = await self._carrier.submit(client, messages)
+            refused = await self._refusals(messages)
+            taken = [each for place, each in enumerate(messages) if place not in refused]
+            answers = [*refused.values(), *await self._carrier.submit(client, taken)]
             await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
+
+    async def _refusals(self, messages: Sequence[object]) -> Mapping[int, object]:
+        look = self._carrier.kind.refusals
+        return {} if look is None else await asyncio.to_thread(look, messages)
 
     async def _ask(self, data: bytes, context: Any) -> bytes:
         # Who calls without a role of its own is found out here; what it may is seen below.
@@ -188,6 +209,8 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         codec = self._carrier.codec
         message = codec.message(decode(_PACKETS, data, client), client)
         self._check_role(client, type(message), context)
+        for answer in (await self._refusals([message])).values():
+            return _ENCODE(codec.packet(answer))
         seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
         return _ENCODE(codec.packet(await self._carrier.ask(client, message, seconds)))
 
@@ -261,7 +284,7 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 async def listen(
-    services: Sequence[Service],
+    services: Sequence[GuardedMethods],
     address: str,
     certificates: Certificates | None = None,
     *,

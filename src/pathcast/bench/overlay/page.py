@@ -3,7 +3,7 @@
 They are between marks such as `overlay_budgets`.
 
 Example:
-    >>> overlay_table([])
+    >>> overlay_table(OverlayFigure(name="9", title="t", kind="state", sets={}), [])
     ''
 """
 
@@ -14,11 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from pathcast.bench.figures.page import BLANK, write_blocks
+from pathcast.bench.figures.page import places_table, write_blocks
 from pathcast.bench.figures.point import Value
-from pathcast.bench.overlay.definition import OverlayFigures, OverlayKind
+from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures, OverlayKind
 from pathcast.bench.overlay.statements import judge
-from pathcast.bench.report import number
 
 RUNS: Final[Mapping[OverlayKind, str]] = MappingProxyType(
     {
@@ -69,24 +68,13 @@ def write_overlay_page(
                 values,
                 figures,
                 run=run,
-                table=lambda figure, found: overlay_table(found),
+                table=overlay_table,
                 judge=lambda figure, found: judge(figure.name, found),
             )
     return written
 
 
-def overlay_table(values: Sequence[Value]) -> str:
+def overlay_table(figure: OverlayFigure, values: Sequence[Value]) -> str:
     """The values of a figure as a Markdown table: a row a place, a column a measure."""
-    if not values:
-        return ""
-    measures = list(dict.fromkeys(value.measure for value in values))
-    by_key = {(v.variant, v.series, v.x, v.measure): v for v in values}
-    rows = [["", "", "", *measures], ["---"] * (3 + len(measures))]
-    for variant, series, x in dict.fromkeys((v.variant, v.series, v.x) for v in values):
-        cells = [by_key.get((variant, series, x, measure)) for measure in measures]
-        rows.append([variant, series, f"{x:,g}" if x else "", *map(_cell, cells)])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def _cell(value: Value | None) -> str:
-    return BLANK if value is None else number(value.spread.median) + _UNITS.get(value.unit, "")
+    del figure
+    return places_table(values, _UNITS)

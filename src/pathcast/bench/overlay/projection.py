@@ -16,7 +16,7 @@ from typing import Final
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast.errors import WrongCountError
-from pathcast.overlay.content import LOCAL, Profile
+from pathcast.overlay.content import LOCAL, Profile, Verdict
 from pathcast.overlay.xml_content import XmlInterests, XmlProfiles
 
 CITIES: Final = 400
@@ -103,7 +103,7 @@ def answered(profiles: list[Profile], messages: list[bytes]) -> list[tuple[str, 
         (name, body[:20].decode(), result)
         for body, answers in zip(messages, plan.answers(messages), strict=True)
         for name, results in answers.items()
-        for result in results
+        for result in ((results.code.encode(),) if isinstance(results, Verdict) else results)
     ]
 
 

@@ -1,0 +1,163 @@
+"""`pathcast peer`: peers of a ring that hold one automaton together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.local_processes import end_all, start_gone
+from pathcast.cli.peer_demo import demo
+from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.transport.local_ring import LocalRing
+
+DirectoryOption = Annotated[
+    Path, typer.Option("--directory", help="Directory of the ring, as it was begun.")
+]
+RING = Path("ring")
+
+
+def build_peer() -> typer.Typer:
+    """The commands about peers."""
+    app = typer.Typer(help="Peers that hold one automaton together.", no_args_is_help=True)
+    app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_peer))
+    app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
+    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(ls))
+    app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
+    app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
+    app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
+    app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
+    app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
+    return app
+
+
+def run_a_peer(
+    file: Annotated[
+        Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
+    ] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
+    ] = None,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="List every key of the file, and end.")
+    ] = False,
+) -> ExitCode:
+    """Run a peer until SIGTERM or Ctrl-C.
+
+    It joins the ring by way of the base, holds the states whose keys are its
+    own, and copies of those of its neighbours. Killed, nothing is lost that
+    others hold; its subscriptions are in its directory:
+
+        pathcast peer run peer.toml
+    """
+    with extra("net", "pathcast peer run"):
+        from pathcast.transport.peer import peer_kind
+        from pathcast.transport.peer_settings import describe_peer_settings, load_peer_settings
+        from pathcast.transport.process import run_broker
+    if describe:
+        for setting in describe_peer_settings():
+            answers().print(f"{setting.key}: {setting.type} ({setting.default})")
+            answers().print(f"    {setting.description}")
+        return ExitCode.OK
+    if file is None:
+        raise typer.BadParameter("name a file")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    settings = load_peer_settings(file, override or ())
+    name = settings.peer.name
+    kind = peer_kind(name, settings.ring.base, settings.ring_settings, settings.filtering_settings)
+    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
+    asyncio.run(run_broker(settings.process, kind, ready))
+    say(f"{name} has ended")
+    return ExitCode.OK
+
+
+def up(
+    peers: Annotated[int, typer.Argument(min=4, max=200, help="Peers; four are the base.")] = 8,
+    directory: DirectoryOption = RING,
+) -> ExitCode:
+    """Start a ring on this machine, a process for each peer.
+
+    The processes stay when the command has ended; pathcast peer down ends them.
+    """
+    with extra("net", "pathcast peer"):
+        from pathcast.transport.local_ring import LocalRing
+    ring = LocalRing.write(directory, peers)
+    ring.start(ring.names)
+    say(f"{len(ring.names)} peers run; their files are in {directory}")
+    return ExitCode.OK
+
+
+def ls(directory: DirectoryOption = RING) -> ExitCode:
+    """List peers: neighbours on the ring, what they hold, what they did."""
+    statuses = asyncio.run(_ring(directory).statuses())
+    for name, status in statuses.items():
+        answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
+    return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
+
+
+def _line(status: dict[str, Any]) -> str:
+    node = status["node"]
+    if not node["is_member"]:
+        return "is not on the ring yet"
+    sent = sum(each["bytes_sent"] for each in status["neighbours"].values())
+    return (
+        f"after {node['predecessor']}, before {', '.join(node['successors'])}; "
+        f"{node['states']:,} states, {node['transitions']:,} transitions, "
+        f"{node['records']:,} records with copies; {node['visits']:,} visits, "
+        f"{node['subscriptions']:,} subscriptions, {sent / 1e6:.2f} MB sent"
+    )
+
+
+def draw(
+    out: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("ring.svg"),
+    directory: DirectoryOption = RING,
+) -> ExitCode:
+    """Draw the ring: where peers stand, what they hold, what they did."""
+    ring = _ring(directory)
+    from pathcast.transport.ring_map import ring_map
+
+    out.write_text(ring_map(asyncio.run(ring.statuses())), encoding="utf-8")
+    say(f"{out} is written")
+    return ExitCode.OK
+
+
+def kill(
+    peer: Annotated[str, typer.Argument(help="Name of the peer; not one of the base.")],
+    directory: DirectoryOption = RING,
+) -> ExitCode:
+    """Kill a peer, as a failure of power would."""
+    ring = _ring(directory)
+    if peer in ring.base:
+        reason = f"{peer} is of the base ({', '.join(ring.base)}), which has to stay"
+        raise ConfigError("config.invalid", key="peer", reason=reason)
+    ring.kill(peer)
+    say(f"{peer} is killed; pathcast peer heal starts it again")
+    return ExitCode.OK
+
+
+def heal(directory: DirectoryOption = RING) -> ExitCode:
+    """Start the peers that do not run; they join again."""
+    start_gone(_ring(directory))
+    return ExitCode.OK
+
+
+def down(directory: DirectoryOption = RING) -> ExitCode:
+    """End all peers, and with them the ring: what it held is gone, subscriptions stay."""
+    end_all(_ring(directory))
+    return ExitCode.OK
+
+
+def _ring(directory: Path) -> LocalRing:
+    with extra("net", "pathcast peer"):
+        from pathcast.transport.local_ring import LocalRing
+    ring = LocalRing(directory)
+    ring.names  # noqa: B018  (refuses a directory without one)
+    return ring

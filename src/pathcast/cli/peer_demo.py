@@ -1,0 +1,246 @@
+"""`pathcast peer demo`: twenty peers, one automaton, a peer killed on the way, nothing lost.
+
+Queries of the news domain are spread over peers of a ring of processes on this machine, messages
+enter at others. Halfway one peer is killed. What subscribers were told is compared with what one
+process with all queries says of each message; a publication that is not proved to have reached all
+is published again, by another peer.
+It measures nothing: twenty processes share the cores of one machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.console import answers, extra, say, say_warning
+from pathcast.cli.exits import ExitCode
+from pathcast.cli.local_processes import followed, until
+from pathcast.engine import QueryIndex
+from pathcast.errors import ConfigError
+from pathcast.model import Query
+from pathcast.workload.documents import generate_documents
+from pathcast.workload.domains import DOMAINS
+from pathcast.workload.parameters import QueryParameters
+from pathcast.workload.queries import generate_queries
+
+if TYPE_CHECKING:
+    from pathcast.transport.local_ring import LocalRing
+
+DOMAIN = "news"
+MARKER = "p00.toml"
+GROUP = 50
+"""Queries or messages of one call."""
+TRIES = 3
+"""A message that is not proved to have reached all is published so often."""
+SETTINGS: Mapping[str, float] = {"length": 2, "tick_seconds": 1.0, "patience_seconds": 2.0}
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIRECTORY", help="Files of the ring; replaced.")
+    ] = Path("demo-dht"),
+    peers: Annotated[int, typer.Option(min=6, max=200, help="Peers; four are the base.")] = 20,
+    queries: Annotated[int, typer.Option(min=10, help="Distinct queries.")] = 10_000,
+    messages: Annotated[int, typer.Option(min=4, help="Messages.")] = 200,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
+) -> ExitCode:
+    """Show a ring: 20 peers, one of them killed, every match accounted for."""
+    with extra("net", "pathcast peer demo"):
+        from pathcast.transport.local_ring import LocalRing
+        from pathcast.transport.ring_map import ring_map
+    started = time.monotonic()
+    _clear(out)
+    ring = LocalRing.write(out, peers, SETTINGS)
+    source = DOMAINS[DOMAIN]
+    graph = source.graph()
+    parameters = QueryParameters(count=queries, seed=seed, depth_max=8)
+    rows = {f"q{number}": text for number, text in enumerate(generate_queries(graph, parameters))}
+    stream = {
+        f"m{number}": body
+        for number, body in enumerate(generate_documents(graph, source.documents(messages, seed)))
+    }
+    expected = _expected(rows, stream)
+    say(f"{len(rows):,} queries, {len(stream):,} messages, {len(expected):,} matches expected")
+    # Who ends this ends its peers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
+    ring.start(ring.names)
+    say(f"{len(ring.names)} peers run")
+    try:
+        run = _Run(ring)
+        asyncio.run(run.go(rows, stream))
+        statuses = asyncio.run(ring.statuses())
+        drawing = out / "ring.svg"
+        drawing.write_text(ring_map(statuses), encoding="utf-8")
+    finally:
+        ring.stop(ring.names)
+    given = run.matches()
+    lost, foreign = expected - given.keys(), given.keys() - expected
+    doubled = sum(count - 1 for count in given.values())
+    console = answers()
+    console.print(f"matches: {len(given):,}, as one process gives {len(expected):,}")
+    console.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
+    console.print(f"messages without a proof: {len(stream.keys() - run.proved)}")
+    console.print(_loads(statuses))
+    console.print(f"map: {drawing}")
+    say(f"{time.monotonic() - started:.0f} s in all")
+    whole = not (lost or doubled or foreign or stream.keys() - run.proved)
+    return ExitCode.OK if whole else ExitCode.REFUSED
+
+
+def _clear(out: Path) -> None:
+    """Takes out an earlier demonstration; anything else is left alone."""
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not (out / MARKER).is_file():
+        reason = f"{out} is there and is not an earlier demonstration"
+        raise ConfigError("config.invalid", key="--out", reason=reason)
+    shutil.rmtree(out)
+
+
+def _expected(rows: Mapping[str, str], stream: Mapping[str, bytes]) -> set[tuple[str, str]]:
+    """Query and message of each match, as one process with all queries has them."""
+    index = QueryIndex()
+    index.register([Query(id, text) for id, text in rows.items()])
+    results = index.freeze().matcher().match_batch(list(stream.values()))
+    return {
+        (id, message)
+        for message, result in zip(stream, results, strict=True)
+        for id in result.query_ids
+    }
+
+
+def _loads(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
+    nodes = [status["node"] for status in statuses.values() if status is not None]
+    held = sorted((node["transitions"] for node in nodes), reverse=True)
+    done = sorted((node["visits"] for node in nodes), reverse=True)
+    return (
+        f"transitions a peer: {held[-1]:,} to {held[0]:,} of {sum(held):,}; "
+        f"visits a peer: {done[-1]:,} to {done[0]:,} of {sum(done):,}"
+    )
+
+
+class _Run:
+    """What happens, and what was told."""
+
+    def __init__(self, ring: LocalRing) -> None:
+        self._ring = ring
+        self._subscribed: set[str] = set()
+        self._matched: Counter[tuple[str, str]] = Counter()
+        self._message: dict[str, str] = {}
+        self._waiting: set[str] = set()
+        self._unproved: set[str] = set()
+        self.proved: set[str] = set()
+
+    def matches(self) -> Counter[tuple[str, str]]:
+        """Query and message -> how often it was told of one publication, at most."""
+        found: Counter[tuple[str, str]] = Counter()
+        for (query, publication), count in self._matched.items():
+            place = query, self._message[publication]
+            found[place] = max(found[place], count)
+        return found
+
+    async def go(self, rows: Mapping[str, str], stream: Mapping[str, bytes]) -> None:
+        """Everything, with a peer killed when half of the messages are out."""
+        ring = self._ring
+        killed = ring.names[-1]
+        stay = [name for name in ring.names if name != killed]
+        tasks = [asyncio.create_task(self._read(name)) for name in stay]
+        begun = time.monotonic()
+        await self._until_whole()
+        say(f"all peers are on the ring: {time.monotonic() - begun:.1f} s")
+        begun = time.monotonic()
+        await asyncio.gather(
+            *(
+                self._register(name, dict(list(rows.items())[place :: len(stay)]))
+                for place, name in enumerate(stay)
+            )
+        )
+        await until(lambda: len(self._subscribed) >= len(rows))
+        say(f"all queries in force: {time.monotonic() - begun:.1f} s")
+        begun = time.monotonic()
+        ids = list(stream)
+        first, second = ids[: len(ids) // 2], ids[len(ids) // 2 :]
+        await self._publish(stay, {id: stream[id] for id in first})
+        await until(lambda: len(self._waiting) <= len(first) // 2)
+        ring.kill(killed)
+        say(f"{killed} is killed while {len(self._waiting)} messages are under way")
+        await self._publish(stay, {id: stream[id] for id in second})
+        for left in range(TRIES, 0, -1):
+            await until(lambda: not self._waiting)
+            again = {id: stream[id] for id in sorted(self._unproved)}
+            if not again or left == 1:
+                break
+            say_warning(f"{len(again)} messages without a proof are published again")
+            self._unproved.clear()
+            await self._publish(stay[::-1], again)
+        say(f"all messages have an outcome: {time.monotonic() - begun:.1f} s")
+        # Whatever is doubled or foreign would still come.
+        await asyncio.sleep(1.0)
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
+
+    async def _until_whole(self) -> None:
+        while True:
+            statuses = await self._ring.statuses()
+            nodes = [each["node"] for each in statuses.values() if each is not None]
+            if len(nodes) == len(statuses) and all(each["is_member"] for each in nodes):
+                order = [each["place"] for each in nodes]
+                names = [name for _, name in sorted(zip(order, statuses, strict=True))]
+                after = dict(zip(names, [*names[1:], names[0]], strict=True))
+                told = {
+                    name: each["successors"][0] for name, each in zip(statuses, nodes, strict=True)
+                }
+                if told == after:
+                    return
+            await asyncio.sleep(0.5)
+
+    async def _register(self, name: str, rows: Mapping[str, str]) -> None:
+        from pathcast.transport.peer import Accepted, Register, StandingQuery
+
+        texts = [StandingQuery(id, text) for id, text in rows.items()]
+        async with self._ring.operator(name) as client:
+            for start in range(0, len(texts), GROUP):
+                answer = await client.ask(Register(tuple(texts[start : start + GROUP])))
+                assert isinstance(answer, Accepted)
+                for refused in answer.refused:
+                    say_warning(": ".join(refused))
+
+    async def _publish(self, names: Sequence[str], messages: Mapping[str, bytes]) -> None:
+        from pathcast.transport.peer import Publish
+
+        shares: dict[str, list[Publish]] = defaultdict(list)
+        for number, (id, body) in enumerate(messages.items()):
+            shares[names[number % len(names)]].append(Publish(id, body))
+        self._waiting |= messages.keys()
+        for name, share in shares.items():
+            async with self._ring.operator(name) as client:
+                await client.publish(share)
+
+    async def _read(self, name: str) -> None:
+        from pathcast.dht.subscriptions import Matched, Subscribed
+        from pathcast.transport.peer import TOLD, Outcome
+        from pathcast.transport.process import OPERATOR
+
+        async for told in followed(self._ring, name, TOLD):
+            match told:
+                case Subscribed(id):
+                    self._subscribed.add(id)
+                case Matched(id, publication):
+                    self._matched[id.removeprefix(f"{OPERATOR}/"), publication] += 1
+                case Outcome(message, published):
+                    self._message[published.publication] = message
+                    self._waiting.discard(message)
+                    kept = self.proved if published.is_proved else self._unproved
+                    kept.add(message)

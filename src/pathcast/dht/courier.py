@@ -1,0 +1,131 @@
+"""Questions to whoever owns a key: looked up, put, and looked up again if it was not taken.
+
+What a peer asks of itself is no message; it is done after the event in which it was asked, so that
+a chain of such questions is no deep recursion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+
+from pathcast.dht.messages import Later, Member, Reply
+from pathcast.dht.state_messages import StateQuestion
+from pathcast.dht.substrate import Asked, Location, Substrate
+from pathcast.protocol import Wake
+
+__all__ = ["Courier"]
+
+_TIMER = "state "
+
+
+class Courier:
+    """What one peer sends to owners of keys and to peers, and its timers.
+
+    Args:
+        substrate: Its part of the structured overlay.
+        asked: What it is asked by itself.
+        retry_seconds: Before a key is looked up again.
+        tries: How often it is.
+
+    Attributes:
+        sent: Questions to others by the name of their type, not counting repetitions.
+        kept: Questions that this peer was itself the owner for.
+        hops: Hops of the look-ups for what was sent.
+    """
+
+    def __init__(
+        self, substrate: Substrate, asked: Asked, retry_seconds: float, tries: int
+    ) -> None:
+        self.sent: Counter[str] = Counter()
+        self.kept: Counter[str] = Counter()
+        self.hops: Counter[str] = Counter()
+        self._substrate = substrate
+        self._asked = asked
+        self._retry_seconds = retry_seconds
+        self._tries = tries
+        self._own: deque[tuple[StateQuestion, Callable[[Reply], None]]] = deque()
+        self._timers: dict[str, Callable[[], None]] = {}
+        self._count = 0
+
+    def to_owner(
+        self,
+        key: str,
+        question: Callable[[int], StateQuestion] | StateQuestion,
+        then: Callable[[Reply | None], None] = lambda _: None,
+        tries: int | None = None,
+    ) -> None:
+        """Ask the owner of a key.
+
+        Args:
+            key: Any text.
+            question: Perhaps made from the hops of the look-up (0: it is this peer).
+            then: Gets the answer, or None if no owner took it in time.
+            tries: How often it is looked up at most.
+        """
+        left = self._tries if tries is None else tries
+
+        def found(location: Location | None) -> None:
+            if location is None:
+                replied(None)
+                return
+            is_own = location.owner == self._substrate.me
+            asked = question(0 if is_own else location.hops) if callable(question) else question
+            if is_own:
+                self.kept[type(asked).__name__] += 1
+                self._own.append((asked, replied))
+            else:
+                self.sent[type(asked).__name__] += 1
+                self.hops[type(asked).__name__] += location.hops
+                self._substrate.asking.ask(location.owner, asked, replied)
+
+        def replied(reply: Reply | None) -> None:
+            if reply is not None and not isinstance(reply, Later):
+                then(reply)
+            elif left > 1:
+                self.after(
+                    self._retry_seconds, lambda: self.to_owner(key, question, then, left - 1)
+                )
+            else:
+                then(None)
+
+        self._substrate.find(key, found)
+
+    def to_peer(
+        self,
+        peer: Member | str,
+        question: StateQuestion,
+        then: Callable[[Reply | None], None] = lambda _: None,
+    ) -> None:
+        """Ask a peer, in its life or in whichever; `then` gets None if it does not answer."""
+        me = self._substrate.me
+        if peer in (me, me.name):
+            self.kept[type(question).__name__] += 1
+            self._own.append((question, then))
+        else:
+            self.sent[type(question).__name__] += 1
+            self._substrate.asking.ask(peer, question, then)
+
+    def after(self, seconds: float, then: Callable[[], None]) -> None:
+        """Do something later."""
+        self._count += 1
+        timer = f"{_TIMER}{self._count}"
+        self._timers[timer] = then
+        self._substrate.out.append(Wake(timer, seconds))
+
+    def wake(self, timer: str) -> None:
+        """A timer went off; nothing if it is none of these."""
+        then = self._timers.pop(timer, None)
+        if then is not None:
+            then()
+
+    @property
+    def has_own(self) -> bool:
+        """Whether this peer has asked itself something that is not done."""
+        return bool(self._own)
+
+    def do_own(self) -> None:
+        """Do what this peer has asked itself, until there is nothing left."""
+        while self._own:
+            question, then = self._own.popleft()
+            self._asked(self._substrate.me.name, question, then)

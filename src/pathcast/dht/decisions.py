@@ -1,0 +1,78 @@
+"""Which queries a whole message satisfies: the exact decision where a gate was found.
+
+Source: 000, section 5.3 (predicates after structure). Differs: the whole query is evaluated, by the
+project's engine, so branches, positions and every other condition are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from pathcast.engine import Matcher, QueryIndex
+from pathcast.model import Query
+
+__all__ = ["Asked", "Decisions"]
+
+Asked: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+"""A query and its prefixes."""
+
+_QUERIES_MAX = 10_000
+
+
+class Decisions:
+    """Queries that were ever candidates at a peer, in one index.
+
+    Args:
+        engine: As for `QueryIndex`.
+
+    Attributes:
+        evaluated: Messages that were evaluated.
+    """
+
+    def __init__(self, engine: str | None = None) -> None:
+        self.evaluated = 0
+        self._engine = engine
+        self._clear()
+
+    def _clear(self) -> None:
+        self._index = QueryIndex(engine=self._engine)
+        self._matcher: Matcher = self._index.matcher(threads=1)
+        self._ids: dict[Asked, str] = {}
+        self._refused: dict[str, str] = {}
+
+    def decide(self, body: bytes, queries: Iterable[Asked]) -> dict[Asked, bool | str]:
+        """Decide queries on a message.
+
+        Args:
+            body: The message.
+            queries: Queries that were compiled before.
+
+        Returns:
+            By query; a text says why it could not be decided.
+        """
+        queries = list(dict.fromkeys(queries))
+        if len(self._ids) + len(queries) > _QUERIES_MAX:
+            self._clear()
+        for asked in queries:
+            if asked not in self._ids:
+                self._ids[asked] = name = str(len(self._ids))
+                text, bound = asked
+                report = self._index.register([Query(name, text, dict(bound))])
+                for error in report.rejected.values():
+                    self._refused[name] = str(error)
+        self.evaluated += 1
+        [found] = self._matcher.match_batch([body])
+        if found.error is not None:
+            return dict.fromkeys(queries, str(found.error))
+        satisfied = set(found.query_ids)
+        answers: dict[Asked, bool | str] = {}
+        for asked in queries:
+            name = self._ids[asked]
+            if name in self._refused:
+                answers[asked] = self._refused[name]
+            elif name in found.verdicts:
+                answers[asked] = str(found.verdicts[name])
+            else:
+                answers[asked] = name in satisfied
+        return answers

@@ -1,0 +1,198 @@
+"""Parsing events, enriched: each element with (L:R, D).
+
+L and R count the tags from the beginning of the message to the element's own, D is its depth; the
+document has L = 0 and D = 0, the root element L = 1 and D = 1. An element is inside another if its
+L and R lie between the other's, and its child if it is one deeper as well. So a part of a message
+can travel, and what lies how in it is known without the rest. Elements are called by their L.
+
+Example:
+    >>> from pathcast.message import parse_message
+    >>> events = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
+    >>> events.left, events.right, events.depth
+    ((1, 2, 3, 6), (8, 5, 4, 7), (1, 2, 3, 2))
+    >>> part = Message(events).around(6)
+    >>> part.left, [part.names[name] for name in part.name]
+    ((1, 6), [('', 'a'), ('', 'b')])
+    >>> Message(part).children(1)
+    [(6, (('', 'b'), (None, None), ('', None), (None, 'b')))]
+
+Source: 000, section 5.2; Consens and Milo, SIGMOD 1994. Differs: columns, and no end events, which
+R says.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, Self
+
+import msgspec
+from msgspec import Meta
+
+from pathcast.dht.automaton import Path
+from pathcast.dht.guards import Attribute
+from pathcast.errors import PeerError
+from pathcast.message import ExpandedName, MessageTree
+from pathcast.reference.fragment import EPSILON, Symbol, matching_symbols
+
+__all__ = ["ELEMENTS_MAX", "Events", "Message"]
+
+ELEMENTS_MAX = 1_000_000
+"""Elements of a message that travels."""
+
+_Number = Annotated[int, Meta(ge=0, lt=2**40)]
+_Column = Annotated[tuple[_Number, ...], Meta(max_length=ELEMENTS_MAX)]
+_Name = Annotated[str, Meta(max_length=65_536)]
+_Attribute = tuple[_Name, _Name, Annotated[str, Meta(max_length=16_777_216)]]
+
+
+class Events(msgspec.Struct, frozen=True, array_like=True):
+    """Elements of a message in document order; with each, those it is in.
+
+    Attributes:
+        names: Different names: namespace and local name.
+        name: Of each element, as a place in `names`.
+        left: L of each.
+        right: R of each.
+        depth: D of each.
+        attributes: Of each, where predicates are evaluated on the way; else nothing.
+    """
+
+    names: Annotated[tuple[tuple[_Name, _Name], ...], Meta(max_length=65_536)]
+    name: _Column
+    left: _Column
+    right: _Column
+    depth: _Column
+    attributes: Annotated[tuple[tuple[_Attribute, ...], ...], Meta(max_length=ELEMENTS_MAX)] = ()
+
+    @classmethod
+    def of(cls, tree: MessageTree, *, attributes: bool = False) -> Self:
+        """All of a message; with its attributes, or without."""
+        names = {name: place for place, name in enumerate(dict.fromkeys(tree.name))}
+        left = tuple(2 * element - depth + 1 for element, depth in enumerate(tree.depth))
+        inside = (end - element for element, end in enumerate(tree.element_end))
+        right = tuple(place + 2 * count - 1 for place, count in zip(left, inside, strict=True))
+        name = tuple(names[name] for name in tree.name)
+        depth = tuple(depth + 1 for depth in tree.depth)
+        found = [(*n, v) for n, v in zip(tree.attribute_name, tree.attribute_value, strict=True)]
+        of_each = tuple(tuple(found[a:b]) for a, b in pairwise(tree.attribute_start))
+        return cls(tuple(names), name, left, right, depth, of_each if attributes else ())
+
+
+class Message:
+    """Events that were checked, with what lies in what.
+
+    Args:
+        events: From anywhere.
+
+    Attributes:
+        events: The same.
+
+    Raises:
+        PeerError: "dht.events"; they are of no message.
+    """
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self._children: dict[int, list[tuple[int, Sequence[Symbol]]]] = {0: []}
+        self._parent: dict[int, int] = {}
+        self._place = {left: place for place, left in enumerate(events.left)}
+        columns = (events.name, events.left, events.right, events.depth)
+        lengths = {len(column) for column in (*columns, events.attributes or events.name)}
+        if len(lengths) != 1:
+            raise PeerError("dht.events", reason="columns of different lengths")
+        if events.name and max(events.name) >= len(events.names):
+            raise PeerError("dht.events", reason="a name that is not among the names")
+        if events.names and len(events.names) > len(events.name):
+            raise PeerError("dht.events", reason="names of no element")
+        open_ = [(0, 1 << 62)]
+        last = 0
+        for place, (name, left, right, depth) in enumerate(zip(*columns, strict=True)):
+            while open_[-1][1] < left:
+                last = open_.pop()[1]
+            parent, end = open_[-1]
+            if not (last < left < right < end and depth == len(open_)):
+                reason = f"({left}:{right}, {depth}) does not lie in what is open"
+                raise PeerError("dht.events", reason=f"element {place}: {reason}")
+            if parent == 0 and place:
+                raise PeerError("dht.events", reason="several root elements")
+            last = left
+            self._parent[left] = parent
+            open_.append((left, right))
+            self._children[parent].append((left, _symbols(events.names[name])))
+            self._children[left] = []
+
+    def __contains__(self, element: int) -> bool:
+        return element in self._children
+
+    def children(self, element: int) -> Sequence[tuple[int, Sequence[Symbol]]]:
+        """As `automaton.Children`."""
+        return self._children[element]
+
+    def around(self, element: int) -> Events:
+        """An element, those it is in and those in it; all for the document.
+
+        Cost: O(what is given back).
+        """
+        if element == 0:
+            return self.events
+        events = self.events
+        above = self._above(element)
+        start = self._place[element]
+        places = [*above, *range(start, bisect_left(events.left, events.right[start]))]
+        used = {
+            name: place for place, name in enumerate(dict.fromkeys(events.name[p] for p in places))
+        }
+        return Events(
+            tuple(events.names[name] for name in used),
+            tuple(used[events.name[place]] for place in places),
+            tuple(events.left[place] for place in places),
+            tuple(events.right[place] for place in places),
+            tuple(events.depth[place] for place in places),
+            tuple(events.attributes[place] for place in places) if events.attributes else (),
+        )
+
+    def attributes(self, element: int) -> tuple[Attribute, ...] | None:
+        """Those of an element; None if they do not travel."""
+        return self.events.attributes[self._place[element]] if self.events.attributes else None
+
+    def depth(self, element: int) -> int:
+        """D of an element; 0 of the document."""
+        return self.events.depth[self._place[element]] if element else 0
+
+    def is_inside(self, inner: int, outer: int) -> bool:
+        """Whether an element lies in another, not the same."""
+        if outer == 0:
+            return inner != 0
+        return outer < inner < self.events.right[self._place[outer]]
+
+    def is_reached(self, path: Path, element: int) -> bool:
+        """Whether the labels of a state lead to an element, over those that it is in."""
+        above = [*self._above(element), self._place[element]] if element else []
+        names = [self.events.names[self.events.name[place]] for place in above]
+        # Places in the path at which the elements so far can be; epsilon loops.
+        places = _over_epsilon(path, {0})
+        for name in names:
+            symbols = _symbols(name)
+            after = {at + 1 for at in places if at < len(path) and path[at] in symbols}
+            after |= {at for at in places if at and path[at - 1] is EPSILON}
+            places = _over_epsilon(path, after)
+        return len(path) in places
+
+    def _above(self, element: int) -> list[int]:
+        """Places of the elements that one is in, the root element first."""
+        places: list[int] = []
+        while (element := self._parent[element]) != 0:
+            places.append(self._place[element])
+        return places[::-1]
+
+
+def _over_epsilon(path: Path, places: set[int]) -> set[int]:
+    return places | {at + 1 for at in places if at < len(path) and path[at] is EPSILON}
+
+
+@lru_cache(maxsize=65_536)
+def _symbols(name: ExpandedName) -> Sequence[Symbol]:
+    return matching_symbols(*name)

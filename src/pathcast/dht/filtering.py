@@ -1,0 +1,284 @@
+"""A peer that filters: the states of its keys, and what its publishers and subscribers ask.
+
+It lies on a substrate, of which it knows nothing but `pathcast.dht.substrate.Substrate`.
+
+Example:
+    >>> from pathcast.sim import Network
+    >>> from pathcast.dht.static_ring import StaticPeer, StaticRing
+    >>> names = ["a", "b", "c"]
+    >>> ring, network = StaticRing(names), Network(seed=1)
+    >>> def begin(name):
+    ...     def below(asked):
+    ...         return StaticPeer(name, ring, asked)
+    ...     network.add(name, lambda disk, life: FilteringPeer(below, life, disk))
+    >>> for name in names:
+    ...     begin(name)
+    >>> _ = network.call("a", lambda peer, _: peer.subscribe("s", "//x[@y > 2]", "ann"))
+    >>> network.run(until=1.0)
+    >>> _ = network.call("b", lambda peer, _: peer.publish(b"<r><x y='3'/></r>", "bob"))
+    >>> network.run(until=2.0)
+    >>> for peer, given in network.delivered:
+    ...     print(peer, given.to, type(given.what).__name__)
+    a ann Subscribed
+    a ann Matched
+    b bob Published
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pathcast.dht.courier import Courier
+from pathcast.dht.decisions import Decisions
+from pathcast.dht.events import Events, Message
+from pathcast.dht.indexing import Indexing
+from pathcast.dht.iterative import Iterating
+from pathcast.dht.matching import Matching
+from pathcast.dht.messages import Reply
+from pathcast.dht.publication_memory import PublicationMemory
+from pathcast.dht.publishing import Publishing
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.shedding import Shedding, SheddingSettings
+from pathcast.dht.state_messages import (
+    ExpandState,
+    FetchBody,
+    FetchState,
+    GivenUp,
+    HoldReplica,
+    Indexed,
+    IndexQuery,
+    Match,
+    RecExpandState,
+    RemoveQuery,
+    StateQuestion,
+    Visited,
+)
+from pathcast.dht.state_store import StateStore
+from pathcast.dht.subscriptions import Subscriptions
+from pathcast.dht.substrate import CLOCK_RATES, Asked, Substrate
+from pathcast.dht.visiting import Visiting
+from pathcast.limits import Limits
+from pathcast.message import parse_message
+from pathcast.protocol import Effect
+
+__all__ = ["FilteringPeer", "FilteringSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class FilteringSettings:
+    """What all peers agree on.
+
+    Attributes:
+        length: l: so many elements away from a state others are held with it.
+        whole: Whether all of a message travels with every visit, as in the paper; else what the
+            visit can see of it, and the whole message only to peers that have to decide on it.
+        retry_seconds: Before a key is looked up again whose owner did not take a question.
+        tries: How often it is.
+        patience_seconds: Before a publisher or a subscriber asks again for what nobody has said.
+        patience_tries: How often, without news.
+        limits: What a message may cost.
+        engine: Which decides queries, as for `QueryIndex`.
+        on_the_way: Whether predicates on attributes are evaluated where edges are followed, beside
+            after structure.
+        shedding: When a state is replicated; None: never.
+        safeguards: Only tests give others.
+    """
+
+    length: int = 0
+    whole: bool = False
+    retry_seconds: float = 0.25
+    tries: int = 20
+    patience_seconds: float = 2.0
+    patience_tries: int = 10
+    limits: Limits = field(default_factory=Limits)
+    engine: str | None = None
+    on_the_way: bool = False
+    shedding: SheddingSettings | None = None
+    safeguards: Safeguards = ALL_SAFEGUARDS
+
+
+class FilteringPeer:
+    """One life of a peer, as a `pathcast.protocol.Node`.
+
+    Args:
+        below: Makes its part of the structured overlay, given what takes questions about states.
+        life: A number that no life of it had before.
+        disk: What it saved: its subscriptions.
+        settings: The same for all.
+
+    Attributes:
+        substrate: Its part of the structured overlay.
+        courier: Counts what was sent.
+        visiting: Counts what was done for publications.
+        matching: Counts what was decided.
+        shedding: Counts notices of replicas.
+    """
+
+    def __init__(
+        self,
+        below: Callable[[Asked], Substrate],
+        life: int,
+        disk: Mapping[str, bytes],
+        settings: FilteringSettings | None = None,
+    ) -> None:
+        settings = settings or FilteringSettings()
+        self._settings = settings
+        self.substrate = below(self._asked)
+        name, out = self.substrate.me.name, self.substrate.out
+        self.courier = Courier(self.substrate, self._asked, settings.retry_seconds, settings.tries)
+        store = StateStore(self.substrate, self.courier, settings.retry_seconds)
+        memory = PublicationMemory()
+        settle = self.substrate.settle_seconds
+        if settings.shedding is not None:
+            settle += settings.shedding.replica_seconds * CLOCK_RATES
+        self.shedding = Shedding(self.substrate, self.courier, settings.shedding, lambda: self._now)
+        self._now = 0.0
+        self._indexing = Indexing(
+            self.substrate,
+            self.courier,
+            store,
+            settings.length,
+            settle,
+            on_the_way=settings.on_the_way,
+            safeguards=settings.safeguards,
+        )
+        self.matching = Matching(self.courier, Decisions(settings.engine), self._indexing.clear_out)
+        self.visiting = Visiting(
+            self.substrate,
+            self.courier,
+            store,
+            memory,
+            self.matching,
+            self.shedding,
+            settings.length,
+        )
+        patience, tries = settings.patience_seconds, settings.patience_tries
+        self._publishing = Publishing(
+            name,
+            life,
+            self.courier,
+            self.shedding,
+            out,
+            settings.limits,
+            whole=settings.whole,
+            attributes=settings.on_the_way,
+            patience_seconds=patience,
+            tries=tries,
+            safeguards=settings.safeguards,
+        )
+        self._iterating = Iterating(name, self.courier, out, memory, self.matching)
+        self._subscriptions = Subscriptions(
+            name, life, self.courier, out, disk, patience, tries, settings.safeguards
+        )
+
+    # As a node.
+
+    def start(self, now: float) -> list[Effect]:
+        """Begin, with the subscriptions that were saved."""
+        self._now = now
+        effects = self.substrate.start(now)
+        self._subscriptions.start()
+        return [*effects, *self._effects()]
+
+    def receive(self, sender: str, message: object, now: float) -> list[Effect]:
+        """As the substrate; what is asked of states comes back here.
+
+        Raises:
+            PeerError: What was said cannot be.
+        """
+        self._now = now
+        effects = self.substrate.receive(sender, message, now)
+        return [*effects, *self._effects()]
+
+    def wake(self, timer: str, now: float) -> list[Effect]:
+        """A timer of the substrate or of this peer."""
+        self._now = now
+        effects = self.substrate.wake(timer, now)
+        self.courier.wake(timer)
+        return [*effects, *self._effects()]
+
+    def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
+        """As the substrate."""
+        return [*self.substrate.neighbour(name, up, now), *self._effects()]
+
+    # What is asked of it by those behind it.
+
+    def subscribe(
+        self,
+        subscription: str,
+        query: str,
+        to: str,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> list[Effect]:
+        """As `Subscriptions.subscribe`."""
+        self._subscriptions.subscribe(subscription, query, to, namespaces)
+        return self._on_the_spot()
+
+    def unsubscribe(self, subscription: str) -> list[Effect]:
+        """As `Subscriptions.unsubscribe`."""
+        self._subscriptions.unsubscribe(subscription)
+        return self._on_the_spot()
+
+    def publish(self, body: bytes, to: str) -> list[Effect]:
+        """Publish recursively; as `Publishing.publish`."""
+        self._publishing.publish(body, to)
+        return self._on_the_spot()
+
+    def publish_iteratively(self, body: bytes, to: str) -> list[Effect]:
+        """Publish iteratively; as `Iterating.publish`.
+
+        Raises:
+            MessageError: The door refuses the message.
+        """
+        tree = parse_message(body, self._settings.limits)
+        message = Message(Events.of(tree, attributes=self._settings.on_the_way))
+        self._iterating.publish(self._publishing.new_name(), body, message, to)
+        return self._on_the_spot()
+
+    @property
+    def under_way(self) -> int:
+        """Publications of this peer that have no outcome yet; recursive ones."""
+        return self._publishing.under_way
+
+    @property
+    def subscription_count(self) -> int:
+        """Subscriptions of this peer."""
+        return len(self._subscriptions)
+
+    # Inside.
+
+    def _effects(self) -> list[Effect]:
+        self.courier.do_own()
+        return self.substrate.effects()
+
+    def _on_the_spot(self) -> list[Effect]:
+        """What this peer has asked itself waits for an event that tells the time."""
+        if self.courier.has_own:
+            self.courier.after(0.0, lambda: None)
+        return self.substrate.effects()
+
+    def _asked(self, sender: str, asked: StateQuestion, answer: Callable[[Reply], None]) -> None:
+        match asked:
+            case RecExpandState():
+                self.visiting.visit(sender, asked, answer)
+            case Visited():
+                self._publishing.visited(sender, asked, answer)
+            case ExpandState():
+                self.visiting.expand(asked, answer)
+            case IndexQuery():
+                self._indexing.index(asked, answer)
+            case RemoveQuery():
+                self._indexing.remove(asked, answer)
+            case GivenUp():
+                self._indexing.give_up(asked, answer)
+            case Indexed():
+                self._subscriptions.indexed(asked, answer)
+            case Match():
+                self._subscriptions.match(asked, answer)
+            case HoldReplica():
+                self.shedding.hold(asked, answer)
+            case FetchState():
+                self.shedding.fetch(asked, answer)
+            case FetchBody():
+                self._publishing.fetch(asked, answer)

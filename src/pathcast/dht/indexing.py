@@ -1,0 +1,228 @@
+"""Procedure 1, at the peers of states: queries come, go, and states that are empty with them.
+
+A query goes from state to state of its path, one message a state whatever l is: it travels whole,
+so each peer adds the states that it holds beside its own. It is passed on when the change is
+stored with its copies. The last peer waits until every peer that has read a state before has read
+it anew (`Substrate.settle_seconds`, and that of replicas), and tells the subscriber: what is
+published from then on meets
+the query. A removal goes the same way.
+
+Source: 000, section 4.2, procedure 1. Differs: `Indexed`; removal, which the paper does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from pathcast.dht.automaton import Path, gates_of, held_until
+from pathcast.dht.courier import Courier
+from pathcast.dht.guards import guards_of
+from pathcast.dht.identifiers import label_text, state_key, state_path
+from pathcast.dht.messages import Done, Later, Reply
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.state_messages import GivenUp, Indexed, IndexQuery, RemoveQuery
+from pathcast.dht.state_store import StateStore
+from pathcast.dht.states import (
+    Entry,
+    StateRecord,
+    arrived,
+    closed,
+    is_late,
+    with_entry,
+    without_edge,
+    without_entry,
+)
+from pathcast.dht.substrate import Substrate
+from pathcast.errors import PeerError
+from pathcast.query import compile_query
+
+__all__ = ["Indexing"]
+
+Answer = Callable[[Reply], None]
+_ALL = 1 << 62
+_TAKEN_MAX = 20_000
+
+
+class Indexing:
+    """What a peer does for the queries that pass its states.
+
+    Args:
+        substrate: For the keys that are its own.
+        courier: For what is passed on.
+        store: Its states.
+        length: l, the same at all peers.
+        settle_seconds: After it was stored, so long until every peer sees a change.
+        on_the_way: Whether edges get guards.
+        safeguards: Only tests give others.
+    """
+
+    def __init__(
+        self,
+        substrate: Substrate,
+        courier: Courier,
+        store: StateStore,
+        length: int,
+        settle_seconds: float,
+        on_the_way: bool = False,
+        safeguards: Safeguards = ALL_SAFEGUARDS,
+    ) -> None:
+        self._substrate = substrate
+        self._courier = courier
+        self._store = store
+        self._length = length
+        self._settle_seconds = settle_seconds
+        self._on_the_way = on_the_way
+        self._safeguards = safeguards
+        self._taken: dict[tuple[object, ...], None] = {}
+
+    def index(self, asked: IndexQuery, answer: Answer) -> None:
+        """Put a query into a state, and pass it on."""
+        path = _path(asked.key, asked.depth)
+        key = state_key(path[: asked.depth])
+        if not self._substrate.owns(key):
+            answer(Later())
+            return
+        answer(Done())
+        if self._is_again("index", asked.key, asked.entry.registration, asked.depth, asked.attempt):
+            return
+        guards = None
+        if self._on_the_way:
+            guards = guards_of(asked.entry.query, asked.entry.namespaces, path)[asked.depth :]
+        late: list[bool] = []
+
+        def change(state: StateRecord) -> StateRecord:
+            late[:] = [self._safeguards.late_begin_anew and is_late(state, asked.passed)]
+            if late[0]:
+                return state
+            state = arrived(state, asked.passed)
+            if not self._safeguards.remembers_removals:
+                state = replace(state, removed=())
+            return with_entry(state, path[asked.depth :], self._length, asked.entry, guards)
+
+        def changed(state: StateRecord | None) -> None:
+            if state is None:
+                self.pass_on(asked)
+            elif late[0]:
+                anew = asked.attempt + 1
+                self.pass_on(replace(asked, depth=0, passed={}, attempt=anew))
+            elif asked.depth == len(path):
+                self._settled(asked.entry.subscriber, asked.entry.registration, is_there=True)
+            else:
+                passed = {**asked.passed, asked.depth: state.passes}
+                passed = {
+                    depth: number
+                    for depth, number in passed.items()
+                    if held_until(path, depth, self._length) >= asked.depth
+                }
+                self.pass_on(replace(asked, depth=asked.depth + 1, passed=passed))
+
+        self._store.change(key, change, changed)
+
+    def remove(self, asked: RemoveQuery, answer: Answer) -> None:
+        """Take a query out of a state, and pass it on."""
+        path = _path(asked.key, asked.depth)
+        key = state_key(path[: asked.depth])
+        if not self._substrate.owns(key):
+            answer(Later())
+            return
+        answer(Done())
+        if self._is_again("remove", asked.key, asked.registration, asked.depth, asked.attempt):
+            return
+        labels = path[asked.depth :]
+
+        def changed(state: StateRecord | None) -> None:
+            if state is None:
+                self.pass_on(asked)
+            elif asked.depth < len(path):
+                self.pass_on(replace(asked, depth=asked.depth + 1))
+            else:
+                self._give_up(path, state)
+                self._settled(asked.subscriber, asked.registration, is_there=False)
+
+        self._store.change(
+            key,
+            lambda state: _closed_if_empty(
+                without_entry(state, labels, self._length, asked.registration)
+            ),
+            changed,
+        )
+
+    def give_up(self, asked: GivenUp, answer: Answer) -> None:
+        """Take the edge to an empty state; and if this one is empty then, give it up as well."""
+        path, child = state_path(asked.key), state_path(asked.child)
+        if child[: len(path)] != path or len(child) <= len(path):
+            raise PeerError("dht.claim", claim=f"{asked.child} lies behind {asked.key}")
+        if not self._substrate.owns(asked.key):
+            answer(Later())
+            return
+        answer(Done())
+        *way, label = map(label_text, child[len(path) :])
+        seen = asked.seen if self._safeguards.keeps_passed_edges else _ALL
+
+        def change(state: StateRecord) -> StateRecord:
+            after = without_edge(state, tuple(way), label, seen)
+            return state if after == state else _closed_if_empty(after)
+
+        def changed(state: StateRecord | None) -> None:
+            if state is not None:
+                self._give_up(path, state)
+
+        self._store.change(asked.key, change, changed)
+
+    def clear_out(self, entry: Entry) -> None:
+        """Take out a query that its subscriber does not know (any more)."""
+        for gate in gates_of(compile_query(entry.query, dict(entry.namespaces))):
+            key = state_key(gate.labels)
+            self.pass_on(RemoveQuery(key, 0, entry.registration, entry.subscriber, 0))
+
+    def pass_on(self, asked: IndexQuery | RemoveQuery) -> None:
+        """Send it to the state that it is for; the subscriber begins again if that is in vain."""
+        key = state_key(state_path(asked.key)[: asked.depth])
+        self._courier.to_owner(key, asked)
+
+    def _is_again(self, *question: object) -> bool:
+        """Whether a question has been taken before.
+
+        Without this one that is put again on each of its ways, because answers are late, would be
+        done so many times the number of its ways.
+        """
+        if question in self._taken:
+            return True
+        if len(self._taken) >= _TAKEN_MAX:
+            del self._taken[next(iter(self._taken))]
+        self._taken[question] = None
+        return False
+
+    def _give_up(self, path: Path, state: StateRecord) -> None:
+        """Tell the records that have an edge to a state that it is empty, if it is."""
+        if not state.is_empty:
+            return
+        for depth, seen in state.closed.items():
+            if depth < len(path):
+                above = state_key(path[:depth])
+                asked = GivenUp(above, state_key(path), seen)
+                self._courier.to_owner(above, asked)
+
+    def _settled(self, subscriber: str, registration: str, *, is_there: bool) -> None:
+        self._courier.after(
+            self._settle_seconds if self._safeguards.waits_for_readers else 0.0,
+            lambda: self._courier.to_peer(subscriber, Indexed(registration, is_there)),
+        )
+
+
+def _closed_if_empty(state: StateRecord) -> StateRecord:
+    return closed(state) if state.is_empty else state
+
+
+def _path(key: str, depth: int) -> Path:
+    """The labels of a key that has so many or more.
+
+    Raises:
+        PeerError: "dht.key", "dht.claim"; it has none, or fewer.
+    """
+    path = state_path(key)
+    if depth > len(path):
+        raise PeerError("dht.claim", claim=f"{key} has a state at depth {depth}")
+    return path

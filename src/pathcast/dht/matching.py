@@ -1,0 +1,143 @@
+"""From an accepting state to its subscribers: decided exactly, told once, and known to be told.
+
+A query whose gate says all of it is satisfied where the gate is found. Any other is decided on the
+whole message, which travels with the visit or is fetched from the publisher, once for each peer
+and publication. Several visits can accept the same query, at several elements or at copies of a
+state: a peer decides and tells once, a subscriber takes a match once.
+
+Source: 000, sections 5.2 (notification) and 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from pathcast.dht.courier import Courier
+from pathcast.dht.decisions import Decisions
+from pathcast.dht.messages import Done, Refused, Reply
+from pathcast.dht.publication_memory import Publication
+from pathcast.dht.state_messages import Body, FetchBody, Match, Problem
+from pathcast.dht.states import Entry
+
+__all__ = ["Matching"]
+
+
+class Matching:
+    """What a peer does for entries that a publication has reached.
+
+    Args:
+        courier: For what is sent.
+        decisions: Of queries with conditions.
+        unknown: Gets an entry whose subscriber does not know it.
+
+    Attributes:
+        candidates: Entries that had to be decided on the whole message.
+    """
+
+    def __init__(
+        self, courier: Courier, decisions: Decisions, unknown: Callable[[Entry], None]
+    ) -> None:
+        self.candidates = 0
+        self._courier = courier
+        self._decisions = decisions
+        self._unknown = unknown
+
+    def settle(
+        self,
+        publication: Publication,
+        entries: Iterable[Entry],
+        then: Callable[[tuple[Problem, ...]], None],
+    ) -> None:
+        """Decide entries and tell their subscribers.
+
+        Args:
+            publication: That has reached them.
+            entries: Any number, some perhaps settled before.
+            then: Gets what could not be decided or told, when all else was.
+        """
+        different = {(entry.subscriber, entry.subscription): entry for entry in entries}
+        for entry in entries:
+            if entry.is_exact:
+                different[entry.subscriber, entry.subscription] = entry
+        problems: list[Problem] = []
+        left = 1
+
+        def is_settled(problem: Problem | None) -> None:
+            nonlocal left
+            left -= 1
+            if problem is not None:
+                problems.append(problem)
+            if not left:
+                then(tuple(sorted(problems)))
+
+        undecided = []
+        for name, entry in different.items():
+            if name in publication.settled:
+                problem = publication.settled[name]
+                if problem is not None:
+                    problems.append(problem)
+                continue
+            left += 1
+            if name in publication.settling:
+                publication.settling[name].append(is_settled)
+                continue
+            publication.settling[name] = [is_settled]
+            if entry.is_exact:
+                self._tell(publication, entry)
+            else:
+                undecided.append(entry)
+        if undecided:
+            self._with_body(publication, partial(self._decide, publication, undecided))
+        is_settled(None)
+
+    def _decide(self, publication: Publication, entries: list[Entry], body: bytes | None) -> None:
+        if body is None:
+            for entry in entries:
+                self._settled(publication, entry, "the message is not to be had any more")
+            return
+        self.candidates += len(entries)
+        answers = self._decisions.decide(
+            body, [(entry.query, entry.namespaces) for entry in entries]
+        )
+        for entry in entries:
+            answer = answers[entry.query, entry.namespaces]
+            if answer is True:
+                self._tell(publication, entry)
+            else:
+                self._settled(publication, entry, answer or None)
+
+    def _tell(self, publication: Publication, entry: Entry) -> None:
+        def told(reply: Reply | None) -> None:
+            if isinstance(reply, Refused):
+                self._unknown(entry)
+            is_told = isinstance(reply, Done | Refused)
+            self._settled(publication, entry, None if is_told else "the peer does not answer")
+
+        match = Match(publication.name, entry.subscription)
+        self._courier.to_peer(entry.subscriber, match, told)
+
+    def _settled(self, publication: Publication, entry: Entry, reason: str | None) -> None:
+        name = entry.subscriber, entry.subscription
+        problem = Problem(*name, reason[:4096]) if reason is not None else None
+        publication.settled[name] = problem
+        for then in publication.settling.pop(name, []):
+            then(problem)
+
+    def _with_body(self, publication: Publication, then: Callable[[bytes | None], None]) -> None:
+        if publication.body is not None:
+            then(publication.body)
+            return
+        publication.waiting_for_body.append(then)
+        if len(publication.waiting_for_body) > 1:
+            return
+
+        def fetched(reply: Reply | None) -> None:
+            if isinstance(reply, Body):
+                publication.body = reply.body
+            waiting = list(publication.waiting_for_body)
+            publication.waiting_for_body.clear()
+            for each in waiting:
+                each(publication.body)
+
+        self._courier.to_peer(publication.publisher, FetchBody(publication.name), fetched)

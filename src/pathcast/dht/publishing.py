@@ -1,0 +1,243 @@
+"""A publisher's part in a recursive execution: it begins it, and knows when it is over.
+
+What is missing when nothing has come back for a while is asked for again, by name. If that is in
+vain, the outcome says which visits nobody has done: it is never silent.
+
+Source: 000, section 5.2. Differs: the paper's publisher does not know the end (`credit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from pathcast.dht.courier import Courier
+from pathcast.dht.credit import Ledger
+from pathcast.dht.events import Events, Message
+from pathcast.dht.identifiers import state_path
+from pathcast.dht.messages import Done, Reply
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.shedding import Shedding
+from pathcast.dht.state_messages import (
+    Body,
+    DoneVisit,
+    FetchBody,
+    Problem,
+    RecExpandState,
+    Visit,
+    Visited,
+)
+from pathcast.errors import PeerError
+from pathcast.limits import Limits
+from pathcast.message import parse_message
+from pathcast.protocol import Deliver, Effect
+
+__all__ = ["START", "Published", "Publishing"]
+
+START = Visit("start", 0)
+"""The visit that every execution begins with."""
+
+
+class Published(msgspec.Struct, frozen=True, tag=True):
+    """What became of a publication.
+
+    Attributes:
+        publication: Its name.
+        unproved: Visits of which nobody said that they were done; what lies behind them may have
+            been missed.
+        problems: Subscriptions that could not be decided or told.
+        hops: Messages in the longest chain.
+        way: The same with the hops of look-ups, as if each message had gone over them.
+        visits: Visits that were done.
+    """
+
+    publication: str
+    unproved: tuple[Visit, ...]
+    problems: tuple[Problem, ...]
+    hops: int
+    way: int
+    visits: int
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether everybody has been told who had to be."""
+        return not self.unproved and not self.problems
+
+
+@dataclass(slots=True)
+class _Execution:
+    to: str
+    body: bytes
+    message: Message
+    ledger: Ledger
+    problems: set[Problem] = field(default_factory=set)
+    hops: int = 0
+    way: int = 0
+    is_moving: bool = False
+    tries: int = 0
+
+
+class Publishing:
+    """Publications of those who stand behind a peer.
+
+    Args:
+        name: Of the peer.
+        life: A number that no life of it had before.
+        courier: For what is sent.
+        shedding: Knows of replicas.
+        out: Where effects go.
+        limits: What a message may cost.
+        whole: Whether all of a message travels with every visit, or only what the visit can see.
+        attributes: Whether attributes travel.
+        patience_seconds: Without news, before what is missing is asked for again.
+        tries: How often, without news in between.
+        safeguards: Only tests give others.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        life: int,
+        courier: Courier,
+        shedding: Shedding,
+        out: list[Effect],
+        limits: Limits,
+        *,
+        whole: bool,
+        attributes: bool,
+        patience_seconds: float,
+        tries: int,
+        safeguards: Safeguards = ALL_SAFEGUARDS,
+    ) -> None:
+        self._name = name
+        self._life = life
+        self._courier = courier
+        self._shedding = shedding
+        self._out = out
+        self._limits = limits
+        self._whole = whole
+        self._attributes = attributes
+        self._patience_seconds = patience_seconds
+        self._tries = tries
+        self._safeguards = safeguards
+        self._count = 0
+        self._open: dict[str, _Execution] = {}
+        self.bodies: dict[str, bytes] = {}
+
+    def new_name(self) -> str:
+        """A name for a publication that no other has."""
+        self._count += 1
+        return f"{self._life} {self._count} {self._name}"
+
+    def publish(self, body: bytes, to: str) -> str:
+        """Publish a message; `Published` is delivered when it is known what became of it.
+
+        Args:
+            body: The message.
+            to: Whom the outcome is for.
+
+        Returns:
+            The name of the publication.
+
+        Raises:
+            MessageError: The door refuses the message.
+        """
+        message = Message(Events.of(parse_message(body, self._limits), attributes=self._attributes))
+        name = self.new_name()
+        self._open[name] = _Execution(to, body, message, Ledger(START))
+        self.bodies[name] = body
+        self._ask_for_missing(name)
+        return name
+
+    def visited(self, sender: str, asked: Visited, answer: Callable[[Reply], None]) -> None:
+        """Credits came back.
+
+        Raises:
+            PeerError: "dht.claim", "dht.key"; what is said is of no visit of the message.
+        """
+        execution = self._open.get(asked.publication)
+        if execution is None:
+            answer(Done())
+            return
+        given_out = [self._handed(execution.message, done) for done in asked.visits]
+        answer(Done())
+        for done, visits in zip(asked.visits, given_out, strict=True):
+            if execution.ledger.came_back(done.visit, visits):
+                execution.is_moving = True
+            execution.problems.update(done.problems)
+            execution.hops = max(execution.hops, done.hops)
+            execution.way = max(execution.way, done.way)
+        if execution.ledger.is_over or not self._safeguards.counts_credits:
+            self._end(asked.publication)
+
+    def fetch(self, asked: FetchBody, answer: Callable[[Reply], None]) -> None:
+        """Give the message to a peer that has to decide on it."""
+        answer(Body(self.bodies.get(asked.publication)))
+
+    def _ask_for_missing(self, name: str) -> None:
+        execution = self._open.get(name)
+        if execution is None:
+            return
+        execution.tries = 1 if execution.is_moving else execution.tries + 1
+        execution.is_moving = False
+        if execution.tries > self._tries:
+            self._end(name)
+            return
+        for visit in execution.ledger.missing:
+            question = partial(self._question, name, execution, visit)
+            self._shedding.send(visit.key, name, question, 1)
+        self._courier.after(self._patience_seconds, lambda: self._ask_for_missing(name))
+
+    def _question(
+        self, name: str, execution: _Execution, visit: Visit, hops: int
+    ) -> RecExpandState:
+        message = execution.message
+        return RecExpandState(
+            name,
+            self._name,
+            visit,
+            message.events if self._whole else message.around(visit.element),
+            int(hops > 0),
+            hops,
+            0,
+            execution.body if self._whole else None,
+        )
+
+    @property
+    def under_way(self) -> int:
+        """Publications that have no outcome yet."""
+        return len(self._open)
+
+    def _handed(self, message: Message, done: DoneVisit) -> list[Visit]:
+        found = []
+        for visit in (done.visit, *(Visit(done.visit.key + v.key, v.element) for v in done.handed)):
+            path = state_path(visit.key)
+            if visit.element not in message or not message.is_reached(path, visit.element):
+                claim = f"{visit.key} is active at element {visit.element}"
+                raise PeerError("dht.claim", claim=claim)
+            found.append(visit)
+        if any(not message.is_inside(visit.element, done.visit.element) for visit in found[1:]):
+            raise PeerError("dht.claim", claim=f"{done.visit.key} leads to where it does not")
+        return found[1:]
+
+    def _end(self, name: str) -> None:
+        execution = self._open.pop(name)
+        del self.bodies[name]
+        is_counted = self._safeguards.counts_credits
+        unproved = tuple(sorted(execution.ledger.missing)) if is_counted else ()
+        self._out.append(
+            Deliver(
+                execution.to,
+                Published(
+                    name,
+                    unproved,
+                    tuple(sorted(execution.problems)),
+                    execution.hops,
+                    execution.way,
+                    len(execution.ledger.back),
+                ),
+            )
+        )

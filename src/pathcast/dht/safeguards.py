@@ -1,0 +1,35 @@
+"""What makes the automaton's protocol exact; only tests take one away, to see that it is missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ALL_SAFEGUARDS", "Safeguards"]
+
+
+@dataclass(frozen=True, slots=True)
+class Safeguards:
+    """Each can be switched off.
+
+    Attributes:
+        waits_for_readers: A subscription is acknowledged when every peer that has read a state
+            before it was stored has read it anew, not when it is stored.
+        keeps_passed_edges: An edge to an empty state stays if a query has passed it since.
+        late_begin_anew: A query that arrives at a state which was given up since it passed the one
+            before begins anew.
+        remembers_removals: A registration that was removed does not come back with a message that
+            came twice.
+        tells_once: A subscriber takes a match once.
+        counts_credits: A publisher says that a publication is proved when all credits are back,
+            not when it is begun.
+    """
+
+    waits_for_readers: bool = True
+    keeps_passed_edges: bool = True
+    late_begin_anew: bool = True
+    remembers_removals: bool = True
+    tells_once: bool = True
+    counts_credits: bool = True
+
+
+ALL_SAFEGUARDS = Safeguards()

@@ -1,0 +1,222 @@
+"""What the peers of states, publishers and subscribers say to each other, as data.
+
+All are questions of `pathcast.dht.messages`, put until they are answered. `Done` says that
+something is taken in hand, not that it is done: what comes of it is said by another question
+(`Indexed`, `Visited`). A peer that a state does not belong to answers `Later`.
+
+Source: 000, procedures 1 to 4. Differs: `Indexed`, `Visited`, `RemoveQuery`, `GivenUp` and
+`FetchBody` are not in the paper.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pathcast.dht.events import ELEMENTS_MAX, Events
+from pathcast.dht.states import Entry
+
+__all__ = [
+    "Body",
+    "DoneVisit",
+    "ExpandState",
+    "Expanded",
+    "FetchBody",
+    "FetchState",
+    "GivenUp",
+    "HoldReplica",
+    "IndexQuery",
+    "Indexed",
+    "Match",
+    "Problem",
+    "RecExpandState",
+    "RemoveQuery",
+    "StateQuestion",
+    "Visit",
+    "Visited",
+]
+
+Short = Annotated[str, Meta(max_length=256)]
+StateKey = Annotated[str, Meta(max_length=65_536)]
+Count = Annotated[int, Meta(ge=0, lt=2**40)]
+BodyBytes = Annotated[bytes, Meta(max_length=64 * 1024 * 1024)]
+
+
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    pass
+
+
+class Visit(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """A state and the element at which it is active (its L; 0 is the document)."""
+
+    key: StateKey
+    element: Count
+
+
+class Problem(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Something that could not be decided or told about a subscription."""
+
+    subscriber: Short
+    subscription: Short
+    reason: Annotated[str, Meta(max_length=4096)]
+
+
+class IndexQuery(_Message, frozen=True):
+    """Procedure 1: put a query into the state at a depth of its path, and pass it on.
+
+    Attributes:
+        key: Of the accepting state; its labels are the automaton of the query.
+        depth: Of the state that is asked.
+        entry: The query and its subscriber.
+        passed: By number of labels, the records on the way that hold the edge to this state, and
+            which of their passes this was.
+        attempt: Which try of the subscriber; the same question of the same try is done once.
+    """
+
+    key: StateKey
+    depth: Count
+    entry: Entry
+    passed: dict[Count, Count]
+    attempt: Count
+
+
+class RemoveQuery(_Message, frozen=True):
+    """Take a query out of the state at a depth of its path, and pass it on."""
+
+    key: StateKey
+    depth: Count
+    registration: Short
+    subscriber: Short
+    attempt: Count
+
+
+class Indexed(_Message, frozen=True):
+    """A query is at all states of its path, or at none any more; every later message sees that."""
+
+    registration: Short
+    is_there: bool
+
+
+class GivenUp(_Message, frozen=True):
+    """A state is empty: take the edge to it from a state that you hold, unless more has passed.
+
+    Attributes:
+        key: Whose record is to be changed.
+        child: The empty state.
+        seen: Number of the latest query from that record that arrived there.
+    """
+
+    key: StateKey
+    child: StateKey
+    seen: Count
+
+
+class RecExpandState(_Message, frozen=True):
+    """Procedure 4: do a visit, and hand on what comes of it.
+
+    Attributes:
+        publication: Of the message; no other has it.
+        publisher: The peer that gets what was done, and that has the whole message.
+        visit: State and element.
+        events: Of the element, those it is in and those in it; or all.
+        hops: Messages in the longest chain that led here.
+        way: The same with the hops of look-ups, as if each message had gone over them.
+        documents: Publications there have been, as the start state's peer says.
+        body: The message as it was published, if all of it travels.
+    """
+
+    publication: Short
+    publisher: Short
+    visit: Visit
+    events: Events
+    hops: Count
+    way: Count
+    documents: Count
+    body: BodyBytes | None
+
+
+class DoneVisit(msgspec.Struct, frozen=True, array_like=True):
+    """A visit that was done.
+
+    Attributes:
+        visit: Which.
+        handed: Labels that were added to the key, and elements, of the visits it led to.
+        hops: As of the message that asked for it.
+        way: As there.
+        problems: What could not be decided or told.
+    """
+
+    visit: Visit
+    handed: Annotated[tuple[Visit, ...], Meta(max_length=ELEMENTS_MAX)]
+    hops: Count
+    way: Count
+    problems: Annotated[tuple[Problem, ...], Meta(max_length=4096)]
+
+
+class Visited(_Message, frozen=True):
+    """Credits thrown back to the publisher: visits that were done, and those they led to."""
+
+    publication: Short
+    visits: Annotated[tuple[DoneVisit, ...], Meta(max_length=65_536)]
+
+
+class ExpandState(_Message, frozen=True):
+    """Procedure 3: what comes of a visit? Answer: `Expanded`."""
+
+    visit: Visit
+    events: Events
+
+
+class HoldReplica(_Message, frozen=True):
+    """Hold a replica of a state of mine, and do visits of it."""
+
+    key: StateKey
+
+
+class FetchState(_Message, frozen=True):
+    """What is under a key of yours? Answer: `Value`."""
+
+    key: StateKey
+
+
+class Match(_Message, frozen=True):
+    """A message satisfies a subscription."""
+
+    publication: Short
+    subscription: Short
+
+
+class FetchBody(_Message, frozen=True):
+    """The message as it was published. Answer: `Body`."""
+
+    publication: Short
+
+
+class Expanded(_Message, frozen=True):
+    """What comes of a visit: those it leads to (labels added to the key), and what is accepted."""
+
+    handed: Annotated[tuple[Visit, ...], Meta(max_length=ELEMENTS_MAX)]
+    accepted: Annotated[tuple[Entry, ...], Meta(max_length=ELEMENTS_MAX)]
+
+
+class Body(_Message, frozen=True):
+    """The message; None if it is not there any more."""
+
+    body: BodyBytes | None
+
+
+StateQuestion = (
+    IndexQuery
+    | RemoveQuery
+    | Indexed
+    | GivenUp
+    | RecExpandState
+    | Visited
+    | ExpandState
+    | Match
+    | FetchBody
+    | HoldReplica
+    | FetchState
+)

@@ -1,0 +1,263 @@
+"""A subscriber's part: its subscriptions, their way into the automaton and out, and its matches.
+
+A subscription is indexed once for each alternative of its query (`automaton.gates_of`), and is in
+force when all of them are. What was not acknowledged in time is sent again; that is safe. Matches
+of a publication are delivered once, and those that nobody here asked for are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from pathcast.dht.automaton import gates_of
+from pathcast.dht.courier import Courier
+from pathcast.dht.identifiers import state_key
+from pathcast.dht.messages import Done, Refused, Reply
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.state_messages import Indexed, IndexQuery, Match, RemoveQuery
+from pathcast.dht.states import Entry
+from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
+from pathcast.protocol import Deliver, Effect, Forget, Save
+from pathcast.query import compile_query
+
+__all__ = ["Matched", "NotAcknowledged", "Subscribed", "Subscriptions", "Unsubscribed"]
+
+_KEY = "subscription "
+_MATCHES_MAX = 100_000
+_NAME_MAX = 256
+
+
+class Subscribed(msgspec.Struct, frozen=True, tag=True):
+    """From now on every publication meets the subscription."""
+
+    subscription: str
+
+
+class Unsubscribed(msgspec.Struct, frozen=True, tag=True):
+    """From now on no publication meets the subscription."""
+
+    subscription: str
+
+
+class NotAcknowledged(msgspec.Struct, frozen=True, tag=True):
+    """Nobody said in time that the subscription is in force (or is none any more).
+
+    It may be, or not; the peer goes on trying as long as it is asked for nothing else.
+    """
+
+    subscription: str
+
+
+class Matched(msgspec.Struct, frozen=True, tag=True):
+    """A publication satisfies a subscription. Told once."""
+
+    subscription: str
+    publication: str
+
+
+class _Saved(msgspec.Struct, frozen=True, array_like=True):
+    """What is on disk of a subscription.
+
+    Attributes:
+        to: Whom it is for.
+        indexed: Keys of accepting states, and what is to be there.
+        is_leaving: Whether it was taken back.
+    """
+
+    to: str
+    indexed: tuple[tuple[str, Entry], ...]
+    is_leaving: bool = False
+
+
+@dataclass(slots=True)
+class _Standing:
+    saved: _Saved
+    waiting: set[str] = field(default_factory=set)
+    """Registrations that are not acknowledged."""
+    tries: int = 0
+    round: int = 0
+
+
+class Subscriptions:
+    """Subscriptions of those who stand behind a peer.
+
+    Args:
+        name: Of the peer.
+        life: A number that no life of it had before.
+        courier: For what is sent.
+        out: Where effects go.
+        disk: What was saved.
+        retry_seconds: Before a subscription that nobody acknowledged is indexed again.
+        tries: After so many times the subscriber is told.
+        safeguards: Only tests give others.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        life: int,
+        courier: Courier,
+        out: list[Effect],
+        disk: Mapping[str, bytes],
+        retry_seconds: float,
+        tries: int,
+        safeguards: Safeguards = ALL_SAFEGUARDS,
+    ) -> None:
+        self._name = name
+        self._life = life
+        self._courier = courier
+        self._out = out
+        self._retry_seconds = retry_seconds
+        self._tries = tries
+        self._safeguards = safeguards
+        self._count = 0
+        self._attempts = 0
+        self._standing: dict[str, _Standing] = {}
+        self._of: dict[str, str] = {}
+        self._matched: dict[tuple[str, str], None] = {}
+        for key, value in disk.items():
+            if key.startswith(_KEY):
+                saved = msgspec.msgpack.decode(value, type=_Saved)
+                self._stand(key.removeprefix(_KEY), saved)
+
+    def __len__(self) -> int:
+        return len(self._standing)
+
+    def __contains__(self, subscription: str) -> bool:
+        standing = self._standing.get(subscription)
+        return standing is not None and not standing.saved.is_leaving
+
+    def start(self) -> None:
+        """Index again what was saved: nobody knows how far it had come."""
+        for subscription in list(self._standing):
+            self._begin(subscription)
+
+    def subscribe(
+        self,
+        subscription: str,
+        query: str,
+        to: str,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> None:
+        """Subscribe; `Subscribed` is delivered when it is in force, then `Matched`.
+
+        Args:
+            subscription: A name of its own at this peer.
+            query: XPath 1.0.
+            to: Whom it is for.
+            namespaces: Prefixes of the query.
+
+        Raises:
+            ConfigError: The name is empty or too long to travel.
+            DuplicateQueryError: There is a subscription of that name.
+            QuerySyntaxError: The query cannot be read.
+        """
+        if not 0 < len(subscription) <= _NAME_MAX:
+            reason = f"a name has 1 to {_NAME_MAX} characters, not {len(subscription)}"
+            raise ConfigError("config.invalid", key="subscription", reason=reason)
+        if subscription in self._standing:
+            raise DuplicateQueryError("query.duplicate", id=subscription)
+        bound = tuple(sorted((namespaces or {}).items()))
+        indexed = []
+        for gate in gates_of(compile_query(query, namespaces)):
+            self._count += 1
+            registration = f"{self._life} {self._count} {self._name}"
+            entry = Entry(registration, subscription, self._name, query, bound, gate.is_exact)
+            indexed.append((state_key(gate.labels), entry))
+        saved = _Saved(to, tuple(indexed))
+        self._save(subscription, saved)
+        self._stand(subscription, saved)
+        self._begin(subscription)
+
+    def unsubscribe(self, subscription: str) -> None:
+        """Take a subscription back; `Unsubscribed` is delivered when nothing meets it any more.
+
+        Raises:
+            UnknownQueryError: There is none of that name.
+        """
+        if subscription not in self:
+            raise UnknownQueryError("query.unknown", id=subscription)
+        standing = self._standing[subscription]
+        standing.saved = msgspec.structs.replace(standing.saved, is_leaving=True)
+        standing.tries = 0
+        self._save(subscription, standing.saved)
+        self._begin(subscription)
+
+    def indexed(self, asked: Indexed, answer: Callable[[Reply], None]) -> None:
+        """A query is at all its states, or at none any more."""
+        answer(Done())
+        subscription = self._of.get(asked.registration)
+        if subscription is None:
+            return
+        standing = self._standing[subscription]
+        if asked.is_there == standing.saved.is_leaving:
+            return
+        standing.waiting.discard(asked.registration)
+        if standing.waiting:
+            return
+        standing.round += 1
+        if standing.saved.is_leaving:
+            del self._standing[subscription]
+            for _, entry in standing.saved.indexed:
+                del self._of[entry.registration]
+            self._out.append(Forget(_KEY + subscription))
+            self._deliver(standing, Unsubscribed(subscription))
+        else:
+            self._deliver(standing, Subscribed(subscription))
+
+    def match(self, asked: Match, answer: Callable[[Reply], None]) -> None:
+        """A publication satisfies a subscription, as an accepting peer says."""
+        standing = self._standing.get(asked.subscription)
+        if standing is None or standing.saved.is_leaving:
+            answer(Refused())
+            return
+        answer(Done())
+        told = asked.subscription, asked.publication
+        if told not in self._matched or not self._safeguards.tells_once:
+            if len(self._matched) >= _MATCHES_MAX:
+                del self._matched[next(iter(self._matched))]
+            self._matched[told] = None
+            self._deliver(standing, Matched(*told))
+
+    def _stand(self, subscription: str, saved: _Saved) -> None:
+        self._standing[subscription] = _Standing(saved)
+        for _, entry in saved.indexed:
+            self._of[entry.registration] = subscription
+
+    def _save(self, subscription: str, saved: _Saved) -> None:
+        self._out.append(Save(_KEY + subscription, msgspec.msgpack.encode(saved)))
+
+    def _begin(self, subscription: str) -> None:
+        standing = self._standing[subscription]
+        standing.round += 1
+        standing.waiting = {entry.registration for _, entry in standing.saved.indexed}
+        self._go_on(subscription, standing, standing.round)
+
+    def _go_on(self, subscription: str, standing: _Standing, round_: int) -> None:
+        """Send what is not acknowledged, and again later."""
+        if standing.round != round_:
+            return
+        standing.tries += 1
+        if standing.tries == self._tries + 1:
+            self._deliver(standing, NotAcknowledged(subscription))
+        # Not the numbers of an earlier life, nor of what begins anew on the way.
+        self._attempts += 2
+        attempt = (self._life % 2**20 << 20) + self._attempts
+        for key, entry in standing.saved.indexed:
+            if entry.registration in standing.waiting:
+                asked: IndexQuery | RemoveQuery
+                if standing.saved.is_leaving:
+                    asked = RemoveQuery(key, 0, entry.registration, self._name, attempt)
+                else:
+                    asked = IndexQuery(key, 0, entry, {}, attempt)
+                self._courier.to_owner("start", asked)
+        self._courier.after(
+            self._retry_seconds * min(standing.tries, 8),
+            lambda: self._go_on(subscription, standing, round_),
+        )
+
+    def _deliver(self, standing: _Standing, what: object) -> None:
+        self._out.append(Deliver(standing.saved.to, what))

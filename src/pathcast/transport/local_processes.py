@@ -1,0 +1,197 @@
+"""Processes of nodes on this machine, one for each file of settings of a directory.
+
+A directory holds for each node NAME its settings `NAME.toml`, what it keeps `NAME/`, and what it
+said `NAME.log`. Processes outlive the command that started them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pathcast.errors import ConfigError, UnavailableError
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.frames import Codec
+from pathcast.transport.process import operator_of, read_control
+
+__all__ = ["LocalProcesses", "free_ports"]
+
+START_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 10.0
+
+
+class LocalProcesses:
+    """The processes of a directory.
+
+    Args:
+        directory: With the settings of each.
+
+    Attributes:
+        COMMAND: Of `pathcast`, that runs one of them.
+        CODEC: Of their protocol.
+        BEGUN_BY: What makes such a directory, for who names another.
+    """
+
+    COMMAND: ClassVar[tuple[str, ...]]
+    CODEC: ClassVar[Codec]
+    BEGUN_BY: ClassVar[str]
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def prepared(cls, directory: Path) -> None:
+        """Makes the directory.
+
+        Raises:
+            ConfigError: There are settings in it.
+        """
+        if any(directory.glob("*.toml")):
+            reason = f"{directory} is in use; end what runs there, then take it away"
+            raise ConfigError("config.invalid", key="directory", reason=reason)
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of its nodes, sorted.
+
+        Raises:
+            ConfigError: Nothing is in the directory.
+        """
+        found = sorted(path.stem for path in self.directory.glob("*.toml"))
+        if not found:
+            reason = f"nothing is in {self.directory}; {self.BEGUN_BY} begins it"
+            raise ConfigError("config.invalid", key="--directory", reason=reason)
+        return found
+
+    def is_running(self, name: str) -> bool:
+        """Whether a node's process is there."""
+        try:
+            os.kill(read_control(self.directory / name).process, 0)
+        except (UnavailableError, ProcessLookupError):
+            return False
+        return True
+
+    def start(self, names: Sequence[str]) -> None:
+        """Starts those that do not run, and waits until they listen.
+
+        Raises:
+            UnavailableError: One ended at once, or took too long; it says what it said.
+        """
+        started = {name: self._begin(name) for name in names if not self.is_running(name)}
+        until = time.monotonic() + START_SECONDS
+        for name, process in started.items():
+            while not self._listens(name, process):
+                if not _is_there(process) or time.monotonic() > until:
+                    log = (self.directory / f"{name}.log").read_text(errors="replace")
+                    reason = f"it did not start: {log[-400:].strip()}"
+                    raise UnavailableError("peer.unreachable", name=name, reason=reason)
+                time.sleep(0.02)
+
+    def stop(self, names: Sequence[str]) -> None:
+        """Ends nodes gracefully, or by force those that take too long."""
+        processes = [self._process(name) for name in names]
+        for process in processes:
+            _signal(process, signal.SIGTERM)
+        until = time.monotonic() + STOP_SECONDS
+        for process in processes:
+            while process is not None and _is_there(process):
+                if time.monotonic() > until:
+                    _signal(process, signal.SIGKILL)
+                time.sleep(0.02)
+
+    def kill(self, name: str) -> None:
+        """Ends a node as a failure of power would.
+
+        Raises:
+            UnavailableError: It does not run.
+        """
+        process = read_control(self.directory / name).process
+        _signal(process, signal.SIGKILL)
+        while _is_there(process):
+            time.sleep(0.01)
+
+    def operator(self, name: str) -> BrokerClient:
+        """A client of a node for its operator.
+
+        Raises:
+            UnavailableError: It does not run.
+        """
+        return operator_of(self.directory / name, self.CODEC)
+
+    async def statuses(self) -> dict[str, dict[str, Any] | None]:
+        """What each says of itself; None where none runs."""
+        found = await asyncio.gather(*(self._status(name) for name in self.names))
+        return dict(zip(self.names, found, strict=True))
+
+    async def _status(self, name: str) -> dict[str, Any] | None:
+        if not self.is_running(name):
+            return None
+        try:
+            async with self.operator(name) as client:
+                return await client.status()
+        except UnavailableError:
+            return None
+
+    def _begin(self, name: str) -> int:
+        """Starts a process that outlives this one; its id."""
+        log = str((self.directory / f"{name}.log").absolute())
+        settings = str((self.directory / f"{name}.toml").absolute())
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "pathcast", *self.COMMAND, settings],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+
+    def _listens(self, name: str, process: int) -> bool:
+        try:
+            return read_control(self.directory / name).process == process
+        except UnavailableError:
+            return False
+
+    def _process(self, name: str) -> int | None:
+        return read_control(self.directory / name).process if self.is_running(name) else None
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody has now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _is_there(process: int) -> bool:
+    try:
+        # Of a child that has ended, the entry is taken away; of others init does that.
+        if os.waitpid(process, os.WNOHANG)[0] == process:
+            return False
+    except ChildProcessError:
+        pass
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _signal(process: int | None, number: signal.Signals) -> None:
+    if process is not None:
+        try:
+            os.kill(process, number)
+        except ProcessLookupError:
+            return

@@ -1,0 +1,68 @@
+"""A ring of peer processes on this machine: for trying out, demonstrations and tests.
+
+A directory holds what `local_processes` describes. It is no way to run a ring of machines: there
+each peer is its own service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pathcast.transport.local_processes import LocalProcesses, free_ports
+from pathcast.transport.peer import CODEC
+
+__all__ = ["LocalRing"]
+
+BASE_SIZE = 4
+
+
+class LocalRing(LocalProcesses):
+    """The peer processes of a directory, which `write` made."""
+
+    COMMAND = ("peer", "run")
+    CODEC = CODEC
+    BEGUN_BY = "pathcast peer up"
+
+    @classmethod
+    def write(
+        cls, directory: Path, count: int, settings: Mapping[str, float] | None = None
+    ) -> LocalRing:
+        """Writes the settings of peers p00, p01, ..., with ports that are free now.
+
+        Args:
+            directory: Where.
+            count: Peers, at least as many as the base has; the first are the base.
+            settings: Keys of the section `ring`.
+
+        Raises:
+            ConfigError: There are settings in the directory.
+        """
+        cls.prepared(directory)
+        names = [f"p{number:02d}" for number in range(max(count, BASE_SIZE))]
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
+        for name in names:
+            text = _settings(name, ports, names[:BASE_SIZE], settings or {})
+            (directory / f"{name}.toml").write_text(text, encoding="utf-8")
+        return cls(directory)
+
+    @property
+    def base(self) -> list[str]:
+        """Peers that must not be ended."""
+        return self.names[:BASE_SIZE]
+
+
+def _settings(
+    name: str, ports: Mapping[str, int], base: Sequence[str], settings: Mapping[str, float]
+) -> str:
+    parts = [
+        f'[peer]\nname = "{name}"\ndirectory = "{name}"\nlisten = "127.0.0.1:{ports[name]}"\n',
+        f"[ring]\nbase = [{', '.join(f'{each!r}' for each in base)}]\n"
+        + "".join(f"{key} = {value}\n" for key, value in settings.items()),
+    ]
+    parts += [
+        f'[[peers]]\nname = "{each}"\naddress = "127.0.0.1:{port}"\n'
+        for each, port in ports.items()
+        if each != name
+    ]
+    return "\n".join(parts)

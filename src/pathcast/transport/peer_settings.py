@@ -1,0 +1,158 @@
+"""The settings of one peer of a ring: what `peer.toml` may say.
+
+Example:
+    >>> settings = load_peer_settings("peer.toml")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field, model_validator
+
+from pathcast.dht.filtering import FilteringSettings
+from pathcast.dht.peer import Settings
+from pathcast.settings import (
+    FROZEN,
+    FileSettings,
+    SettingDescription,
+    described,
+    read_settings,
+)
+from pathcast.transport.settings import (
+    BrokerSection,
+    BrokerSettings,
+    ClientSection,
+    NeighbourSection,
+    TlsSection,
+)
+
+__all__ = ["PeerSettings", "describe_peer_settings", "load_peer_settings"]
+
+
+class PeerSection(BaseModel):
+    """The process itself."""
+
+    model_config = FROZEN
+
+    name: str = Field(min_length=1, max_length=128, description="Name of the peer; nobody else's.")
+    directory: Path = Field(description="Directory of what it keeps: subscriptions and inboxes.")
+    listen: str = Field(
+        default="127.0.0.1:0",
+        description="HOST:PORT where peers and clients call; port 0 takes one that is free.",
+    )
+    allow_plain: bool = Field(
+        default=False, description="Whether to do without certificates beyond loopback."
+    )
+
+
+class RingSection(BaseModel):
+    """What all peers of a ring have to agree on."""
+
+    model_config = FROZEN
+
+    base: tuple[str, ...] = Field(
+        min_length=2,
+        description="Peers that are there from the beginning and stay, more than `successors`; "
+        "everybody else joins by way of one of them.",
+    )
+    successors: int = Field(default=3, ge=1, description="Length of successor lists.")
+    copies: int = Field(default=3, ge=1, description="Peers that hold a state.")
+    tick_seconds: float = Field(default=1.0, gt=0, description="Between rounds of stabilisation.")
+    patience_seconds: float = Field(
+        default=1.0, gt=0, description="Before a question is put again; longer than two ways."
+    )
+    attempts: int = Field(
+        default=4, ge=1, description="Questions without an answer after which a peer is dead."
+    )
+    length: int = Field(
+        default=0, ge=0, description="So many elements away from a state others are held with it."
+    )
+
+    @model_validator(mode="after")
+    def _check_base(self) -> RingSection:
+        if len(set(self.base)) <= self.successors:
+            raise ValueError(f"the base has to be more than {self.successors} different peers")
+        if self.copies > self.successors:
+            raise ValueError("there are no more copies than successors")
+        return self
+
+
+class PeerSettings(FileSettings):
+    """Everything that `pathcast peer run` can be told."""
+
+    peer: PeerSection = Field(description="The process itself.")
+    ring: RingSection = Field(description="What all peers have to agree on.")
+    tls: TlsSection | None = Field(
+        default=None, description="Certificates; without them nothing leaves this machine."
+    )
+    peers: tuple[NeighbourSection, ...] = Field(
+        default=(),
+        description="All other peers that there may be, with addresses; of two, the one with the "
+        "lesser name calls.",
+    )
+    clients: tuple[ClientSection, ...] = Field(
+        default=(), description="Who may publish, subscribe and operate."
+    )
+
+    @model_validator(mode="after")
+    def _check_base(self) -> PeerSettings:
+        known = {self.peer.name, *(each.name for each in self.peers)}
+        missing = sorted(set(self.ring.base) - known)
+        if missing:
+            raise ValueError(f"no address for {', '.join(missing)}, who are of the base")
+        return self
+
+    @property
+    def process(self) -> BrokerSettings:
+        """What a process of any node is told: whom it may hear, whom it calls."""
+        name = self.peer.name
+        return BrokerSettings(
+            broker=BrokerSection(
+                name=name,
+                directory=self.peer.directory,
+                listen=self.peer.listen,
+                allow_plain=self.peer.allow_plain,
+            ),
+            tls=self.tls,
+            neighbours=tuple(
+                each if name < each.name else each.model_copy(update={"address": None})
+                for each in self.peers
+            ),
+            clients=self.clients,
+        )
+
+    @property
+    def ring_settings(self) -> Settings:
+        """Of the protocol of the ring."""
+        ring = self.ring
+        return Settings(
+            ring.successors, ring.copies, ring.tick_seconds, ring.patience_seconds, ring.attempts
+        )
+
+    @property
+    def filtering_settings(self) -> FilteringSettings:
+        """Of the protocol of the automaton."""
+        return FilteringSettings(
+            length=self.ring.length, patience_seconds=4 * self.ring.patience_seconds
+        )
+
+
+def describe_peer_settings() -> list[SettingDescription]:
+    """Every key of the peer's file, for documentation and help."""
+    return described(PeerSettings)
+
+
+def load_peer_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PeerSettings:
+    """Read a peer's file.
+
+    Args:
+        path: The TOML file.
+        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
+
+    Raises:
+        ConfigError: The file cannot be read, or a key is unknown, missing or cannot be used.
+    """
+    return read_settings(PeerSettings, path, overrides)

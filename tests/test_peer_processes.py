@@ -1,0 +1,239 @@
+"""Filtering peers over carriers and as processes: matches are those of one process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
+
+from typer.testing import CliRunner
+
+from pathcast import Query, QueryIndex
+from pathcast.cli.app import build_app
+from pathcast.dht.filtering import FilteringSettings
+from pathcast.dht.peer import Settings
+from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
+from pathcast.errors import ConfigError, UnavailableError
+from pathcast.transport.carrier import Carrier
+from pathcast.transport.disk import Disk
+from pathcast.transport.local_ring import LocalRing
+from pathcast.transport.memory import MemoryNetwork
+from pathcast.transport.peer import (
+    TOLD,
+    UNDER_WAY_MAX,
+    Accepted,
+    Outcome,
+    Publish,
+    Register,
+    StandingQuery,
+    Withdraw,
+    peer_kind,
+)
+from pathcast.transport.peer_settings import load_peer_settings
+from pathcast.transport.ring_map import ring_map
+from pathcast.transport.service import described
+
+NAMES = ["a", "b", "c", "d", "e", "f"]
+BASE = NAMES[:4]
+RING = Settings(tick_seconds=0.05, patience_seconds=0.2, attempts=2, current_seconds=0.2)
+QUERIES = {
+    "q1": "/order/to",
+    "q2": "//item[@sku = 'A7']",
+    "q3": "/order[item/@sku = 'B2'][to = 'Chur']",
+    "q4": "//recall | /order[total > 90]",
+    "q5": "/*/item",
+    "q6": "/order[not(item)]",
+}
+
+
+def a_message(chance: random.Random) -> bytes:
+    if chance.random() < 0.1:
+        return b"<recall/>"
+    sku, to = chance.choice(["A7", "B2", "C3"]), chance.choice(["Bern", "Chur"])
+    item = f'<item sku="{sku}"/>' if chance.random() < 0.8 else ""
+    return f"<order>{item}<to>{to}</to><total>{chance.randrange(100)}</total></order>".encode()
+
+
+def begin(network: MemoryNetwork, name: str, directory: Path | None = None) -> Carrier:
+    kind = peer_kind(name, BASE, RING, FilteringSettings(length=1, patience_seconds=0.5))
+    carrier = Carrier(name, kind, Disk(directory), network.dial_from(name))
+    network.add(carrier)
+    return carrier
+
+
+@asynccontextmanager
+async def a_ring() -> AsyncIterator[MemoryNetwork]:
+    network = MemoryNetwork()
+    for name in NAMES:
+        begin(network, name)
+    try:
+        for name, carrier in network.carriers.items():
+            await carrier.start([peer for peer in NAMES if name < peer])
+        async with asyncio.timeout(20):
+            while not all(node_of(each)["is_member"] for each in network.carriers.values()):
+                await asyncio.sleep(0.02)
+        yield network
+    finally:
+        await network.stop()
+
+
+def node_of(carrier: Carrier) -> dict[str, object]:
+    node = described(carrier)["node"]
+    assert isinstance(node, dict)
+    return node
+
+
+def inbox(carrier: Carrier) -> list[object]:
+    return [TOLD.decode(each.body) for each in carrier.disk.waiting("ann", 0, 10**6)]
+
+
+async def until_told(carrier: Carrier, kind: type, count: int) -> None:
+    async with asyncio.timeout(20):
+        while sum(isinstance(each, kind) for each in inbox(carrier)) < count:
+            await asyncio.sleep(0.02)
+
+
+async def register(carrier: Carrier, rows: dict[str, str]) -> Accepted:
+    queries = tuple(StandingQuery(id, text) for id, text in rows.items())
+    answer = await carrier.ask("ann", Register(queries), 10)
+    assert isinstance(answer, Accepted)
+    return answer
+
+
+def test_matches_are_those_of_one_process() -> None:
+    chance = random.Random(4)
+    messages = {f"m{number}": a_message(chance) for number in range(30)}
+    index = QueryIndex()
+    index.register([Query(id, text) for id, text in QUERIES.items()])
+    results = index.freeze().matcher().match_batch(list(messages.values()))
+    expected = {
+        (f"ann/{id}", message)
+        for message, result in zip(messages, results, strict=True)
+        for id in result.query_ids
+    }
+
+    async def main() -> None:
+        async with a_ring() as network:
+            here = network.carriers["e"]
+            assert await register(here, QUERIES) == Accepted()
+            await until_told(here, Subscribed, len(QUERIES))
+            publisher = network.carriers["b"]
+            for start in range(0, len(messages), 10):
+                group = list(messages.items())[start : start + 10]
+                said = await publisher.submit("ann", [Publish(id, body) for id, body in group])
+                assert said == []
+            await until_told(publisher, Outcome, len(messages))
+            outcomes = [each for each in inbox(publisher) if isinstance(each, Outcome)]
+            assert all(each.published.is_proved for each in outcomes)
+            message_of = {each.published.publication: each.message for each in outcomes}
+            told = [each for each in inbox(here) if isinstance(each, Matched)]
+            matches = [(each.subscription, message_of[each.publication]) for each in told]
+            assert sorted(matches) == sorted(expected)
+            assert node_of(publisher)["under_way"] == 0
+
+    asyncio.run(main())
+
+
+def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
+    async def main() -> None:
+        async with a_ring() as network:
+            here, there = network.carriers["a"], network.carriers["f"]
+            bad = await register(here, {"good": "//to", "bad": "//to["})
+            assert [(id, code) for id, code, _ in bad.refused] == [("bad", "XPST0003")]
+            again = await register(here, {"good": "//to"})
+            assert [id for id, _, _ in again.refused] == ["good"]
+            await until_told(here, Subscribed, 1)
+            (said,) = await there.submit("ann", [Publish("m0", b"<order>")])
+            assert isinstance(said, Accepted)
+            assert [(id, code) for id, code, _ in said.refused] == [("m0", "xml.end")]
+            assert await here.ask("ann", Withdraw(("good", "none")), 10) == Accepted(
+                (("none", "query.unknown", "no query has the id ann/none"),)
+            )
+            await until_told(here, Unsubscribed, 1)
+            await there.submit("ann", [Publish("m1", b"<order><to/></order>")])
+            await until_told(there, Outcome, 1)
+            assert not [each for each in inbox(here) if isinstance(each, Matched)]
+
+    asyncio.run(main())
+
+
+def test_publishers_wait_when_too_much_is_under_way() -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        alone = begin(network, "e")  # no ring, so nothing has an outcome
+        await alone.start([])
+        try:
+            message = Publish("m", b"<a/>")
+            with pytest.raises(UnavailableError):
+                await alone.submit("ann", [message] * (UNDER_WAY_MAX + 1))
+            await alone.submit("ann", [message] * UNDER_WAY_MAX)
+            with pytest.raises(UnavailableError) as caught:
+                await alone.submit("ann", [message])
+            assert caught.value.code == "broker.full"
+        finally:
+            await network.stop()
+
+    asyncio.run(main())
+
+
+def test_settings_name_what_cannot_be(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    ring = '[ring]\nbase = ["a", "b"]\nsuccessors = 1\ncopies = 1\n'
+    text = f'[peer]\nname = "b"\ndirectory = "b"\n{ring}'
+    file.write_text(text)
+    with pytest.raises(ConfigError, match="no address for a"):
+        load_peer_settings(file)
+    file.write_text(text + '[[peers]]\nname = "a"\naddress = "127.0.0.1:7"\n')
+    settings = load_peer_settings(file)
+    # The one with the lesser name calls.
+    assert settings.process.addresses == {}
+    assert [each.name for each in settings.process.neighbours] == ["a"]
+    with pytest.raises(ConfigError, match="more than 2 different"):
+        load_peer_settings(file, ["ring.successors=2"])
+    with pytest.raises(ConfigError, match="no more copies than successors"):
+        load_peer_settings(file, ["ring.copies=2"])
+
+
+def test_the_base_is_not_killed(tmp_path: Path) -> None:
+    ring = LocalRing.write(tmp_path / "ring", 6)
+    assert ring.names == ["p00", "p01", "p02", "p03", "p04", "p05"]
+    called = CliRunner().invoke(
+        build_app(), ["peer", "kill", "p01", "--directory", str(ring.directory)]
+    )
+    assert called.exit_code != 0
+    assert "of the base" in called.output
+    with pytest.raises(ConfigError, match="in use"):
+        LocalRing.write(tmp_path / "ring", 6)
+
+
+def test_the_map_shows_who_holds_and_who_is_down() -> None:
+    node = {"place": 0.25, "transitions": 7, "visits": 3, "states": 1234}
+    drawing = ring_map({"a": {"node": node}, "b": None})
+    assert "1,234 states, 3 visits" in drawing
+    assert "b is down" in drawing
+
+
+def test_processes_find_what_one_process_finds_although_one_is_killed(tmp_path: Path) -> None:
+    called = CliRunner().invoke(
+        build_app(),
+        [
+            "peer",
+            "demo",
+            "--out",
+            str(tmp_path / "demo"),
+            "--peers=6",
+            "--queries=60",
+            "--messages=8",
+        ],
+    )
+    assert called.exit_code == 0, called.output
+    assert "lost: 0, doubled: 0, foreign: 0" in called.output
+    assert "without a proof: 0" in called.output
+    assert (tmp_path / "demo" / "ring.svg").is_file()
