@@ -20,9 +20,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pathcast.errors import PublicationError
+from pathcast.errors import PeerError, PublicationError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.content import Content, Profile
+from pathcast.overlay.content import Content, Decisions, Profile
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
 from pathcast.overlay.messages import (
     Announce,
@@ -30,7 +30,11 @@ from pathcast.overlay.messages import (
     Detach,
     Follow,
     Forward,
+    InParts,
     Interest,
+    MessageBegin,
+    MessageDropped,
+    MessagePart,
     Passed,
     Payload,
     Presence,
@@ -38,6 +42,7 @@ from pathcast.overlay.messages import (
     Settled,
     Source,
 )
+from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.publishers import Logged, Numbered, Publishers
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -65,12 +70,22 @@ class BrokerSettings:
             table per root and child, as in 001.
         log_messages_max: Messages a root holds for members that have not had them; with more it
             takes no new ones.
+        log_bytes_max: Bytes of these messages.
         held_messages_max: Messages a broker holds for a neighbour that is slow.
+        held_bytes_max: Bytes of these messages.
+        message_bytes_max: Bytes of a message that a root takes; `MESSAGE_BYTES_MAX` at most.
+        part_bytes: Bytes of a part; longer messages travel in parts.
+        cut_through: Whether a message that comes in parts is sent on before all of it is here.
     """
 
     trees: Trees = "spanning"
     log_messages_max: int = 100_000
+    log_bytes_max: int = 1 << 30
     held_messages_max: int = 4096
+    held_bytes_max: int = 1 << 28
+    message_bytes_max: int = 8 << 20
+    part_bytes: int = 64 << 10
+    cut_through: bool = True
 
 
 class Broker:
@@ -190,7 +205,14 @@ class Broker:
                 plane = self.planes.get(payload.tree)
                 if plane is not None:
                     self._hear_query(peer, plane, payload)
-            case Follow() | Forward() | Passed():
+            case (
+                Follow()
+                | Forward()
+                | MessageBegin()
+                | MessagePart()
+                | MessageDropped()
+                | Passed()
+            ):
                 stream = self.streams.get(payload.root)
                 if stream is not None and stream.number == payload.stream:
                     self._hear_stream(peer, stream, payload)
@@ -282,13 +304,24 @@ class Broker:
             raise PublicationError("publication.joining", retry="yes")
         if self._safeguards.numbers and self._publishers.has_had(numbered):
             return 0
-        if len(stream.held) >= self._settings.log_messages_max:
+        settings = self._settings
+        if len(body) > settings.message_bytes_max:
+            raise PublicationError(
+                "publication.too_long",
+                given=len(body),
+                maximum=settings.message_bytes_max,
+                retry="no",
+            )
+        held_bytes = stream.held_bytes + len(body)
+        if len(stream.held) >= settings.log_messages_max or held_bytes > settings.log_bytes_max:
             members = self.announcements.members
             slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
             raise PublicationError(
                 "publication.log",
                 held=len(stream.held),
-                maximum=self._settings.log_messages_max,
+                maximum=settings.log_messages_max,
+                bytes=stream.held_bytes,
+                bytes_maximum=settings.log_bytes_max,
                 slowest=slowest,
                 retry="yes",
             )
@@ -400,6 +433,15 @@ class Broker:
     def _stream(self, root: str, number: int) -> Stream:
         tree = self._tree_of(root)
         saved, cursor = self._saved_cursors.get(root, (0, 0))
+        parts = Parts(
+            root,
+            number,
+            self._settings.part_bytes,
+            self._send,
+            self._may_begin,
+            partial(self._decide, tree),
+            self._safeguards.drop,
+        )
         return Stream(
             root,
             number,
@@ -410,7 +452,9 @@ class Broker:
             partial(self._is_active, tree),
             partial(self._route, tree),
             self._deliver,
+            parts,
             self._settings.held_messages_max,
+            self._settings.held_bytes_max,
             self._safeguards,
             at=self._log_start if root == self.name else 0,
         )
@@ -431,6 +475,13 @@ class Broker:
 
     def _route(self, tree: str, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         return self.planes[tree].route(bodies)
+
+    def _decide(self, tree: str, size: int) -> Decisions | None:
+        return self.planes[tree].decisions(size) if self._settings.cut_through else None
+
+    def _may_begin(self, peer: str) -> bool:
+        under_way = [one for one in self.streams.values() if one.parts.is_sending(peer)]
+        return len(under_way) < SENDING_MAX
 
     def _tree_of(self, root: str) -> str:
         return SHARED if self._settings.trees == "spanning" else root
@@ -479,14 +530,31 @@ class Broker:
                 for stream in self._streams_of(said.tree):
                     stream.forget(peer)
 
-    def _hear_stream(self, peer: str, stream: Stream, said: Follow | Forward | Passed) -> None:
+    def _hear_stream(
+        self, peer: str, stream: Stream, said: Follow | Forward | InParts | Passed
+    ) -> None:
         match said:
             case Follow():
                 stream.hear_follow(peer, said)
             case Forward():
                 stream.hear_forward(peer, said)
+            case MessageBegin() | MessagePart() | MessageDropped():
+                if isinstance(said, MessageBegin):
+                    self._check_parts(peer, stream)
+                stream.hear_part(peer, said)
             case Passed():
                 stream.hear_passed(peer, said)
+
+    def _check_parts(self, peer: str, stream: Stream) -> None:
+        """A neighbour begins no more messages than it may.
+
+        Raises:
+            PeerError: It does (`overlay.parts`).
+        """
+        others = [one for one in self.streams.values() if one is not stream]
+        coming = sum(one.upstream == peer and one.parts.arriving is not None for one in others)
+        if coming >= COMING_MAX:
+            raise PeerError("overlay.parts", peer=peer, maximum=COMING_MAX)
 
     def _trim(self, stream: Stream) -> None:
         """What all members have had leaves the log."""
@@ -570,8 +638,7 @@ class Broker:
         self._publishers.restore(disk, log)
         if self._stream_number:
             stream = self.streams[self.name] = self._stream(self.name, self._stream_number)
-            held = [one.message for one in log if one.message.position > self._log_start]
-            stream.held = held
+            stream.hold([one.message for one in log if one.message.position > self._log_start])
             stream.at = stream.held[-1].position if stream.held else self._log_start
 
 

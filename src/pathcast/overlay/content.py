@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-__all__ = ["LOCAL", "Change", "Content", "Interests", "Profile", "Profiles", "Results"]
+__all__ = ["LOCAL", "Change", "Content", "Decisions", "Interests", "Profile", "Profiles", "Results"]
 
 LOCAL = ""
 """The origin of what a broker's own subscribers want."""
@@ -32,6 +32,24 @@ class Change(Protocol):
     @property
     def removed(self) -> tuple[str, ...]:
         """What is told no longer."""
+        ...
+
+
+class Decisions(Protocol):
+    """Who may want one message, decided while it arrives."""
+
+    def feed(self, part: bytes) -> None:
+        """Takes the next bytes of the message; what is wrong with it is found by `route`."""
+        ...
+
+    @property
+    def wanted(self) -> Set[str]:
+        """Origins that may want it, as far as is known. Whoever is among them stays there."""
+        ...
+
+    @property
+    def decided(self) -> Set[str] | None:
+        """All origins that may want it, as `route` would say now; None while that is not known."""
         ...
 
 
@@ -66,6 +84,10 @@ class Interests(Protocol):
 
     def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         """For each message the origins that may want it; never one too few."""
+        ...
+
+    def decisions(self, size: int) -> Decisions | None:
+        """For a message of so many bytes that is arriving; None: it is routed when it is here."""
         ...
 
 

@@ -71,7 +71,7 @@ class Disjunct:
 
         Cost: 100 µs or more a path.
         """
-        return cls.all_of(normalise(part) for part in _split(text))
+        return cls.all_of(normalise(part) for part in paths_of(text))
 
     @classmethod
     def all_of(cls, paths: Iterable[NormalQuery]) -> Disjunct:
@@ -143,10 +143,15 @@ def disjuncts_of(
     return tuple(sorted(found))
 
 
-def _split(text: str) -> list[str]:
-    """The paths of an entry: " and " in brackets, literals and URIs is theirs."""
+def paths_of(text: str) -> tuple[str, ...]:
+    """The paths of an entry as texts: " and " in brackets, literals and URIs is theirs.
+
+    Example:
+        >>> paths_of("//b[.='x and y'] and /a")
+        ("//b[.='x and y']", '/a')
+    """
     if AND not in text:
-        return [text]
+        return (text,)
     parts, depth, start = [], 0, 0
     for found in _PARTS.finditer(text):
         match found[0]:
@@ -157,4 +162,4 @@ def _split(text: str) -> list[str]:
             case " and " if depth == 0:
                 parts.append(text[start : found.start()])
                 start = found.end()
-    return [*parts, text[start:]]
+    return (*parts, text[start:])

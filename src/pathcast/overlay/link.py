@@ -50,7 +50,8 @@ class LinkSettings:
         silence_seconds: An end that has heard nothing gives the session up.
         window_frames: Frames under way, unacknowledged.
         frame_payloads_max: Payloads in one frame.
-        frame_bytes_max: Bytes of their bodies and entries, unless one payload alone has more.
+        frame_bytes_max: Bytes of their bodies and entries, unless one payload alone has more: one
+            part of a long message, which is sent on when its frame has come.
         waiting_max: Payloads that wait for the window; with more the session is given up, because
             to say everything again is shorter.
         offers: Times that an offer is repeated before a new one is made.
@@ -63,7 +64,7 @@ class LinkSettings:
     silence_seconds: float = 4.0
     window_frames: int = 32
     frame_payloads_max: int = 64
-    frame_bytes_max: int = 1 << 20
+    frame_bytes_max: int = 1 << 17
     waiting_max: int = 8192
     offers: int = 4
     answer_seconds: float = 0.05

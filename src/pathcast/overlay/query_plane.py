@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pathcast.errors import PathcastError, PeerError
-from pathcast.overlay.content import LOCAL, Change, Interests
+from pathcast.overlay.content import LOCAL, Change, Decisions, Interests
 from pathcast.overlay.messages import Detach, Interest, Payload, Settled
 from pathcast.overlay.safeguards import ALL, Safeguards
 
@@ -81,6 +81,10 @@ class QueryPlane:
     def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         """For each message the neighbours that may want it."""
         return self.interests.route(bodies)
+
+    def decisions(self, size: int) -> Decisions | None:
+        """As `Interests.decisions`."""
+        return self.interests.decisions(size)
 
     def want(self, added: Iterable[str], removed: Iterable[str], ticket: int) -> None:
         """The broker's own subscribers want this; `on_settled(ticket)` when it is known."""

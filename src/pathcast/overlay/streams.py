@@ -16,7 +16,7 @@ or delivers one twice.
 
 A neighbour that is slower than others is sent what it has room for; what waits for it is bounded,
 and is asked for again when it is not. What nobody wants is not sent; that it was not is said
-with the next message or at the next tick.
+with the next message or at the next tick. What is long travels in parts (`parts`).
 
 Source: 001, section 4.2 and 5 (data plane) for routing by tables on the way from the root; the
 recovery by positions is that of Gryphon's guaranteed delivery (docs/adr/0015), which 001 leaves
@@ -30,7 +30,8 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
-from pathcast.overlay.messages import Follow, Forward, Passed, Payload, Published
+from pathcast.overlay.messages import Follow, Forward, InParts, Passed, Payload, Published
+from pathcast.overlay.parts import Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Follower", "Stream"]
@@ -70,12 +71,15 @@ class Stream:
         is_active: Whether a neighbour's table is here and counts.
         route: For each message the neighbours that may want it.
         deliver: Takes messages for the broker's own subscribers, in order and once.
+        parts: Long messages that come and go.
         held_max: Messages held for slow followers, except at the root.
+        held_bytes_max: Bytes of their bodies.
         safeguards: For tests.
 
     Attributes:
         at: Position up to which all that this side wants is here.
         held: Messages for those that follow.
+        held_bytes: Bytes of their bodies.
         followers: By name.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
     """
@@ -89,10 +93,13 @@ class Stream:
     is_active: Callable[[str], bool]
     route: Callable[[Sequence[bytes]], Sequence[Set[str]]]
     deliver: Callable[[Stream, Sequence[Published]], None]
+    parts: Parts
     held_max: int = 4096
+    held_bytes_max: int = 268_435_456
     safeguards: Safeguards = ALL
     at: int = 0
     held: list[Published] = field(default_factory=list)
+    held_bytes: int = 0
     followers: dict[str, Follower] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     upstream: str | None = None
@@ -104,14 +111,24 @@ class Stream:
 
     def publish(self, message: Published) -> None:
         """The root has a message, on its disk."""
-        self.held.append(message)
+        self._has_come(message)
+
+    def hold(self, messages: Sequence[Published]) -> None:
+        """Keep messages for those that follow."""
+        self.held.extend(messages)
+        self.held_bytes += sum(len(one.body) for one in messages)
+
+    def _has_come(self, message: Published) -> None:
         self.at = message.position
+        self.hold([message])
         self.pump()
         self.take_own([message])
 
     def lead(self, upstream: str | None) -> None:
         """The neighbour that leads to the root is another one, or has a new session."""
         self.upstream = upstream
+        if upstream is not None:
+            self.parts.forget(upstream)
         self.unreported |= self.positions.keys()
         self.rewind()
 
@@ -130,7 +147,8 @@ class Stream:
             return
         positions = [follower.told for follower in served] if self.safeguards.rewind else []
         self.generation += 1
-        self.held = []
+        self._let_go(len(self.held))
+        self.parts.drop_arriving()
         self.at = min([self.cursor, *positions])
         if self.upstream is not None:
             self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
@@ -149,6 +167,8 @@ class Stream:
         reason = ""
         if said.after != self.at and self.safeguards.generations:
             reason = f"{self.at} was expected"
+        elif self.parts.arriving is not None:
+            reason = f"{self.parts.arriving.position} has begun and not ended"
         elif positions != sorted(set(positions)) or positions[-1] > said.upto:
             reason = "they are out of order"
         if reason:
@@ -161,9 +181,42 @@ class Stream:
                 reason=reason,
             )
         self.at = max(self.at, said.upto)
-        self.held.extend(said.messages)
+        self.hold(said.messages)
         self.pump()
         self.take_own(said.messages)
+
+    def hear_part(self, peer: str, said: InParts) -> None:
+        """The upstream neighbour sends a long message.
+
+        Raises:
+            PeerError: It cannot be (`overlay.part`).
+        """
+        if peer != self.upstream:
+            return
+        if said.generation != self.generation and self.safeguards.generations:
+            return
+        arriving = self.parts.hear(peer, said, self.at)
+        if arriving is not None:
+            self._cut_through(arriving)
+        message = self.parts.ended()
+        if message is None:
+            self._send_parts()
+        else:
+            self._has_come(message)
+
+    def _cut_through(self, arriving: Arriving) -> None:
+        """Begin to send a message to those that are known to want it; pass over the others."""
+        if arriving.decisions is None:
+            return
+        wanted = arriving.decisions.wanted
+        decided = arriving.decisions.decided if arriving.is_whole else None
+        for name, follower in self._ready(arriving.position):
+            if follower.position < self.at:
+                continue  # what comes before is still to be looked at
+            if name in wanted:
+                self.parts.start(name, arriving, follower.generation, follower.told)
+            elif decided is not None and name not in decided:
+                follower.position = arriving.position
 
     def take_own(self, messages: Sequence[Published]) -> None:
         """For the broker's own subscribers, after others were sent theirs."""
@@ -189,6 +242,7 @@ class Stream:
                 upto=self.at,
                 reason="the stream does not go so far",
             )
+        self.parts.forget(peer)
         self.followers[peer] = Follower(said.generation, said.after, said.after)
         self.activate(peer)
 
@@ -196,6 +250,7 @@ class Stream:
         """The table of a follower counts from now on: its position goes up to the root."""
         follower = self.followers.get(peer)
         if follower is not None and self.is_active(peer) and peer != self.upstream:
+            self.parts.stop(peer)
             follower.rewinds = self.safeguards.rewind
             follower.position = follower.told
             self.rewind_due = True
@@ -203,15 +258,15 @@ class Stream:
     def forget(self, peer: str) -> None:
         """A neighbour follows no more."""
         self.followers.pop(peer, None)
+        self.parts.forget(peer)
 
     def pump(self) -> None:
         """Send followers what they have room for."""
-        while ready := self._ready():
+        self._send_parts()
+        while ready := self._ready(self.at):
             start = min(follower.position for _, follower in ready)
             first = bisect_right(self.held, start, key=_position)
-            batch = self.held[first : first + BATCH_MESSAGES]
-            while len(batch) > 1 and sum(len(one.body) for one in batch) > BATCH_BYTES:
-                batch = batch[: len(batch) // 2]
+            batch = self._batch(first)
             is_last = first + len(batch) == len(self.held)
             upto = self.at if is_last else batch[-1].position
             targets = self.route([one.body for one in batch]) if batch else []
@@ -222,19 +277,44 @@ class Stream:
                         for one, names in zip(batch, targets, strict=True)
                         if one.position > follower.position and name in names
                     )
+                    if wanted and self.parts.is_long(wanted[0]):
+                        self.parts.start(name, wanted[0], follower.generation, follower.told)
+                        continue
                     follower.position = upto
                     if wanted:
                         self._forward(name, follower, wanted)
+            self._send_parts()
         if not self.is_root:
             self._shed()
 
-    def _ready(self) -> list[tuple[str, Follower]]:
+    def _batch(self, first: int) -> list[Published]:
+        """Messages that are looked at together; a long one by itself."""
+        batch = self.held[first : first + BATCH_MESSAGES]
+        while len(batch) > 1 and sum(len(one.body) for one in batch) > BATCH_BYTES:
+            batch = batch[: len(batch) // 2]
+        long = next((n for n, one in enumerate(batch) if self.parts.is_long(one)), len(batch))
+        return batch[: max(1, long)]
+
+    def _ready(self, position: int) -> list[tuple[str, Follower]]:
+        """Followers that can be sent to, and have not been up to a position."""
         return [
             (name, follower)
             for name, follower in sorted(self.followers.items())
-            if follower.position < self.at and self._is_served(name, follower)
-            if self.has_room(name)
+            if follower.position < position and name not in self.parts.outgoing
+            if self._is_served(name, follower) and self.has_room(name)
         ]
+
+    def _send_parts(self) -> None:
+        """Go on with what followers have begun to be sent."""
+        for name, one in sorted(self.parts.outgoing.items()):
+            follower = self.followers[name]
+            while self._is_served(name, follower) and self.has_room(name):
+                if not self.parts.advance(name):
+                    break
+                if one.is_done:
+                    follower.position = follower.told = one.message.position
+                    self.parts.forget(name)
+                    break
 
     def _is_served(self, name: str, follower: Follower) -> bool:
         return not follower.rewinds and name != self.upstream and self.is_active(name)
@@ -254,14 +334,20 @@ class Stream:
         while served:
             behind = min(follower.position for follower in served)
             first = bisect_right(self.held, behind, key=_position)
-            if len(self.held) - first <= self.held_max:
-                del self.held[:first]
+            self._let_go(first)
+            if len(self.held) <= self.held_max and self.held_bytes <= self.held_bytes_max:
                 return
             for follower in served:
                 if follower.position == behind:
                     follower.position, follower.rewinds = follower.told, True
             served = [follower for follower in served if not follower.rewinds]
-        self.held.clear()
+        self._let_go(len(self.held))
+
+    def _let_go(self, count: int) -> list[Published]:
+        """Hold the first so many messages no longer."""
+        gone, self.held = self.held[:count], self.held[count:]
+        self.held_bytes -= sum(len(one.body) for one in gone)
+        return gone
 
     # What is said at ticks.
 
@@ -274,7 +360,7 @@ class Stream:
             self.rewind()
         self.pump()
         for name, follower in sorted(self.followers.items()):
-            silent = follower.told < follower.position
+            silent = follower.told < follower.position and name not in self.parts.outgoing
             if silent and self._is_served(name, follower) and self.has_room(name):
                 self._forward(name, follower, ())
 
@@ -311,9 +397,7 @@ class Stream:
 
     def drop_until(self, position: int) -> list[Published]:
         """The root keeps these messages no longer."""
-        first = bisect_right(self.held, position, key=_position)
-        gone, self.held = self.held[:first], self.held[first:]
-        return gone
+        return self._let_go(bisect_right(self.held, position, key=_position))
 
 
 def _position(message: Published) -> int:

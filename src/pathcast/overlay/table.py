@@ -27,6 +27,7 @@ from pathcast.engine.messages import Messages
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.overlay.arriving_routes import ArrivingRoutes, MessageDecisions
 from pathcast.overlay.origins import LOCAL, EntriesByOrigin
 
 __all__ = ["LOCAL", "RoutedMessages", "Table"]
@@ -66,6 +67,7 @@ class Table:
     def __init__(self, *, engine: str | None = None, limits: Limits | None = None) -> None:
         self._entries = EntriesByOrigin()
         self._index = _EntryIndex(engine, limits)
+        self._arriving = ArrivingRoutes(self._entries, engine, limits)
 
     def set(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> None:
         """Takes what changes of what an origin asks for; as `Interests.update`.
@@ -82,6 +84,7 @@ class Table:
         entering = [entry for entry in dict.fromkeys(added) if entry not in self._entries]
         if entering:
             self._index.change(entering, [])
+        self._arriving.changed()
         for entry in added:
             self._entries.add(origin, entry)
         leaving = []
@@ -113,6 +116,10 @@ class Table:
             [frozenset(each for entry in entries for each in origins(entry)) for entries in found],
             errors,
         )
+
+    def decisions(self, size: int) -> MessageDecisions | None:
+        """Who wants a message of so many bytes that is arriving; see `ArrivingRoutes`."""
+        return self._arriving.decisions(size)
 
     def __len__(self) -> int:
         """Distinct entries."""

@@ -21,8 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 
 from pathcast.customize import Broker as LocalBroker
+from pathcast.errors import QuerySyntaxError
+from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.overlay.content import LOCAL, Content, Profile, Results
+from pathcast.overlay.content import LOCAL, Content, Decisions, Profile, Results
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
@@ -30,14 +32,19 @@ from pathcast.overlay.table import Table
 __all__ = ["XmlInterests", "XmlProfiles", "xml_content"]
 
 
-def xml_content(policy: Policy = EXACT, engine: str | None = None) -> Content:
+def xml_content(
+    policy: Policy = EXACT, engine: str | None = None, limits: Limits | None = None
+) -> Content:
     """Content in XML, for brokers.
 
     Args:
         policy: How what a neighbour is told is made less.
         engine: As for `QueryIndex`.
+        limits: What one message may cost; the same at all brokers of a network.
     """
-    return Content(partial(XmlInterests, policy, engine), partial(XmlProfiles, engine))
+    return Content(
+        partial(XmlInterests, policy, engine, limits), partial(XmlProfiles, engine, limits)
+    )
 
 
 class XmlInterests:
@@ -46,11 +53,14 @@ class XmlInterests:
     Args:
         policy: How what a neighbour is told is made less.
         engine: As for `QueryIndex`.
+        limits: What one message may cost.
     """
 
-    def __init__(self, policy: Policy = EXACT, engine: str | None = None) -> None:
+    def __init__(
+        self, policy: Policy = EXACT, engine: str | None = None, limits: Limits | None = None
+    ) -> None:
         self._interests = Interests(policy)
-        self._table = Table(engine=engine)
+        self._table = Table(engine=engine, limits=limits)
         self._neighbours: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -60,7 +70,8 @@ class XmlInterests:
     def check(self, entries: Iterable[str]) -> None:
         """As `Interests.check`."""
         for entry in entries:
-            Disjunct.of(entry)
+            if Disjunct.of(entry).text != entry:
+                raise QuerySyntaxError("XPST0003", reason=f"{entry} is not in canonical text")
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
@@ -96,16 +107,21 @@ class XmlInterests:
         """As `Interests.route`."""
         return self._table.route(list(bodies))
 
+    def decisions(self, size: int) -> Decisions | None:
+        """As `Interests.decisions`."""
+        return self._table.decisions(size)
+
 
 class XmlProfiles:
     """`pathcast.overlay.content.Profiles`: the local plan, exact.
 
     Args:
         engine: As for `QueryIndex`.
+        limits: What one message may cost.
     """
 
-    def __init__(self, engine: str | None = None) -> None:
-        self._broker = LocalBroker(engine=engine)
+    def __init__(self, engine: str | None = None, limits: Limits | None = None) -> None:
+        self._broker = LocalBroker(engine=engine, limits=limits)
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""

@@ -30,6 +30,9 @@ from pathcast.overlay.messages import (
     Frame,
     Hello,
     Interest,
+    MessageBegin,
+    MessageDropped,
+    MessagePart,
     Passed,
     Settled,
     Source,
@@ -114,7 +117,7 @@ KINDS: Final = (Hello, Frame)
 REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain)
 ANSWERS: Final = (Accepted, Explained)
 
-_MESSAGES: Final = Follow | Forward | Passed
+_MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Passed
 _QUERIES: Final = Interest | Settled
 
 

@@ -29,6 +29,7 @@ from pathcast.transport.grpc_streams import (
     ClientStream,
     error_from,
 )
+from pathcast.transport.pieces import receive_pieces, send_in_pieces
 from pathcast.transport.security import introduction
 from pathcast.transport.service import (
     ANSWER_SECONDS,
@@ -101,7 +102,7 @@ class BrokerClient:
             self._publishing = self._stream("Publish")
         packets = tuple(self._codec.packet(message) for message in messages)
         try:
-            await self._publishing.send(_ENCODE(Publications(packets)))
+            await send_in_pieces(self._publishing, _ENCODE(Publications(packets)))
             data = await self._publishing.receive()
             if data is None:
                 raise self._hung_up()
@@ -144,7 +145,7 @@ class BrokerClient:
         """
         self._following = self._stream("Deliveries")
         await self._following.send(_ENCODE(Follow(subscriber, after)))
-        while (data := await self._following.receive()) is not None:
+        while (data := await receive_pieces(self._following, self._address.name)) is not None:
             yield _INBOXES.decode(data).deliveries
         raise self._hung_up()
 

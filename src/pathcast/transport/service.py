@@ -44,6 +44,7 @@ from pathcast.transport.frames import (
     in_groups,
 )
 from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
+from pathcast.transport.pieces import receive_pieces, send_in_pieces
 from pathcast.transport.security import Certificates, Gate, Role, check_plain
 
 ANSWER_SECONDS: Final = 30.0
@@ -174,7 +175,7 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         client = self._admit(context, "publish")
         stream = ServerStream(client, context)
         codec = self._carrier.codec
-        while (data := await stream.receive()) is not None:
+        while (data := await receive_pieces(stream, client)) is not None:
             packets = decode(_PUBLICATIONS, data, client).packets
             messages = [codec.message(packet, client) for packet in packets]
             for message in messages:
@@ -244,14 +245,14 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
                 something.clear()
                 found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH)
                 for group in in_groups(found, lambda each: len(each.body)):
-                    await stream.send(_ENCODE(Inbox(tuple(group))))
+                    await send_in_pieces(stream, _ENCODE(Inbox(tuple(group))))
                 if found:
                     sent = found[-1].position
                 elif follow.until_now:
                     break
                 else:
                     await something.wait()
-            await stream.send(_ENCODE(Inbox(())))
+            await send_in_pieces(stream, _ENCODE(Inbox(())))
 
     async def _status(self, _: bytes, context: Any) -> bytes:
         self._admit(context, "operate")
