@@ -196,7 +196,7 @@ class Link:
                 self._astray(message, now)
                 return Received()
         self._heard_at = now
-        self._acknowledge(message.acknowledged)
+        self._acknowledge(message.acknowledged, now)
         return Received(began, self._take(message))
 
     def flush(self, now: float) -> list[Hello | Frame]:
@@ -282,13 +282,18 @@ class Link:
 
     # What happens in one.
 
-    def _acknowledge(self, number: int) -> None:
+    def _acknowledge(self, number: int, now: float) -> None:
         if number > self._last:
             if not self._safeguards.sessions:
                 return
             raise PeerError("overlay.acknowledged", given=number, sent=self._last)
+        if not (self._sent and self._sent[0].number <= number):
+            return
         while self._sent and self._sent[0].number <= number:
             self._sent.popleft()
+        # The link is at work: what waits behind on a slow one is not lost (RFC 6298, 5.3).
+        for sent in self._sent:
+            sent.due = max(sent.due, now + sent.patience)
 
     def _take(self, frame: Frame) -> list[Payload]:
         number = frame.number

@@ -65,6 +65,7 @@ class BrokerModel:
         resets: Links whose session may end once, at any moment, with all that is on the way.
         safeguards: For tests.
         trees: See `BrokerSettings`.
+        part_bytes: See there.
     """
 
     links: tuple[tuple[str, str], ...]
@@ -72,6 +73,7 @@ class BrokerModel:
     resets: list[tuple[str, str]] = field(default_factory=list)
     safeguards: Safeguards = ALL
     trees: Trees = "spanning"
+    part_bytes: int = BrokerSettings().part_bytes
     content: Content = TOY
     brokers: dict[str, Broker] = field(default_factory=dict)
     on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)
@@ -92,7 +94,7 @@ class BrokerModel:
                 partial(self._send, name),
                 partial(self._has_room, name),
                 names,
-                BrokerSettings(self.trees),
+                BrokerSettings(self.trees, part_bytes=self.part_bytes),
                 self.safeguards,
             )
         self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
+from pathcast.overlay.broker import BrokerSettings as ProtocolSettings
+from pathcast.overlay.broker_node import NodeSettings
+from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import (
     FROZEN,
     FileSettings,
@@ -66,6 +69,19 @@ class BrokerSection(BaseModel):
         ge=1,
         description="Messages that neighbours have not taken yet, of all of them, before "
         "publishers have to wait.",
+    )
+
+    message_bytes_max: int = Field(
+        default=8 << 20,
+        ge=1,
+        le=MESSAGE_BYTES_MAX,
+        description="Bytes of a message that publishers may give, and that profiles are answered "
+        "on; the same at all brokers of a network.",
+    )
+    cut_through: bool = Field(
+        default=True,
+        description="Whether a long message is sent on as soon as a neighbour is known to want "
+        "it, before all of it is here.",
     )
 
     _listen = field_validator("listen")(_checked_address)
@@ -211,6 +227,14 @@ class BrokerSettings(FileSettings):
 
 def _secret(token: SecretStr | None) -> str | None:
     return None if token is None else token.get_secret_value()
+
+
+def node_settings(section: BrokerSection) -> NodeSettings:
+    """What the protocol is told."""
+    broker = ProtocolSettings(
+        message_bytes_max=section.message_bytes_max, cut_through=section.cut_through
+    )
+    return NodeSettings(broker=broker)
 
 
 def describe_settings() -> list[SettingDescription]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pathcast.bench.definitions import SetName
 
-OverlayKind: TypeAlias = Literal["budgets", "forms", "state"]
+OverlayKind: TypeAlias = Literal["budgets", "forms", "state", "hops"]
 OverlayWorkload: TypeAlias = Literal["payments", "alerts", "nitf"]
 
 
@@ -31,6 +31,10 @@ class OverlaySet(_Strict):
         links: Links that the profiles lie behind.
         budgets: Table bytes in per cent of those of the exact table.
         brokers: Sizes of networks.
+        hops: Links that a message passes, ascending.
+        megabits: Widths of links, a second.
+        delay_ms: On each link, beside its width.
+        sizes: Bytes of messages, about.
     """
 
     profiles: int = Field(ge=1)
@@ -39,6 +43,10 @@ class OverlaySet(_Strict):
     links: int = Field(default=8, ge=1)
     budgets: tuple[float, ...] = ()
     brokers: tuple[int, ...] = ()
+    hops: tuple[int, ...] = ()
+    megabits: tuple[int, ...] = ()
+    delay_ms: float = Field(default=0.1, ge=0)
+    sizes: tuple[int, ...] = ()
 
 
 class OverlayFigure(_Strict):

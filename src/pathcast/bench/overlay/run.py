@@ -11,11 +11,13 @@ from pathcast.bench.inputs import shared_data
 from pathcast.bench.overlay.budgets import run_budgets
 from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures
 from pathcast.bench.overlay.forms import run_forms
+from pathcast.bench.overlay.hops import run_hops
 from pathcast.bench.overlay.state import run_state
 
 _CHECKS = {
     "budgets": "every table forwards whatever somebody behind it wants",
     "forms": "a profile that holds has an entry that holds",
+    "hops": "every message is delivered once",
     "state": "contents only: no protocol is run",
 }
 
@@ -60,3 +62,5 @@ def _points(
             return run_forms(figure, chosen, seed, say)
         case "state":
             return run_state(figure, chosen, seed, say)
+        case "hops":
+            return run_hops(figure, chosen, seed, say)
