@@ -119,7 +119,9 @@ def test_a_network_of_xml_is_one_process(
 ) -> None:
     monkeypatch.setattr(arriving_routes, "BUILD", 1e-6)
     for seed in range(4):
-        scenario = random_scenario(seed, profile=xml_profile, body=long_xml_body, seconds=8.0)
+        scenario = random_scenario(
+            seed, brokers=(4, 6), disasters=0.1, profile=xml_profile, body=long_xml_body, seconds=8.0
+        )
         content = xml_content(Policy(covering=seed % 2 == 0))
         given = settings(8)
         BrokerWorld(scenario, seed, content, xml_satisfies, settings=given).run()

@@ -11,7 +11,6 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
@@ -42,7 +41,7 @@ def run_a_broker(
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
-        from pathcast.overlay.xml_content import xml_content
+        from pathcast.overlay.xml_content import limits_of, xml_content
         from pathcast.transport.broker import broker_kind
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings, node_settings
@@ -61,7 +60,7 @@ def run_a_broker(
         [each.name for each in settings.neighbours],
         members=settings.broker.members,
         settings=node_settings(settings.broker),
-        content=xml_content(limits=Limits(message_bytes_max=settings.broker.message_bytes_max)),
+        content=xml_content(limits=limits_of(settings.broker.message_bytes_max)),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     asyncio.run(run_broker(settings, kind, ready))

@@ -29,7 +29,7 @@ from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
 
-__all__ = ["XmlInterests", "XmlProfiles", "xml_content"]
+__all__ = ["XmlInterests", "XmlProfiles", "limits_of", "xml_content"]
 
 
 def xml_content(
@@ -45,6 +45,17 @@ def xml_content(
     return Content(
         partial(XmlInterests, policy, engine, limits), partial(XmlProfiles, engine, limits)
     )
+
+
+def limits_of(message_bytes_max: int) -> Limits:
+    """Limits for messages of so many bytes: with more bytes, as many more elements.
+
+    Example:
+        >>> limits_of(64 << 20).elements_max
+        8388608
+    """
+    elements_max = max(Limits().elements_max, message_bytes_max // 8)
+    return Limits(message_bytes_max=message_bytes_max, elements_max=elements_max)
 
 
 class XmlInterests:

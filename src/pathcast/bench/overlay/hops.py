@@ -1,8 +1,8 @@
 """Hop latency of long messages: cut-through against store-and-forward.
 
-A line of brokers runs here, the real protocol and the real engine, each with a processor of its own
-whose time is measured, over links whose time is computed from their width: whatever a broker does
-with an event delays what it sends. Time runs from the publication at the root until the host at the
+A line of brokers runs here, the real protocol and the real engine, over links whose time is computed
+from their width. Each broker has a processor of its own: what it takes for an event is measured, as
+processor time, and delays what it sends. Time runs from the publication at the root until the host at the
 end of the line hands the message to its subscriber. The root's disk and the machinery of
 connections (gRPC, event loops) are left out.
 
@@ -16,20 +16,19 @@ import gc
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import process_time
 from typing import Final
 
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast.bench.timing import Spread
 from pathcast.errors import WrongCountError
-from pathcast.limits import Limits
 from pathcast.overlay.broker import BrokerSettings
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX, Source, decoded, encoded
-from pathcast.overlay.xml_content import xml_content
+from pathcast.overlay.xml_content import limits_of, xml_content
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
 CUT_THROUGH: Final = "cut-through"
@@ -40,6 +39,8 @@ HOP: Final = "a further hop"
 
 _PROFILE: Final = {EARLY: "/report/head[@topic='t1']", LATE: "/report/tail[@topic='t1']"}
 _SETTLING_SECONDS: Final = 5.0
+_PAYING_BYTES: Final = 4_000_000
+_PATIENCE_SECONDS: Final = 600.0
 _ROOT: Final = "b0"
 
 
@@ -71,8 +72,9 @@ class Line:
     settings: NodeSettings
     content: Content
     nodes: dict[str, BrokerNode] = field(default_factory=dict)
-    given: list[tuple[float, str, object]] = field(default_factory=list)
-    """When, by whom, what."""
+    delivered: list[float] = field(default_factory=list)
+    """When messages were delivered."""
+    in_force: int = 0
 
     def __post_init__(self) -> None:
         names = [f"b{n}" for n in range(self.hops + 1)]
@@ -99,25 +101,28 @@ class Line:
         heapq.heappush(self._events, (time, self._count, name, call))
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Lets time go on until something is so."""
-        while not is_over():
+        """Lets time go on until something is so, and for `_PATIENCE_SECONDS` at most."""
+        until = self._events[0][0] + _PATIENCE_SECONDS
+        while not is_over() and self._events[0][0] < until:
             time, _, name, call = heapq.heappop(self._events)
             begins = max(time, self._busy[name])
-            started = perf_counter()
+            started = process_time()
             effects = call(begins)
             frames = [
                 (one.to, encoded(one.message))  # type: ignore[arg-type]
                 for one in effects
                 if isinstance(one, Send)
             ]
-            done = self._busy[name] = begins + perf_counter() - started
+            done = self._busy[name] = begins + process_time() - started
             for to, data in frames:
                 self._carry(name, to, data, done)
             for effect in effects:
                 if isinstance(effect, Wake):
                     self.at(done + effect.after, name, self._woken(name, effect.timer))
-                elif isinstance(effect, Deliver):
-                    self.given.append((done, name, effect.what))
+                elif isinstance(effect, Deliver) and isinstance(effect.what, InForce):
+                    self.in_force += 1
+                elif isinstance(effect, Deliver) and isinstance(effect.what, Delivery):
+                    self.delivered.append(done)
 
     def _carry(self, sender: str, to: str, data: bytes, time: float) -> None:
         link = (sender, to)
@@ -139,7 +144,7 @@ class Line:
             self.at(_SETTLING_SECONDS, self.host, self._asked(f"s{n}", asked))
         root = self.nodes[_ROOT]
         self.at(_SETTLING_SECONDS, _ROOT, lambda now: root.register_source("source", Source(), now))
-        self.run(lambda: sum(isinstance(one[2], InForce) for one in self.given) == len(profiles))
+        self.run(lambda: self.in_force == len(profiles))
         return max(self._busy.values()) + _SETTLING_SECONDS
 
     def _asked(self, name: str, profile: Profile) -> Callable[[float], Sequence[Effect]]:
@@ -147,14 +152,10 @@ class Line:
 
     def publish(self, time: float, number: int, body: bytes) -> float:
         """A message at a time. Returns the seconds until the host has delivered it."""
-        before, root = len(self.deliveries()), self.nodes[_ROOT]
+        before, root = len(self.delivered), self.nodes[_ROOT]
         self.at(time, _ROOT, lambda now: root.publish("source", f"m{number}", body, now))
-        self.run(lambda: len(self.deliveries()) > before)
-        return self.deliveries()[-1] - time
-
-    def deliveries(self) -> list[float]:
-        """When messages were delivered."""
-        return [time for time, _, what in self.given if isinstance(what, Delivery)]
+        self.run(lambda: len(self.delivered) > before)
+        return self.delivered[-1] - time if len(self.delivered) > before else _PATIENCE_SECONDS
 
 
 def run_hops(
@@ -167,7 +168,7 @@ def run_hops(
     """
     del seed
     others = [f"/report/head[@topic='u{n}']" for n in range(chosen.profiles - 1)]
-    content = xml_content(limits=Limits(message_bytes_max=MESSAGE_BYTES_MAX))
+    content = xml_content(limits=limits_of(MESSAGE_BYTES_MAX))
     for width in chosen.megabits:
         for decided in (EARLY, LATE):
             for way in (CUT_THROUGH, STORED):
@@ -183,41 +184,37 @@ def run_hops(
                     taken[hops] = _seconds(line, [_PROFILE[decided], *others], chosen, decided)
                 for size in chosen.sizes:
                     place = Place(figure.name, f"{width} Mb/s, {decided}", way, size, 0)
-                    yield [
-                        *_totals(place, chosen.hops, {hops: taken[hops][size] for hops in taken}),
-                    ]
+                    of_hops = {hops: taken[hops][size] for hops in taken}
+                    yield list(_totals(place, of_hops))
 
 
 def _seconds(
     line: Line, profiles: Sequence[str], chosen: OverlaySet, decided: str
 ) -> dict[int, list[float]]:
-    """Size -> seconds of each message, after one more that pays for tables."""
-    now = line.subscribe(profiles)
-    found: dict[int, list[float]] = {}
-    published = 0
-    for size in chosen.sizes:
+    """Size -> seconds of each message, after one that pays for the tables."""
+    found: dict[int, list[float]] = {size: [] for size in chosen.sizes}
+    now, published = line.subscribe(profiles), 0
+    for size in (_PAYING_BYTES, *chosen.sizes * chosen.messages):
         body = report(size, decided)
-        for again in range(chosen.messages + 1):
-            gc.collect()
-            seconds = line.publish(now, published, body)
-            published += 1
-            now += seconds + _SETTLING_SECONDS
-            if again:
-                found.setdefault(size, []).append(seconds)
-    if len(line.deliveries()) != published:
+        gc.collect()
+        seconds = line.publish(now, published, body)
+        if published:
+            found[size].append(seconds)
+        published += 1
+        now += seconds + _SETTLING_SECONDS
+    if len(line.delivered) != published:
         raise WrongCountError(
             "bench.wrong_count",
             case=f"{line.hops} hops, {decided}",
-            found=len(line.deliveries()),
+            found=len(line.delivered),
             expected=published,
             oracle="publications",
         )
     return found
 
 
-def _totals(
-    place: Place, hops: Sequence[int], taken: dict[int, list[float]]
-) -> Iterator[Value]:
+def _totals(place: Place, taken: dict[int, list[float]]) -> Iterator[Value]:
+    hops = list(taken)
     for count in hops:
         yield place.value(f"{count} hops" if count > 1 else "1 hop", "ms", _spread(taken[count]))
     if len(hops) > 1:
