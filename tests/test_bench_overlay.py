@@ -55,7 +55,7 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     from pathcast.cli.app import build_app
 
     page = tmp_path / "page.md"
-    names = ("run", "budgets", "forms", "state")
+    names = ("run", "budgets", "forms", "state", "hops")
     marks = (f"<!-- figures:overlay_{each} --><!-- /figures:overlay_{each} -->" for each in names)
     page.write_text("\n".join(marks), encoding="utf-8")
     arguments = ["bench", "overlay-figures", "--quick", "--out", tmp_path / "out", "--page", page]
@@ -63,11 +63,12 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     [directory] = (tmp_path / "out").iterdir()
     record = json.loads((directory / "record.json").read_text(encoding="utf-8"))
-    assert [figure["name"] for figure in record["figures"]] == ["budgets", "forms", "state"]
+    assert [figure["name"] for figure in record["figures"]] == ["budgets", "forms", "state", "hops"]
     assert all(figure["is_complete"] and figure["checks"] for figure in record["figures"])
     assert (directory / "overlay-budgets.png").stat().st_size > 10_000
     written = page.read_text(encoding="utf-8")
-    headings = ("wrongly forwarded", "pairs wrongly held", "of one tree")
+    assert (directory / "overlay-hops.png").stat().st_size > 10_000
+    headings = ("wrongly forwarded", "pairs wrongly held", "of one tree", "a further hop")
     assert all(heading in written for heading in headings)
     for before, after in itertools.pairwise(written.index(heading) for heading in headings):
         assert before < after

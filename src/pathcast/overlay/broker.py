@@ -206,12 +206,7 @@ class Broker:
                 if plane is not None:
                     self._hear_query(peer, plane, payload)
             case (
-                Follow()
-                | Forward()
-                | MessageBegin()
-                | MessagePart()
-                | MessageDropped()
-                | Passed()
+                Follow() | Forward() | MessageBegin() | MessagePart() | MessageDropped() | Passed()
             ):
                 stream = self.streams.get(payload.root)
                 if stream is not None and stream.number == payload.stream:

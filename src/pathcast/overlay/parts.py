@@ -248,9 +248,7 @@ class Parts:
         position = header.position
         if one.offset is None:
             first = msgspec.structs.replace(header, body=more)
-            return MessageBegin(
-                self.root, self.number, one.generation, one.after, one.total, first
-            )
+            return MessageBegin(self.root, self.number, one.generation, one.after, one.total, first)
         return MessagePart(self.root, self.number, one.generation, position, one.offset, more)
 
     def stop(self, name: str) -> None:

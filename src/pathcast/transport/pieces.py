@@ -1,11 +1,11 @@
-"""What is longer than a frame may be, in pieces: messages of publishers, deliveries of subscribers.
+r"""What is longer than a frame may be, in pieces: of publishers, and for subscribers.
 
 A piece is a byte that says whether it is the last one, and bytes. Brokers cut what they send each
 other themselves (`pathcast.overlay.parts`).
 
 Example:
     >>> [piece[:1] for piece in cut(bytes(PIECE_BYTES + 1))]
-    [b'\\x00', b'\\x01']
+    [b'\x00', b'\x01']
 """
 
 from __future__ import annotations

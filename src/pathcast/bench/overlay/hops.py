@@ -1,10 +1,10 @@
 """Hop latency of long messages: cut-through against store-and-forward.
 
-A line of brokers runs here, the real protocol and the real engine, over links whose time is computed
-from their width. Each broker has a processor of its own: what it takes for an event is measured, as
-processor time, and delays what it sends. Time runs from the publication at the root until the host at the
-end of the line hands the message to its subscriber. The root's disk and the machinery of
-connections (gRPC, event loops) are left out.
+A line of brokers runs here, the real protocol and the real engine, over links whose time is
+computed from their width. Each broker has a processor of its own: what it takes for an event is
+measured, as processor time, and delays what it sends. Time runs from the publication at the root
+until the host at the end of the line hands the message to its subscriber. The root's disk and the
+machinery of connections (gRPC, event loops) are left out.
 
 The subscriber wants every message. What it asks for stands at the beginning of a message, so that
 the decision falls early, or at its end. Other profiles fill the tables.
