@@ -16,7 +16,7 @@ from pathcast.bench.figures.point import Value
 from pathcast.bench.overlay.definition import OverlayFigures
 from pathcast.bench.report import number
 
-_UNITS: Final = {"%": " %", "x": "x", "KiB": " KiB"}
+_UNITS: Final = {"%": " %", "x": "x", "KiB": " KiB", "ms": " ms"}
 
 
 def write_overlay_page(
@@ -48,7 +48,7 @@ def overlay_table(values: Sequence[Value]) -> str:
     rows = [["", "", "", *measures], ["---"] * (3 + len(measures))]
     for variant, series, x in dict.fromkeys((v.variant, v.series, v.x) for v in values):
         cells = [by_key.get((variant, series, x, measure)) for measure in measures]
-        rows.append([variant, series, f"{x:,g}" if x else "", *map(_cell, cells)])
+        rows.append([variant, series, f"{x:,.12g}" if x else "", *map(_cell, cells)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
