@@ -434,7 +434,7 @@ class Broker:
             self._settings.part_bytes,
             self._send,
             self._may_begin,
-            partial(self._decide, tree),
+            partial(self._decide, root),
             self._safeguards.drop,
         )
         return Stream(
@@ -471,8 +471,11 @@ class Broker:
     def _route(self, tree: str, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         return self.planes[tree].route(bodies)
 
-    def _decide(self, tree: str, size: int) -> Decisions | None:
-        return self.planes[tree].decisions(size) if self._settings.cut_through else None
+    def _decide(self, root: str, size: int) -> Decisions | None:
+        """Decisions for a message of a root that is arriving, if they are of use to anybody."""
+        if not (self._settings.cut_through and self.streams[root].followers):
+            return None
+        return self.planes[self._tree_of(root)].decisions(size)
 
     def _may_begin(self, peer: str) -> bool:
         under_way = [one for one in self.streams.values() if one.parts.is_sending(peer)]

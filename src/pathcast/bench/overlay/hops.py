@@ -39,7 +39,10 @@ HOP: Final = "a further hop"
 
 _PROFILE: Final = {EARLY: "/report/head[@topic='t1']", LATE: "/report/tail[@topic='t1']"}
 _SETTLING_SECONDS: Final = 5.0
-_PAYING_BYTES: Final = 4_000_000
+_PAYING_BYTES: Final = 1_300
+"""Of the first message for each profile: as much as makes brokers make their routing tables."""
+
+_LONG_BYTES: Final = 100_000
 _PATIENCE_SECONDS: Final = 600.0
 _ROOT: Final = "b0"
 
@@ -194,7 +197,8 @@ def _seconds(
     """Size -> seconds of each message, after one that pays for the tables."""
     found: dict[int, list[float]] = {size: [] for size in chosen.sizes}
     now, published = line.subscribe(profiles), 0
-    for size in (_PAYING_BYTES, *chosen.sizes * chosen.messages):
+    paying = max(_LONG_BYTES, _PAYING_BYTES * len(profiles))
+    for size in (paying, *chosen.sizes * chosen.messages):
         body = report(size, decided)
         gc.collect()
         seconds = line.publish(now, published, body)
