@@ -158,7 +158,8 @@ class BrokerClient:
         """
         stream = self._stream("Deliveries")
         await stream.send(_ENCODE(Follow(subscriber, after, until_now=True)))
-        while (data := await self._in_time(stream.receive())) is not None:
+        name = self._address.name
+        while (data := await self._in_time(receive_pieces(stream, name))) is not None:
             if not (deliveries := _INBOXES.decode(data).deliveries):
                 return
             yield deliveries

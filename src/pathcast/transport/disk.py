@@ -156,7 +156,7 @@ class Disk:
         return list(dict.fromkeys(row[0] for row in rows))
 
     def waiting(
-        self, subscriber: str, after: int, limit: int, bytes_max: int = 1 << 22
+        self, subscriber: str, after: int, limit: int, bytes_max: int = 1 << 62
     ) -> list[Waiting]:
         """The next deliveries of a subscriber that it did not acknowledge.
 

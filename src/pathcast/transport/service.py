@@ -49,7 +49,9 @@ from pathcast.transport.security import Certificates, Gate, Role, check_plain
 
 ANSWER_SECONDS: Final = 30.0
 BATCH: Final = 256
-"""Deliveries that are read from the disk, and sent, at a time."""
+"""Deliveries that are read from the disk at a time."""
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of their bodies."""
 
 
 class Publications(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -243,7 +245,7 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
                 raise SourceError("inbox.ahead", path=subscriber, after=sent, last=last)
             while not follow.until_now or sent < last:
                 something.clear()
-                found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH)
+                found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH, BATCH_BYTES)
                 for group in in_groups(found, lambda each: len(each.body)):
                     await send_in_pieces(stream, _ENCODE(Inbox(tuple(group))))
                 if found:
