@@ -198,3 +198,26 @@ def test_every_aim_speaks_of_a_figure(bench: Bench, tmp_path: Path) -> None:
         aims = {aim["measure"] for aim in tomllib.loads(text)["aims"]}
         assert aims
         assert aims <= {measure["name"] for measure in benchmark["measures"]}
+
+
+def test_one_broker_is_measured_after_its_deliveries_were_compared(
+    bench: Bench, tmp_path: Path
+) -> None:
+    pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+    from pathcast.bench.broker_node_run import Inbox, checked
+    from pathcast.errors import WrongCountError
+
+    assert bench("broker-node").exit_code == 0
+    [benchmark] = only_record(tmp_path)["benchmarks"]
+    [result] = benchmark["results"]
+    assert result["checks"] > 0
+    assert result["sent"]["QUERY"] > 0
+    assert {"messages", "hop, 99 %", "bound"} <= {one["name"] for one in benchmark["measures"]}
+    here, onward = Inbox(None), Inbox(None)  # type: ignore[arg-type]
+    wanted = [[{"p1"}, set()], [set(), {"p2"}]]
+    here.came, onward.came = [(0, "operator/p1", 0.5), (2, "operator/p1", 0.7)], []
+    with pytest.raises(WrongCountError):
+        checked(3, wanted, (here, onward))
+    onward.came = [(1, "operator/p2", 0.6)]
+    assert checked(3, wanted, (here, onward)) == 3
+    assert here.latencies(range(1, 3), [0.1, 0.2]) == pytest.approx((500, 500, 500))

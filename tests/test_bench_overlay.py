@@ -15,11 +15,11 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from pathcast.bench.overlay.state import (
     BYTES,
-    breadth_first,
     network,
     root_tables_bytes,
     spanning_tree_bytes,
 )
+from pathcast.bench.overlay.topology import breadth_first
 from pathcast.testing import missing_reason
 
 if missing_reason("kernel") is not None:
@@ -55,20 +55,25 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     from pathcast.cli.app import build_app
 
     page = tmp_path / "page.md"
-    names = ("run", "budgets", "forms", "state", "hops")
-    marks = (f"<!-- figures:overlay_{each} --><!-- /figures:overlay_{each} -->" for each in names)
+    names = ["budgets", "forms", "state", "hops", "links", "broad_interests", "shapes", "pareto"]
+    names += ["changes", "in_force", "host_brokers", "capacity"]
+    blocks = ["run", "thousand_run", "times_run", "hops_run", *names]
+    marks = (f"<!-- figures:overlay_{each} --><!-- /figures:overlay_{each} -->" for each in blocks)
     page.write_text("\n".join(marks), encoding="utf-8")
     arguments = ["bench", "overlay-figures", "--quick", "--out", tmp_path / "out", "--page", page]
     result = CliRunner().invoke(build_app(), [str(each) for each in arguments])
     assert result.exit_code == 0, result.output
     [directory] = (tmp_path / "out").iterdir()
     record = json.loads((directory / "record.json").read_text(encoding="utf-8"))
-    assert [figure["name"] for figure in record["figures"]] == ["budgets", "forms", "state", "hops"]
+    assert [figure["name"] for figure in record["figures"]] == names
     assert all(figure["is_complete"] and figure["checks"] for figure in record["figures"])
-    assert (directory / "overlay-budgets.png").stat().st_size > 10_000
+    drawn = {path.stem.removeprefix("overlay-") for path in directory.glob("*.png")}
+    assert drawn == {"budgets", "hops", "pareto", "in_force", "host_brokers"}
+    assert all(path.stat().st_size > 10_000 for path in directory.glob("*.png"))
     written = page.read_text(encoding="utf-8")
-    assert (directory / "overlay-hops.png").stat().st_size > 10_000
-    headings = ("wrongly forwarded", "pairs wrongly held", "of one tree", "a further hop")
+    headings = ["wrongly forwarded", "pairs wrongly held", "of one tree", "a further hop"]
+    headings += ["exact tables"]
+    headings += ["changes a second", "p99", "closest brokers", "a root takes a message"]
     assert all(heading in written for heading in headings)
     for before, after in itertools.pairwise(written.index(heading) for heading in headings):
         assert before < after

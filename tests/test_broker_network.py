@@ -152,8 +152,15 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
         assert [code for _, code, _ in answer.refused] == ["query.unknown"]
         told = await carrier.ask("op", Explain(b"<x><a/></x>"), 5)
         assert told == Explained((), ("ann/s1",))
+        await carrier.ask("shop", RegisterSource("shop", Source()), 5)
         with pytest.raises(PublicationError):
-            await carrier.submit("shop", [Publish("nobody's", "m", b"<a/>")])
+            # All of a call or none.
+            await carrier.submit(
+                "shop", [Publish("shop", "m1", b"<a/>"), Publish("nobody's", "m2", b"<a/>")]
+            )
+        await carrier.submit("shop", [Publish("shop", f"m{n}", b"<a/>") for n in (3, 4)])
+        came = [each for each in inbox(carrier) if isinstance(each, Delivery)]
+        assert [(each.message, each.position) for each in came] == [("m3", 1), ("m4", 2)]
         assert await carrier.ask("ann", Unsubscribe(("s1",)), 5) == Accepted()
         assert await carrier.ask("op", Explain(b"<x><a/></x>"), 5) == Explained((), ())
         await carrier.stop()

@@ -364,6 +364,10 @@ def test_an_inbox_remembers_ids_past_their_acknowledgement() -> None:
     disk.acknowledge("ann", 10**9)
     assert (disk.cursor("ann"), disk.inboxes()["ann"]) == (11, 0)
     assert REMEMBERED > 1000
+    with pytest.raises(ZeroDivisionError):
+        disk.commit({}, (("ann", f"e{n}", bytes(1 // (3 - n))) for n in range(9)))
+    disk.commit({}, [("ann", "e0", b"x")])
+    assert [each.position for each in disk.waiting("ann", 0, 99)] == [12]
     disk.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of
+from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of, is_linear
 from pathcast.query import compile_query
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
@@ -19,6 +19,7 @@ from pathcast.testing import (
     random_query,
     random_valued_message,
 )
+from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
 
 STOCK = "$n//tobject.subject/@tobject.subject.type = 'Stock'"
 
@@ -105,3 +106,27 @@ def _entries(text: str, form: Form) -> list[Disjunct]:
     entries = [Disjunct.of(entry) for entry in disjuncts_of(text, deliver="ids", form=form)]
     assert [entry.text for entry in entries] == list(disjuncts_of(text, deliver="ids", form=form))
     return entries
+
+
+def test_what_the_kernel_says_of_plain_paths_is_the_same() -> None:
+    """Else the entries of a profile would depend on the engine, and neighbours on them."""
+    pytest.importorskip("msgspec")
+    pytest.importorskip("pathcast_kernel")
+    from pathcast.overlay.content import Profile
+    from pathcast.overlay.xml_content import XmlProfiles
+
+    chosen = random.Random(5)
+    parameters = SubscriptionParameters(queries=400, subscribers=1, seed=5, distinct_share=1.0)
+    texts = [row.query for row in generate_subscriptions(parameters)]
+    texts += [random_query(chosen) for _ in range(300)]
+    texts += ["//*", "/*[2]", "//a[@x='1'][@x='2']", "/a[.='x'][.='y']/b", "//a[. < 3]", "/a/*//b"]
+    kernel = XmlProfiles("kernel")
+    plain = 0
+    for text in texts:
+        try:
+            expected = disjuncts_of(text, deliver="message")
+        except QuerySyntaxError:
+            continue
+        assert kernel.entries(Profile(text)) == expected, text
+        plain += len(expected) == 1 and is_linear(expected[0])
+    assert plain > 200

@@ -85,7 +85,7 @@ def test_a_curve_goes_down_to_any_message_and_says_what_it_costs() -> None:
     messages += [b"<m><w/></m>", b"<m><q sym='3'/></m>", b"<m><x y='2'/></m>"]
     chosen.shuffle(messages)
     sample = Sample(messages)
-    optimiser = Optimiser(entries, sample)
+    optimiser = Optimiser([entries], sample)
     curve = list(optimiser.curve())
     assert (curve[0].table_bytes, curve[0].wrong_bytes) == (table_bytes(entries), 0)
     assert curve[-1].table_bytes == table_bytes(["/*"])

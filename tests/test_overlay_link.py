@@ -224,5 +224,58 @@ def test_what_waits_on_a_slow_link_is_not_sent_twice() -> None:
     now += 0.3
     a.send(Settled("", 10))
     [last] = [one for one in a.flush(now) if isinstance(one, Frame)]
-    [again] = [one for one in a.flush(now + 0.31) if isinstance(one, Frame) and one.number]
+    [again] = [one for one in a.flush(now + 2.01) if isinstance(one, Frame) and one.number]
     assert again.number == last.number, "what is not acknowledged is sent again"
+
+
+def _joined(settings: LinkSettings) -> tuple[Link, Link]:
+    """Two ends with a session."""
+    a, b = Link(numbers(10), settings), Link(numbers(10_000), settings)
+    for _ in range(3):
+        for one, other in ((a, b), (b, a)):
+            for message in one.flush(0.0):
+                other.receive(message, 0.0)
+    assert a.is_up
+    assert b.is_up
+    return a, b
+
+
+def test_a_connection_to_another_life_is_found_out_with_one_frame() -> None:
+    """Else all that was under way to a broker that was killed goes to the next life of it."""
+    a, b = _joined(LinkSettings(window_frames=8))
+    for number in range(1, 6):
+        a.send(Settled("", number))
+        a.flush(1.0)
+    a.connected(2.0)
+    a.send(Settled("", 6))
+    [probe] = a.flush(2.0)
+    assert isinstance(probe, Frame)
+    assert (probe.number, a.has_room) == (1, False)
+    b.receive(probe, 2.0)
+    for message in b.flush(2.0):
+        a.receive(message, 2.0)
+    rest = [one for one in a.flush(2.0) if isinstance(one, Frame)]
+    assert [one.number for one in rest] == [2, 3, 4, 5, 6]
+    got = [one for frame in rest for one in b.receive(frame, 2.0).payloads]
+    assert got == [Settled("", number) for number in range(2, 7)]
+    assert a.resent == 5
+
+
+def test_patience_is_more_than_acknowledgements_take() -> None:
+    """Else a neighbour that is busy for a second is sent everything twice, and is busier."""
+    a, b = _joined(LinkSettings(resend_seconds=0.3, resend_seconds_max=20.0))
+    now = 1.0
+    for number in range(1, 40):
+        a.send(Settled("", number))
+        [frame] = [one for one in a.flush(now) if isinstance(one, Frame)]
+        now += 1.0  # the other end is slow
+        b.receive(frame, now)
+        for message in b.flush(now):
+            a.receive(message, now)
+    before = a.resent
+    a.send(Settled("", 40))
+    a.flush(now)
+    assert [one for one in a.flush(now + 2.0) if isinstance(one, Frame) and one.number] == []
+    assert a.resent == before
+    a.flush(now + 4.0)
+    assert a.resent == before + 1

@@ -49,9 +49,8 @@ class Root:
                 case Save(key, value):
                     self.disk[key] = value
                     if key.startswith("log/"):
-                        self.taken.append(
-                            msgspec.msgpack.decode(value, type=Logged).message.message
-                        )
+                        logged = msgspec.msgpack.decode(value, type=list[Logged])
+                        self.taken += [one.message.message for one in logged]
                 case Forget(key):
                     self.disk.pop(key, None)
 

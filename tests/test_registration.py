@@ -14,8 +14,8 @@ import pytest
 from pathcast.customize import Broker as Engine
 from pathcast.model import Subscription
 from pathcast.overlay import host_choice
-from pathcast.overlay.host_choice import ByContent
-from pathcast.overlay.hosting import Accepted, Hosting, Served
+from pathcast.overlay.host_choice import ByContent, Nearest
+from pathcast.overlay.hosting import Accepted, Hosting, Served, version_of
 from pathcast.overlay.registrant import Asked, Registrant
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import (
@@ -65,8 +65,9 @@ def analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def ask(world: World, message: Asked, name: str = "u") -> str:
     client = world.nodes[name]
     assert isinstance(client, Registrant)
-    world.do(name, client.ask(message, world.clock.now))
-    return max(client._open, key=lambda each: int(each.partition(".")[2]))
+    request = client.next_request()
+    world.do(name, client.ask(message, request, world.clock.now))
+    return request
 
 
 def settled(world: World, message: Asked, name: str = "u") -> object:
@@ -224,6 +225,40 @@ def test_what_a_broker_had_that_is_gone_goes_to_others() -> None:
     assert isinstance(client, Registrant)
     assert client.places == {made.profile: ("c", "m1"), source.source: ("c", "m1")}
     assert isinstance(settled(world, DeleteInterest("-", made.profile)), InterestChanged)
+
+
+def test_a_host_that_waits_says_what_is_in_force_and_no_sooner() -> None:
+    world = World()
+    world.add("r1", RegistrationNode("r1", world.store, Nearest(), lease_seconds=10.0))
+    host = Hosting("n1", Broker("b", "", "eu", 1e6, 10), world.store, waits=True)
+    world.add("n1", host)
+    world.add("u", Registrant(["r1"], 1))
+    request = ask(world, INTEREST)
+    world.settle(2)
+    assert request not in world.answers
+    (profile,) = host.profiles.values()
+
+    def in_force(version: int) -> object:
+        world.do("n1", host.in_force(profile.id, version, world.clock.now))
+        world.settle(2)
+        return world.answers.get(request)
+
+    assert in_force(version_of(profile) + 1) is None
+    # Another label changes the record, and not what is in force; another query does.
+    relabelled = msgspec.structs.replace(profile, labels={"tier": "gold"})
+    changed = msgspec.structs.replace(profile, query="//other")
+    world.store.write([changed])
+    world.settle(2)
+    assert in_force(version_of(profile)) is None
+    world.store.write([relabelled])
+    world.settle(2)
+    assert request not in world.answers, "it was in force once, and is not any more"
+    assert isinstance(in_force(version_of(profile)), InterestRegistered)
+    # The state is read anew, as after a log was compacted: what is in force is known to be.
+    world.store.write([msgspec.structs.replace(relabelled, pending=True)])
+    host._position = world.store.position + 1
+    world.settle(3)
+    assert not host.profiles[profile.id].pending
 
 
 REFUSED = [

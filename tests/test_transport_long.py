@@ -14,7 +14,7 @@ from pathcast.errors import FrameError
 from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Source
-from pathcast.overlay.xml_content import limits_of, xml_content
+from pathcast.overlay.xml_content import limits_of
 from pathcast.transport import pieces
 from pathcast.transport.broker import (
     CODEC,
@@ -56,16 +56,14 @@ def test_a_message_longer_than_a_frame_comes_from_publisher_to_subscriber(tmp_pa
     assert len(body) > FRAME_BYTES_MAX
 
     async def main() -> None:
-        content = xml_content(limits=limits_of(32 * MIB))
+        limits = limits_of(32 * MIB)
         there = broker(tmp_path, "b", "a", None)
-        kind = broker_kind(
-            "b", ["a"], members=["a"], content=content, settings=node_settings(there.broker)
-        )
+        kind = broker_kind("b", ["a"], members=["a"], limits=limits, settings=node_settings(there))
         async with running(there, kind):
             address = read_control(there.broker.directory).listen
             here = broker(tmp_path, "a", "b", address)
             kind = broker_kind(
-                "a", ["b"], members=["b"], content=content, settings=node_settings(here.broker)
+                "a", ["b"], members=["b"], limits=limits, settings=node_settings(here)
             )
             async with (
                 running(here, kind),

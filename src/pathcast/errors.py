@@ -629,6 +629,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "registration.unknown": CatalogueEntry(
         "RegistrationError", "{sender} has no {kind} {id} here; ask the service where it is"
     ),
+    "registration.service": CatalogueEntry(
+        "RegistrationError",
+        "this broker has its profiles and sources from the registration service, and takes no "
+        "{asked}; ask the service",
+    ),
+    "registration.refused": CatalogueEntry(
+        "RegistrationError", "the registration service or a broker refused ({cause}): {reason}"
+    ),
     # Files of records. Each says the byte of the file.
     "records.context": CatalogueEntry(
         "LimitExceededError",
@@ -701,6 +709,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "overlay.parts": CatalogueEntry(
         "PeerError", "{peer} begins more than {maximum} messages in parts before one of them ends"
+    ),
+    "overlay.format": CatalogueEntry(
+        "PeerError", "{peer} sends a message in the format {format!r}: {reason}"
     ),
     "dht.message": CatalogueEntry("PeerError", "a message of the ring cannot be read: {reason}"),
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),

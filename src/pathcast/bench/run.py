@@ -2,7 +2,7 @@
 
 Example:
     >>> BENCHMARKS[0], BENCHMARKS[-1]
-    ('filter', 'pipeline')
+    ('filter', 'broker-node')
 
 A wrong answer voids the benchmark that gave it and no other; the run as a whole has then failed. It
 prints nothing; `report` does.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from pathcast.bench.adversarial import run_adversarial
+from pathcast.bench.broker_node import BrokerNodeDefinition, BrokerNodeResult, run_broker_node
 from pathcast.bench.cases import CaseResult
 from pathcast.bench.conditions import run_conditions
 from pathcast.bench.customise import CustomiseDefinition, CustomiseResult, run_customise
@@ -53,6 +54,7 @@ BenchmarkName: TypeAlias = Literal[
     "adversarial",
     "customise",
     "pipeline",
+    "broker-node",
 ]
 
 BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
@@ -66,6 +68,7 @@ Result: TypeAlias = (
     | CaseResult
     | CustomiseResult
     | PipelineResult
+    | BrokerNodeResult
 )
 
 
@@ -157,6 +160,7 @@ def _started(
         | ThreadsDefinition
         | CustomiseDefinition
         | PipelineDefinition
+        | BrokerNodeDefinition
     )
     results: Iterable[Result]
     match name:
@@ -187,6 +191,9 @@ def _started(
         case "pipeline":
             definition = read_definition(directory, name, PipelineDefinition)
             results = run_pipeline(definition, definition.sets[chosen], tell)
+        case "broker-node":
+            definition = read_definition(directory, name, BrokerNodeDefinition)
+            results = run_broker_node(definition, definition.sets[chosen], tell)
     return Outcome(name, definition.title, definition.bound.strip()), definition.aims, results
 
 

@@ -20,6 +20,7 @@ from pathcast.cli.lint import LINT_EPILOG, lint_queries
 from pathcast.cli.match import match
 from pathcast.cli.net import build_net
 from pathcast.cli.outputs import inbox, why
+from pathcast.cli.registry import build_registry
 from pathcast.cli.run import run
 from pathcast.cli.suite_command import TEST_EPILOG, run_suites
 from pathcast.cli.transform import TRANSFORM_EPILOG, transform
@@ -44,6 +45,7 @@ def build_app() -> typer.Typer:
     app.add_typer(build_generate(), name="generate")
     app.add_typer(build_broker(), name="broker")
     app.add_typer(build_net(), name="net")
+    app.add_typer(build_registry(), name="registry")
     return app
 
 

@@ -38,8 +38,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[BENCHMARK]...",
-            help="filter, door, records, threads, conditions, mixed, adversarial, customise or "
-            "pipeline. Default: all of them. Or, alone, figures, broker-figures, "
+            help="filter, door, records, threads, conditions, mixed, adversarial, customise, "
+            "pipeline or broker-node. Default: all of them. Or, alone, figures, broker-figures, "
             "placement-figures, chunking-figures, overlay-figures or wire-figures: the figures "
             "and tables of the papers.",
             show_default=False,

@@ -41,8 +41,9 @@ def run_a_broker(
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
-        from pathcast.overlay.xml_content import limits_of, xml_content
+        from pathcast.overlay.xml_content import limits_of
         from pathcast.transport.broker import broker_kind
+        from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings, node_settings
     if describe:
@@ -59,10 +60,11 @@ def run_a_broker(
         name,
         [each.name for each in settings.neighbours],
         members=settings.broker.members,
-        settings=node_settings(settings.broker),
-        content=xml_content(limits=limits_of(settings.broker.message_bytes_max)),
+        settings=node_settings(settings),
+        limits=limits_of(settings.broker.message_bytes_max),
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_broker(settings, kind, ready))
+    run = run_broker if settings.registration is None else run_hosted_broker
+    asyncio.run(run(settings, kind, ready))
     say(f"{name} has ended")
     return ExitCode.OK

@@ -256,7 +256,7 @@ def _wire() -> PaperFigures:
 
 
 def _overlay() -> PaperFigures:
-    from pathcast.bench.overlay import page, plot, run
+    from pathcast.bench.overlay import page, plot, run, statements
     from pathcast.bench.overlay.definition import OverlayFigures
 
     def run_all(ask: Request) -> None:
@@ -269,7 +269,7 @@ def _overlay() -> PaperFigures:
         run=run_all,
         draw=plot.draw_overlay,
         table=lambda figure, values: page.overlay_table(values),
-        judge=lambda figure, values: [],
+        judge=lambda figure, values: statements.judge(figure.name, values),
         write_page=page.write_overlay_page,
     )
 

@@ -10,7 +10,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.net_demo import demo
+from pathcast.cli.net_demo import demo, sent_by_flow
 
 if TYPE_CHECKING:
     from pathcast.transport.network import LocalNetwork
@@ -67,11 +67,13 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
 def _line(status: dict[str, Any]) -> str:
     node = status["node"]
     tree = sorted({peer for peers in node["tree"].values() for peer in peers})
-    sent = sum(each["bytes_sent"] for each in status["neighbours"].values())
+    sent = sent_by_flow([status])
+    flows = ", ".join(f"{flow.lower()} {count / 1e6:.2f}" for flow, count in sent.items())
     return (
         f"connected to {', '.join(sorted(status['neighbours'])) or 'nobody'}; "
         f"tree: {', '.join(tree) or 'nobody'}; {node['subscriptions']:,} subscriptions, "
-        f"{sum(node['tables'].values()):,} table entries, {sent / 1e6:.2f} MB sent, "
+        f"{sum(node['tables'].values()):,} table entries, MB sent: {flows}; "
+        f"{sum(node['resent'].values()):,} frames sent again, "
         f"{sum(status['inboxes'].values()):,} deliveries wait"
     )
 

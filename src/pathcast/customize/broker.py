@@ -58,7 +58,7 @@ from pathcast.model import (
     RegisterReport,
     Subscription,
 )
-from pathcast.query import NormalQuery, Population, compile_subscription, normalise, population_of
+from pathcast.query import NormalQuery, Population, compile_subscription, population_of
 
 
 class Broker:
@@ -265,7 +265,7 @@ class Broker:
             key = (each.query, each.deliver, tuple(sorted((each.namespaces or {}).items())))
             if key not in known:
                 compiled = compile_subscription(each.query, each.namespaces, each.deliver)
-                known[key] = [normalise(text) for text in compiled.alternatives]
+                known[key] = list(compiled.paths)
             found.append(known[key])
         return population_of(ids, found)
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pathcast.customize.message_ids import MessageIds
     from pathcast.errors import PathcastError
 
+SORTED_BELOW = 32
+"""Numbers that are fewer than one in so many of those that there may be are sorted."""
+
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 
 DELIVERIES_SCHEMA = pa.schema(
@@ -333,8 +336,11 @@ class Deliveries(Sequence[Delivery]):
 def _distinct(numbers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The numbers that occur, ascending, and for every row its place among them.
 
-    Cost: no sort; a byte for every number below `count`.
+    Cost: no sort, and a byte for every number below `count`; of few numbers a sort.
     """
+    if SORTED_BELOW * len(numbers) < count:
+        few, among = np.unique(numbers, return_inverse=True)
+        return few, among.astype(np.int32)
     occurs = np.zeros(count, dtype=bool)
     occurs[numbers] = True
     found = np.flatnonzero(occurs)

@@ -16,6 +16,7 @@ Source: 001, 4.3.2 and Figure 10 (message pre-processor: decompress, deserialise
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from pathcast.errors import ConfigError, MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries, Dictionary
 from pathcast.message.wire import WireFormat, compress, decompress
-from pathcast.schema import ElementGraph
+from pathcast.schema import Element
 
 
 class Unpacked(NamedTuple):
@@ -41,13 +42,13 @@ class Unpacked(NamedTuple):
     refusals: list[tuple[int, PathcastError]]
 
 
-def dictionary_of_schema(graph: ElementGraph) -> Dictionary:
+def dictionary_of_schema(elements: Iterable[Element]) -> Dictionary:
     """The names of elements and attributes that a schema declares.
 
     Those come first that can stand in most places, since the first numbers are the shortest.
     """
     places: Counter[str] = Counter()
-    for element in graph:
+    for element in elements:
         places[element.name] += 1
         places.update(child.name for child in element.children)
         places.update(attribute.name for attribute in element.attributes)

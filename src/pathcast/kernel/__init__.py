@@ -95,6 +95,15 @@ def new_routing_table(entries: Sequence[RoutingEntry], targets: int) -> KernelRo
     return KernelRoutingTable(entries, targets)
 
 
+def canonical_form(text: str, namespaces: Mapping[str, str]) -> str | None:
+    """The canonical text of a query in the usual notation; None for any other.
+
+    Cost: about 1 µs.
+    """
+    with native_errors():
+        return native.canonical_form(text, dict(namespaces))
+
+
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
     """The tree of one message, with details.
 

@@ -202,7 +202,7 @@ class _Linter:
 
     def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:
         """What is known of the messages that a program delivers anything of."""
-        gate = Alternatives(tuple(normalise(text) for text in compiled.alternatives), False)
+        gate = Alternatives(compiled.paths, False)
         if not gate.can_match:
             self.say("PL201", subject, 0, "conditions of the query exclude each other")
         if compiled.alternatives == ANY_MESSAGE:

@@ -3,8 +3,8 @@
 Content, in reading order: `reference` (the paper's operator network, the oracle), `disjuncts` (a
 profile as entries of routing tables), `origins` and `interest` (what each neighbour is told),
 `covered` (which entry covers which), `generalisation` (entries made fewer and wider), `table` (who
-wants a message), `arriving_routes` (who wants one that is arriving), `xml_content` (all of it, as
-the protocol wants it).
+wants a message), `arriving_routes` (who wants one that is arriving, by the tables of `table`),
+`xml_content` (all of it, as the protocol wants it).
 
 Protocol: `messages`, `link` (in order and once), `announcements` and `trees` (control plane),
 `query_plane`, `streams` and `parts` (data plane), `broker` (the planes together) and `broker_node`,

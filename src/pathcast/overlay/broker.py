@@ -13,6 +13,7 @@ Source: 001, sections 3.2, 4.2.1 and 5.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -20,10 +21,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pathcast.errors import PeerError, PublicationError
+from pathcast.errors import PathcastError, PeerError, PublicationError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.content import Content, Decisions, Profile
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
+from pathcast.overlay.content import Content, Decisions, Profile, Verdict
+from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce, Lapsed, Refused, Undecided
 from pathcast.overlay.messages import (
     Announce,
     Announcement,
@@ -142,15 +143,22 @@ class Broker:
         self._saved_cursors: dict[str, tuple[int, int]] = {}
         self._leads: dict[str, str | None] = {}
         self._sources: dict[str, Source] = {}
+        self._owners: dict[str, str] = {}
         self.subscriptions = Subscriptions(content.profiles())
-        self._tickets: dict[int, tuple[Subscription, set[str]]] = {}
+        self._tickets: dict[int, tuple[list[Subscription], set[str]]] = {}
         self._ticket = 0
+        # What the present event has changed, until `finish`.
+        self._awaited: list[Subscription] = []
+        self._wanted: tuple[list[str], list[str]] = ([], [])
+        self._taken: list[Logged] = []
+        self._moving: set[str] = set()
         self._leaving = "leaving" in disk
         self._term = _unpacked(disk, "term", int, 0)
         self._is_stale = True
         self._stream_number = _unpacked(disk, "stream", int, 0)
         self._publishers = Publishers()
         self._log_start = 0
+        self._log: deque[tuple[int, int]] = deque()
         self._has_lapsed = "lapsed" in disk
         self._load(disk)
 
@@ -162,7 +170,8 @@ class Broker:
             self._add_plane(SHARED)
         self._review()
         if (own := self.streams.get(self.name)) is not None:
-            own.take_own(own.held)
+            own.fresh = list(own.held)
+            own.take_own()
         if self._leaving:
             self.leave()
         elif self._has_lapsed:
@@ -217,8 +226,7 @@ class Broker:
         for root, stream in sorted(self.streams.items()):
             stream.tick()
             if self._saved_cursors.get(root) != (stream.number, stream.cursor):
-                self._saved_cursors[root] = (stream.number, stream.cursor)
-                self._save(f"cursor/{root}", self._saved_cursors[root])
+                self.effects.append(self._cursor(root, stream.number, stream.cursor))
             stream.note(self.name, stream.cursor)
             stream.report()
             if stream.is_root:
@@ -229,27 +237,46 @@ class Broker:
         due = [stream for _, stream in sorted(self.streams.items()) if stream.rewind_due]
         for stream in due:
             stream.rewind()
+            self._moving.add(stream.root)
         return bool(due)
 
-    def made_room(self) -> None:
-        """A link can take more."""
-        for _, stream in sorted(self.streams.items()):
-            stream.pump()
+    def finish(self) -> None:
+        """What an event, or several together, changed is done at once: told, sent, delivered.
+
+        Streams that have nothing to send, for want of messages or of room, cost nothing.
+        """
+        self._want_changes()
+        self._keep_taken()
+        for root in sorted(self._moving):
+            stream = self.streams.get(root)
+            if stream is not None:
+                stream.advance()
+            if stream is None or not stream.is_behind:
+                self._moving.discard(root)
 
     # What a host is asked for.
 
-    def subscribe(self, subscription: str, subscriber: str, profile: Profile) -> None:
+    def subscribe(
+        self, subscription: str, subscriber: str, profile: Profile, version: int | None = None
+    ) -> None:
         """Register a profile, or put it in the place of one with the same id.
 
-        `InForce` is delivered to the subscriber when every message that is published from then on,
-        at any broker, will be delivered.
+        `finish` tells others. `InForce` is delivered to the subscriber when every message that is
+        published from then on, at any broker, will be delivered.
+
+        Args:
+            subscription: Its id.
+            subscriber: Who gets its deliveries.
+            profile: What it asks for.
+            version: Of the profile, where something else than this broker counts them.
 
         Raises:
             PathcastError: It is no profile.
         """
-        made, added, removed = self.subscriptions.put(subscription, subscriber, profile)
+        made, added, removed = self.subscriptions.put(subscription, subscriber, profile, version)
         self._save(f"subscription/{subscription}", made)
-        self._await(made, added, removed)
+        self._await(made)
+        self._want(added, removed)
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a profile out; nothing is delivered for it from now on.
@@ -259,20 +286,48 @@ class Broker:
         """
         added, removed = self.subscriptions.take_out(subscription)
         self.effects.append(Forget(f"subscription/{subscription}"))
-        self._want(added, removed, 0)
+        self._want(added, removed)
 
     # What a root is asked for.
 
-    def register_source(self, source: str, entry: Source) -> None:
-        """Take a data source, or put a new schema and dictionary in the place of its old ones."""
+    def register_source(self, source: str, entry: Source, owner: str = "") -> None:
+        """Take a data source, or put a new schema and dictionary in the place of its old ones.
+
+        Args:
+            source: Its id.
+            entry: Of the catalog; one that is withdrawn is no source any more.
+            owner: Who alone publishes for it; anybody who may publish when empty.
+
+        Raises:
+            PublicationError: It is somebody else's.
+        """
+        self.check_owner(source, owner)
         self._sources[source] = entry
         self._save(f"source/{source}", entry)
-        if not self._stream_number:
-            self._stream_number = max(1, self._incarnation)
-            self._save("stream", self._stream_number)
+        if owner and self._owners.get(source) != owner:
+            self._owners[source] = owner
+            self._save(f"owner/{source}", owner)
+        self._have_stream()
         self._spread([self.announcements.say(source, entry)])
         self._is_stale = True
         self._review()
+
+    def _have_stream(self) -> None:
+        """Who is the root of something has a stream, whose number no other life gave one."""
+        if not self._stream_number:
+            self._stream_number = max(1, self._incarnation)
+            self._save("stream", self._stream_number)
+
+    def check_owner(self, source: str, sender: str) -> None:
+        """The message pre-processor's check of the id that a message carries.
+
+        Raises:
+            PublicationError: It is somebody else's, which is not told apart from none.
+
+        Source: 001, section 5 (Figure 10): the root validates the source id, nobody else does.
+        """
+        if sender and self._owners.get(source, sender) != sender:
+            raise PublicationError("publication.source", source=source, retry="no")
 
     def publish(
         self,
@@ -283,32 +338,64 @@ class Broker:
         format: str = "",
         trace: bool = False,
         numbered: Numbered | None = None,
+        sender: str = "",
     ) -> int:
-        """Take a message of a source. Returns its position: it is on disk when this is told.
+        """Take a message of a source; `finish` sends it.
 
-        One that was taken before, by its publisher's number, is not taken again: 0.
+        Returns:
+            Its position: it is on disk when what `finish` leaves is told. 0 for one that was taken
+            before, by its publisher's number.
 
         Raises:
-            PublicationError: The source is not known here, or there is no room (`retry`).
+            PublicationError: As `check_publication`.
         """
+        if self.has_had(numbered):
+            self.check_publication(source, (), sender)
+            return 0
+        self.check_publication(source, (len(body),), sender)
+        stream, entry = self.streams[self.name], self._sources[source]
+        position = max(stream.at, self._log_start) + 1
+        made = Published(position, source, message, entry.dictionary_version, format, trace, body)
+        stream.publish(made)
+        self._publishers.took(numbered)
+        self._taken.append(Logged(made, numbered))
+        self._moving.add(self.name)
+        return position
+
+    def has_had(self, numbered: Numbered | None) -> bool:
+        """Whether a message was taken before, as far as its publisher numbers them."""
+        return self._safeguards.numbers and self._publishers.has_had(numbered)
+
+    def check_publication(self, source: str, sizes: Sequence[int], sender: str = "") -> None:
+        """Refuses messages of a source that are not to be taken.
+
+        Args:
+            source: Of one of them at least.
+            sizes: Bytes of each.
+            sender: Who publishes; see `check_owner`.
+
+        Raises:
+            PublicationError: The source is not known here or is not the sender's, one is too
+                long, or there is no room (`retry`).
+        """
+        self.check_owner(source, sender)
         stream = self.streams.get(self.name)
         entry = self._sources.get(source)
-        if entry is None or stream is None or self._leaving:
+        if entry is None or entry.withdrawn or stream is None or self._leaving:
             raise PublicationError("publication.source", source=source, retry="no")
         if not self._joined and self.announcements.members != [self.name]:
             raise PublicationError("publication.joining", retry="yes")
-        if self._safeguards.numbers and self._publishers.has_had(numbered):
-            return 0
         settings = self._settings
-        if len(body) > settings.message_bytes_max:
+        longest = max(sizes, default=0)
+        if longest > settings.message_bytes_max:
             raise PublicationError(
                 "publication.too_long",
-                given=len(body),
+                given=longest,
                 maximum=settings.message_bytes_max,
                 retry="no",
             )
-        held_bytes = stream.held_bytes + len(body)
-        if len(stream.held) >= settings.log_messages_max or held_bytes > settings.log_bytes_max:
+        is_long = stream.held_bytes + sum(sizes) > settings.log_bytes_max
+        if sizes and (is_long or len(stream.held) + len(sizes) > settings.log_messages_max):
             members = self.announcements.members
             slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
             raise PublicationError(
@@ -320,13 +407,6 @@ class Broker:
                 slowest=slowest,
                 retry="yes",
             )
-        position = max(stream.at, self._log_start) + 1
-        made = Published(position, source, message, entry.dictionary_version, format, trace, body)
-        if self._safeguards.save_first:
-            self._save(f"log/{position:016x}", Logged(made, numbered))
-        self._publishers.took(numbered)
-        stream.publish(made)
-        return position
 
     # What an operator asks for.
 
@@ -415,7 +495,7 @@ class Broker:
             if one.stream and not one.left  # one that is expelled may come back with its stream
         }
         for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
-            del self.streams[root]
+            self.streams.pop(root).take_own()
             self._leads.pop(root, None)
         for root, number in roots.items():
             if root not in self.streams:
@@ -507,6 +587,7 @@ class Broker:
                 if not stream.is_root and (root not in self._leads or self._leads[root] != lead):
                     self._leads[root] = lead
                     stream.lead(lead)
+                    self._moving.add(root)
 
     def _edges(self, tree: str, links: Links) -> list[Edge]:
         if tree == SHARED:
@@ -516,6 +597,7 @@ class Broker:
     def _activate(self, tree: str, peer: str) -> None:
         for stream in self._streams_of(tree):
             stream.activate(peer)
+            self._moving.add(stream.root)
 
     def _hear_query(self, peer: str, plane: QueryPlane, said: Interest | Settled | Detach) -> None:
         match said:
@@ -531,6 +613,7 @@ class Broker:
     def _hear_stream(
         self, peer: str, stream: Stream, said: Follow | Forward | InParts | Passed
     ) -> None:
+        self._moving.add(stream.root)
         match said:
             case Follow():
                 stream.hear_follow(peer, said)
@@ -554,6 +637,14 @@ class Broker:
         if coming >= COMING_MAX:
             raise PeerError("overlay.parts", peer=peer, maximum=COMING_MAX)
 
+    def _keep_taken(self) -> None:
+        """What this root has taken since the last time is kept, together, before it is sent."""
+        taken, self._taken = self._taken, []
+        if taken and self._safeguards.save_first:
+            first, last = taken[0].message.position, taken[-1].message.position
+            self._save(f"log/{first:016x}", taken)
+            self._log.append((first, last))
+
     def _trim(self, stream: Stream) -> None:
         """What all members have had leaves the log."""
         members = self.announcements.members
@@ -566,37 +657,48 @@ class Broker:
         self._log_start = position
         self.effects += self._publishers.keep()
         self._save("log", position)
-        gone = stream.drop_until(position)
-        self.effects += [Forget(f"log/{one.position:016x}") for one in gone]
+        stream.drop_until(position)
+        while self._log and self._log[0][1] <= position:
+            self.effects.append(Forget(f"log/{self._log.popleft()[0]:016x}"))
         if self._leaving:
             self._review()
 
     def _deliver(self, stream: Stream, messages: Sequence[Published]) -> None:
         bodies = [one.body for one in messages]
+        is_given = False
         for one, answers in zip(messages, self.subscriptions.answers(bodies), strict=True):
             for subscription, results in answers:
-                given = Delivery(
-                    subscription.name,
-                    subscription.version,
-                    stream.root,
-                    stream.number,
-                    one.position,
-                    one.message,
-                    results,
-                )
+                name, version = subscription.name, subscription.version
+                at = (name, version, stream.root, stream.number, one.position, one.message)
+                if isinstance(results, Verdict):
+                    given: Delivery | Undecided = Undecided(*at, results.code, results.reason)
+                else:
+                    given = Delivery(*at, results)
                 self.given.append(Deliver(subscription.subscriber, given))
+                is_given = True
+        if is_given:  # with the deliveries: else they would be made again after a crash
+            self.given.append(self._cursor(stream.root, stream.number, messages[-1].position))
 
-    def _await(
-        self, subscription: Subscription, added: Sequence[str] = (), removed: Sequence[str] = ()
-    ) -> None:
-        self._ticket += 1
-        self._tickets[self._ticket] = (subscription, set(self.planes))
-        self._want(added, removed, self._ticket)
-        self._acknowledge()
+    def _await(self, subscription: Subscription) -> None:
+        self._awaited.append(subscription)
 
-    def _want(self, added: Sequence[str], removed: Sequence[str], ticket: int) -> None:
+    def _want(self, added: Iterable[str], removed: Iterable[str]) -> None:
+        self._wanted[0].extend(added)
+        self._wanted[1].extend(removed)
+
+    def _want_changes(self) -> None:
+        """Tells what subscribers want by now; they are in force when that is settled."""
+        awaited, (added, removed) = self._awaited, self._wanted
+        if not (awaited or added or removed):
+            return
+        self._awaited, self._wanted = [], ([], [])
+        ticket = 0
+        if awaited:
+            ticket = self._ticket = self._ticket + 1
+            self._tickets[ticket] = (awaited, set(self.planes))
         for _, plane in sorted(self.planes.items()):
             plane.want(added, removed, ticket)
+        self._acknowledge()
 
     def _settled(self, tree: str, ticket: int) -> None:
         if ticket in self._tickets:
@@ -608,32 +710,53 @@ class Broker:
         unknown = set(self.announcements.members) - self._known_by
         if unknown and self._safeguards.known:
             return
-        for ticket, (subscription, planes) in sorted(self._tickets.items()):
-            if not (planes & self.planes.keys()):
-                del self._tickets[ticket]
-                if self.subscriptions.acknowledge(subscription):
-                    told = InForce(subscription.name, subscription.version, ticket)
-                    self.given.append(Deliver(subscription.subscriber, told))
+        for ticket, (awaited, planes) in list(self._tickets.items()):
+            if planes & self.planes.keys():
+                continue
+            del self._tickets[ticket]
+            for one in filter(self.subscriptions.acknowledge, awaited):
+                told = InForce(one.name, one.version, ticket)
+                self.given.append(Deliver(one.subscriber, told))
+
+    def _cursor(self, root: str, number: int, position: int) -> Save:
+        """Keeps how far this broker's own subscribers have had a stream."""
+        self._saved_cursors[root] = (number, position)
+        return Save(f"cursor/{root}", msgspec.msgpack.encode((number, position)))
+
+    def _restore(self, saved: Subscription) -> None:
+        """A subscription of a former life; one that cannot be answered any more ends alone."""
+        try:
+            self.subscriptions.restore(saved)
+        except PathcastError as error:
+            self.effects.append(Forget(f"subscription/{saved.name}"))
+            told = Refused(saved.name, error.code, error.message)
+            self.given.append(Deliver(OPERATOR, told))
 
     def _save(self, key: str, value: object) -> None:
         self.effects.append(Save(key, msgspec.msgpack.encode(value)))
 
     def _load(self, disk: Mapping[str, bytes]) -> None:
         self._log_start = _unpacked(disk, "log", int, 0)
-        log = []
+        log: list[Logged] = []
         for key in sorted(disk):
             room, _, name = key.partition("/")
             if room == "subscription":
-                self.subscriptions.restore(msgspec.msgpack.decode(disk[key], type=Subscription))
+                self._restore(msgspec.msgpack.decode(disk[key], type=Subscription))
             elif room == "cursor":
                 cursor = msgspec.msgpack.decode(disk[key], type=tuple[int, int])
                 self._saved_cursors[name] = cursor
             elif room == "source":
                 self._sources[name] = msgspec.msgpack.decode(disk[key], type=Source)
                 self.announcements.say(name, self._sources[name])
+            elif room == "owner":
+                self._owners[name] = msgspec.msgpack.decode(disk[key], type=str)
             elif room == "log" and name:
-                log.append(msgspec.msgpack.decode(disk[key], type=Logged))
+                kept = msgspec.msgpack.decode(disk[key], type=list[Logged])
+                self._log.append((kept[0].message.position, kept[-1].message.position))
+                log += kept
         self._publishers.restore(disk, log)
+        if self._sources:
+            self._have_stream()
         if self._stream_number:
             stream = self.streams[self.name] = self._stream(self.name, self._stream_number)
             stream.hold([one.message for one in log if one.message.position > self._log_start])

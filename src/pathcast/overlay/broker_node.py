@@ -9,22 +9,21 @@ Source: 001, section 5, Figure 10: packet listener, planes, sender.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
 from pathcast.overlay.broker import Broker, BrokerSettings
 from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import Refused
+from pathcast.overlay.deliveries import OPERATOR, Refused
 from pathcast.overlay.link import Link, LinkSettings
-from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Source
+from pathcast.overlay.link_formats import LinkFormats
+from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Payload, Source
 from pathcast.overlay.publishers import Numbered
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
 __all__ = ["BrokerNode", "NodeSettings"]
-
-OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,10 @@ class NodeSettings:
         shun_seconds: How long a neighbour is not listened to after a refusal; twice as long with
             each further one, up to `shun_seconds_max`.
         shun_seconds_max: See there.
+        format: Of messages that are sent, "auto" for the one that is there first: see
+            `pathcast.overlay.link_formats`.
+        formats: Neighbour -> likewise, where it is another one.
+        clock: Seconds, which formats are measured with.
     """
 
     broker: BrokerSettings = field(default_factory=BrokerSettings)
@@ -45,6 +48,9 @@ class NodeSettings:
     tick_seconds: float = 0.25
     shun_seconds: float = 1.0
     shun_seconds_max: float = 60.0
+    format: str = "text"
+    formats: Mapping[str, str] = field(default_factory=dict)
+    clock: Callable[[], float] | None = None
 
 
 @dataclass(slots=True)
@@ -87,6 +93,7 @@ class BrokerNode:
         self._links = {
             peer: Link(self._numbers, settings.link, safeguards) for peer in sorted(links)
         }
+        self.formats = {peer: self._format_of(peer) for peer in self._links}
         self._shunned: dict[str, _Shunned] = {}
         self._rewound_at = float("-inf")
         self.broker = Broker(
@@ -95,7 +102,7 @@ class BrokerNode:
             content,
             disk,
             incarnation,
-            lambda peer, payload: self._links[peer].send(payload),
+            self._send,
             lambda peer: self._links[peer].has_room,
             members,
             settings.broker,
@@ -105,7 +112,7 @@ class BrokerNode:
     def start(self, now: float) -> Sequence[Effect]:
         """Begin: links offer sessions."""
         self.broker.start()
-        return [Wake("tick", self._settings.tick_seconds), *self._done(now)]
+        return [Wake("tick", self._settings.tick_seconds), *self.done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
         """A frame of a neighbour; what cannot be is refused, and the neighbour shunned."""
@@ -117,13 +124,17 @@ class BrokerNode:
             return []
         try:
             received = link.receive(message, now)
+            formats = self.formats[sender]
+            if isinstance(message, Frame):
+                formats.acknowledged(message.acknowledged, now)
             if received.began:
+                self._links[sender].send(formats.began())
                 self.broker.session_began(sender)
             for payload in received.payloads:
-                self.broker.hear(sender, payload)
+                self.broker.hear(sender, formats.incoming(payload))
         except PeerError as error:
             self._refuse(sender, error, now)
-        return self._done(now)
+        return self.done(now)
 
     def wake(self, timer: str, now: float) -> Sequence[Effect]:
         """Resend, give silent neighbours up, say what was left for now."""
@@ -131,56 +142,81 @@ class BrokerNode:
             if link.tick(now):
                 self.broker.session_ended(peer)
         self.broker.tick()
-        return [*self._done(now), Wake("tick", self._settings.tick_seconds)]
+        return [*self.done(now), Wake("tick", self._settings.tick_seconds)]
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """A connection was made or lost. A session outlives it."""
         if up and name in self._links:
             self._links[name].connected(now)
-        return self._done(now)
+        return self.done(now)
 
     # Requests of this broker's own clients.
 
     def subscribe(
-        self, subscription: str, subscriber: str, profile: Profile, now: float
+        self,
+        subscription: str,
+        subscriber: str,
+        profile: Profile,
+        now: float,
+        version: int | None = None,
     ) -> Sequence[Effect]:
         """See `Broker.subscribe`."""
-        self.broker.subscribe(subscription, subscriber, profile)
-        return self._done(now)
+        self.broker.subscribe(subscription, subscriber, profile, version)
+        return self.done(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Sequence[Effect]:
         """See `Broker.unsubscribe`."""
         self.broker.unsubscribe(subscription)
-        return self._done(now)
+        return self.done(now)
 
-    def register_source(self, source: str, entry: Source, now: float) -> Sequence[Effect]:
+    def register_source(
+        self, source: str, entry: Source, now: float, owner: str = ""
+    ) -> Sequence[Effect]:
         """See `Broker.register_source`."""
-        self.broker.register_source(source, entry)
-        return self._done(now)
+        self.broker.register_source(source, entry, owner)
+        return self.done(now)
 
     def publish(
-        self, source: str, message: str, body: bytes, now: float, numbered: Numbered | None = None
+        self,
+        source: str,
+        message: str,
+        body: bytes,
+        now: float,
+        numbered: Numbered | None = None,
+        sender: str = "",
     ) -> Sequence[Effect]:
         """See `Broker.publish`; it is accepted when the effects up to the first `Send` are done."""
-        self.broker.publish(source, message, body, numbered=numbered)
-        return self._done(now)
+        self.broker.publish(source, message, body, numbered=numbered, sender=sender)
+        return self.done(now)
 
     def leave(self, now: float) -> Sequence[Effect]:
         """See `Broker.leave`."""
         self.broker.leave()
-        return self._done(now)
+        return self.done(now)
 
     def expel(self, broker: str, now: float) -> Sequence[Effect]:
         """See `Broker.expel`."""
         self.broker.expel(broker)
-        return self._done(now)
+        return self.done(now)
 
     def add_link(self, peer: str, cost: int, now: float) -> Sequence[Effect]:
         """There is a neighbour that was not known at the beginning."""
         if peer not in self._links:
             self._links[peer] = Link(self._numbers, self._settings.link)
+            self.formats[peer] = self._format_of(peer)
             self.broker.add_link(peer, cost)
-        return self._done(now)
+        return self.done(now)
+
+    def link_counts(self) -> dict[str, tuple[int, int]]:
+        """Neighbour -> sessions there have been with it, and frames that were sent to it again."""
+        return {peer: (link.sessions, link.resent) for peer, link in self._links.items()}
+
+    def _format_of(self, peer: str) -> LinkFormats:
+        chosen = self._settings.formats.get(peer, self._settings.format)
+        return LinkFormats(peer, chosen, self._settings.clock)
+
+    def _send(self, peer: str, payload: Payload) -> None:
+        self._links[peer].send(self.formats[peer].outgoing(payload))
 
     def _refuse(self, peer: str, error: PeerError, now: float) -> None:
         """Nothing of this session counts; the neighbour may offer another, later."""
@@ -194,16 +230,23 @@ class BrokerNode:
         given = Refused(peer, error.code, error.message)
         self.broker.given.append(Deliver(OPERATOR, given))
 
-    def _done(self, now: float) -> list[Effect]:
-        """The effects of an event: what is saved, then sent to neighbours, then delivered."""
+    def done(self, now: float) -> list[Effect]:
+        """The effects of an event: what is saved, then sent to neighbours, then delivered.
+
+        Whoever asks `broker` for several things at once calls this after the last of them: they are
+        saved, routed, told and answered together.
+        """
         if now - self._rewound_at >= self._settings.tick_seconds and self.broker.rewind():
             self._rewound_at = now
-        self.broker.made_room()
+        self.broker.finish()
         broker = self.broker
         effects, given = broker.effects, broker.given
         broker.effects, broker.given = [], []
         for peer, link in self._links.items():
-            effects += [Send(peer, message) for message in link.flush(now)]
+            for message in link.flush(now):
+                if isinstance(message, Frame) and message.number:
+                    self.formats[peer].sent(message.number, message.payloads, now)
+                effects.append(Send(peer, message))
         return effects + given
 
 

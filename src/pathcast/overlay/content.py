@@ -15,7 +15,17 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-__all__ = ["LOCAL", "Change", "Content", "Decisions", "Interests", "Profile", "Profiles", "Results"]
+__all__ = [
+    "LOCAL",
+    "Change",
+    "Content",
+    "Decisions",
+    "Interests",
+    "Profile",
+    "Profiles",
+    "Results",
+    "Verdict",
+]
 
 LOCAL = ""
 """The origin of what a broker's own subscribers want."""
@@ -95,6 +105,19 @@ Results = tuple[bytes, ...]
 """What a message gives one subscription, in order."""
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why it cannot be said what a message gives a subscription.
+
+    Attributes:
+        code: Of the error (`pathcast.errors`).
+        reason: Its sentence.
+    """
+
+    code: str
+    reason: str
+
+
 class Profile(msgspec.Struct, frozen=True):
     """What a subscriber wants, and in which shape.
 
@@ -128,8 +151,11 @@ class Profiles(Protocol):
         """Answer it no longer."""
         ...
 
-    def answers(self, bodies: Sequence[bytes]) -> Sequence[Mapping[str, Results]]:
-        """For each message the subscriptions that it satisfies, in order, and their results."""
+    def answers(self, bodies: Sequence[bytes]) -> Sequence[Mapping[str, Results | Verdict]]:
+        """For each message the subscriptions that it satisfies, in order, and their results.
+
+        Those for which that cannot be decided are among them, with the reason.
+        """
         ...
 
 

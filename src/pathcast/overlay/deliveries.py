@@ -5,9 +5,14 @@ Source: 001, section 3.1 (message 9).
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
-__all__ = ["Delivery", "InForce", "Lapsed", "Refused"]
+__all__ = ["OPERATOR", "Delivery", "InForce", "Lapsed", "Refused", "Told", "Undecided"]
+
+OPERATOR = "operator"
+"""To whom refusals are handed."""
 
 
 class Delivery(msgspec.Struct, frozen=True, tag=True):
@@ -35,6 +40,33 @@ class Delivery(msgspec.Struct, frozen=True, tag=True):
     results: tuple[bytes, ...]
 
 
+class Undecided(msgspec.Struct, frozen=True, tag=True):
+    """A verdict: whether a message satisfies a subscription, or what it gives, is not known.
+
+    The message took more than its limits allow, or the evaluation of the profile ended in an error.
+    It is handed over as a `Delivery` is, once for a message and a subscription, in place of one.
+
+    Attributes:
+        subscription: As of `Delivery`, and so are version, root, stream, position and message.
+        version: Of the subscription.
+        root: Root broker of the stream.
+        stream: Its number.
+        position: Of the message in the stream.
+        message: Its id.
+        code: Of the error (`pathcast.errors`).
+        reason: Its sentence.
+    """
+
+    subscription: str
+    version: int
+    root: str
+    stream: int
+    position: int
+    message: str
+    code: str
+    reason: str
+
+
 class InForce(msgspec.Struct, frozen=True, tag=True):
     """Every message published from now on, at any broker, reaches this subscription.
 
@@ -58,8 +90,10 @@ class Lapsed(msgspec.Struct, frozen=True, tag=True):
 class Refused(msgspec.Struct, frozen=True, tag=True):
     """For the operator: a neighbour said what is refused, and its session was ended.
 
+    Or a subscription of a former life cannot be answered any more, and is gone.
+
     Attributes:
-        peer: Who.
+        peer: Who; id of the subscription.
         code: Of the error (`pathcast.errors`).
         reason: Its sentence.
     """
@@ -67,3 +101,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     peer: str
     code: str
     reason: str
+
+
+Told: TypeAlias = Delivery | Undecided | InForce | Lapsed | Refused
+"""What an inbox holds."""

@@ -38,6 +38,13 @@ AND: Final = " and "
 
 _PARTS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[\[\]()]| and ")
 
+_VALUE: Final = r"(?:'[^']*'|\"[^\"]*\")"
+_LEAF: Final = (
+    r"\[(?:(?:@[\w.-]+|\.)(?:(?:=|!=|<=|>=|<|>)(?:" + _VALUE + r"|-?[\d.]+))?"
+    r"|(?:contains|starts-with)\((?:@[\w.-]+|\.)," + _VALUE + r"\))\]"
+)
+_LINEAR: Final = re.compile(r"(?://?(?:[\w.-]+|\*)(?:" + _LEAF + r")*)+")
+
 
 class Form(Enum):
     """What an entry may say of a profile."""
@@ -135,16 +142,28 @@ def disjuncts_of(
     """
     compiled = compile_subscription(profile, namespaces, deliver)
     found = set()
-    for alternative in compiled.alternatives:
-        path = normalise(alternative)
+    for path in compiled.paths:
         if path.steps != NO_MESSAGE:
             kept = linear_paths(path) if form is Form.LINEAR else (path,)
             found.add(Disjunct.all_of(kept).text)
     return tuple(sorted(found))
 
 
+def is_linear(canonical: str) -> bool:
+    """Whether a path in canonical text is an entry by itself, as far as a look at it tells.
+
+    All its conditions are on attributes or on elements' own values. Conditions that exclude each
+    other make an entry as well, which no message satisfies.
+
+    Example:
+        >>> [is_linear(text) for text in ("/a//b[.='x']", "/a[@n<3][@x]/*", "/a[b]", "/a[@x][2]")]
+        [True, True, False, False]
+    """
+    return _LINEAR.fullmatch(canonical) is not None
+
+
 def paths_of(text: str) -> tuple[str, ...]:
-    """The paths of an entry as texts: " and " in brackets, literals and URIs is theirs.
+    """The texts of the paths of an entry: " and " in brackets, literals and URIs is theirs.
 
     Example:
         >>> paths_of("//b[.='x and y'] and /a")

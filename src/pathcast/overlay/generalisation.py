@@ -118,7 +118,7 @@ def shape_of(entry: str) -> str:
     Raises:
         QuerySyntaxError: It is no entry.
     """
-    return _each(existing)(Disjunct.of(entry)).text
+    return _each(existing)(_read(entry)).text
 
 
 @functools.lru_cache(maxsize=1 << 18)
@@ -128,7 +128,13 @@ def at_level(entry: str, level: str) -> str:
     Raises:
         QuerySyntaxError: It is no entry.
     """
-    return entry if level == EXACTLY else LEVELS[level](Disjunct.of(entry)).text
+    return entry if level == EXACTLY else LEVELS[level](_read(entry)).text
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _read(entry: str) -> Disjunct:
+    """An entry, read once for all levels."""
+    return Disjunct.of(entry)
 
 
 def common_entry(disjuncts: Iterable[Disjunct]) -> Disjunct:
@@ -159,10 +165,10 @@ class Generalisation:
 
 @dataclass(frozen=True)
 class Point:
-    """A table on the curve.
+    """Tables on the curve, of all links together.
 
     Attributes:
-        table_bytes: Bytes of its entries.
+        table_bytes: Bytes of their entries.
         wrong_bytes: Bytes of the sample that are forwarded and nobody behind the link wants.
         entries: How many.
         shape: The shape whose level was changed last; empty at the exact table.
@@ -202,6 +208,8 @@ class Sample:
     def read(self, entries: Iterable[str]) -> None:
         """Finds out which messages entries hold of, all at once."""
         new = [entry for entry in dict.fromkeys(entries) if entry not in self._rows]
+        if not new:
+            return
         index = QueryIndex(engine=self._engine)
         for error in index.register(Query(entry, entry) for entry in new).rejected.values():
             raise error
@@ -228,11 +236,15 @@ class Sample:
         return found
 
 
+_Tables: TypeAlias = list[frozenset[str]]
+"""Entries by link."""
+
+
 class Optimiser:
-    """Finds levels for the entries that stand behind one link.
+    """Finds levels for the entries that stand behind links, the same ones for all.
 
     Args:
-        entries: The entries.
+        links: For each link the entries behind it.
         sample: Messages of the stream.
         levels: The levels that may be chosen.
 
@@ -240,31 +252,38 @@ class Optimiser:
     """
 
     def __init__(
-        self, entries: Iterable[str], sample: Sample, levels: Sequence[str] = tuple(LEVELS)
+        self,
+        links: Sequence[Iterable[str]],
+        sample: Sample,
+        levels: Sequence[str] = tuple(LEVELS),
     ) -> None:
         self._sample = sample
-        members: dict[str, list[str]] = defaultdict(list)
-        for entry in sorted(set(entries)):
-            members[shape_of(entry)].append(entry)
-        self._options: dict[str, dict[str, frozenset[str]]] = {
-            shape: {
-                level: frozenset(at_level(entry, level) for entry in own)
+        behind = [set(entries) for entries in links]
+        self._options: dict[str, dict[str, _Tables]] = {}
+        for shape, own in _by_shape(behind).items():
+            self._options[shape] = {
+                level: [frozenset(at_level(entry, level) for entry in each) for each in own]
                 for level in (EXACTLY, *levels)
             }
-            for shape, own in members.items()
-        }
         sample.read(
-            entry for found in self._options.values() for made in found.values() for entry in made
+            entry
+            for found in self._options.values()
+            for tables in found.values()
+            for made in tables
+            for entry in made
         )
-        self._wanted = sample.union(entry for own in members.values() for entry in own)
+        self._wanted = [sample.union(entries) for entries in behind]
 
     def curve(self) -> Iterator[Point]:
-        """Tables from the exact one to that of any message, each smaller than the one before."""
+        """Tables from the exact ones to that of any message, each smaller than the ones before."""
         chosen = dict.fromkeys(self._options, EXACTLY)
-        uses = Counter(entry for found in self._options.values() for entry in found[EXACTLY])
-        size = table_bytes(uses)
+        uses = [
+            Counter(entry for found in self._options.values() for entry in found[EXACTLY][link])
+            for link in range(len(self._wanted))
+        ]
+        size = sum(map(table_bytes, uses))
         forwarded = self._wanted
-        yield Point(size, 0, len(uses))
+        yield Point(size, 0, sum(map(len, uses)))
         is_smaller = True
         while is_smaller:
             is_smaller = False
@@ -277,25 +296,29 @@ class Optimiser:
             while steps:
                 _, _, shape, level = heapq.heappop(steps)
                 before, after = (self._options[shape][at] for at in (chosen[shape], level))
-                saved = self._saved(uses, before, after)
+                saved = sum(map(_saved, uses, before, after))
                 if saved <= 0:
                     continue
-                reached = forwarded | self._sample.union(after)
-                price = self._sample.size(reached & ~forwarded) / saved
+                reached = [
+                    rows | self._sample.union(made)
+                    for rows, made in zip(forwarded, after, strict=True)
+                ]
+                price = self._size_beyond(reached, forwarded) / saved
                 # Prices are of when they were asked for; the step that is still least is made.
                 if steps and (price, -saved, shape, level) > steps[0]:
                     heapq.heappush(steps, (price, -saved, shape, level))
                     continue
-                _swap(uses, before, after)
+                for of_link, old, new in zip(uses, before, after, strict=True):
+                    _swap(of_link, old, new)
                 chosen[shape], forwarded, size = level, reached, size - saved
                 is_smaller = True
-                wrong = self._sample.size(forwarded & ~self._wanted)
-                yield Point(size, wrong, len(uses), shape, level)
+                wrong = self._size_beyond(forwarded, self._wanted)
+                yield Point(size, wrong, sum(map(len, uses)), shape, level)
 
     def within(self, *budgets_bytes: int) -> list[Generalisation]:
-        """For each budget the levels with which the table fits it.
+        """For each budget the levels with which the tables of all links together fit it.
 
-        Those of the smallest table, where none does. Entries of shapes that are new are told as
+        Those of the smallest ones, where none do. Entries of shapes that are new are told as
         they are.
         """
         found: dict[int, Generalisation] = {}
@@ -310,11 +333,24 @@ class Optimiser:
                 break
         return [found.get(budget, Generalisation(levels)) for budget in budgets_bytes]
 
-    @staticmethod
-    def _saved(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> int:
-        """Bytes that a table gets smaller by if a shape has other entries."""
-        gone = sum(_bytes_of(entry) for entry in before - after if uses[entry] == 1)
-        return gone - sum(_bytes_of(entry) for entry in after - before if not uses[entry])
+    def _size_beyond(self, rows: Sequence[int], known: Sequence[int]) -> int:
+        """Bytes of messages on all links that are in the former and not in the latter."""
+        pairs = zip(rows, known, strict=True)
+        return sum(self._sample.size(more & ~less) for more, less in pairs)
+
+
+def _by_shape(links: Sequence[set[str]]) -> dict[str, _Tables]:
+    """Shape -> for each link its entries of the shape."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for entry in sorted(set().union(*links)):
+        found[shape_of(entry)].add(entry)
+    return {shape: [frozenset(own & each) for each in links] for shape, own in found.items()}
+
+
+def _saved(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> int:
+    """Bytes that a table gets smaller by if a shape has other entries."""
+    gone = sum(_bytes_of(entry) for entry in before - after if uses[entry] == 1)
+    return gone - sum(_bytes_of(entry) for entry in after - before if not uses[entry])
 
 
 def _swap(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> None:

@@ -8,8 +8,8 @@ lease, so that a former player changes nothing any more. It says in the database
 What the service tells it, (2) and (6), is taken from the database, where it stands already; so a
 forged one does nothing. What the planes get is `Deliver(PLANES, Served)`, all that this node serves
 from now on, when it takes the part over or loses it, and `Deliver(PLANES, Change)`, of profiles,
-sources and catalogs, in the order of the log; a message of a source is `Deliver(MESSAGES,
-Accepted)`.
+sources and catalogs, in the order of the log, a source behind the catalog that it names; a message
+of a source is `Deliver(MESSAGES, Accepted)`. `pathcast.overlay.serving` gives that to a broker.
 
 It routes nothing and evaluates nothing.
 
@@ -20,6 +20,7 @@ Source: 001, 3.1, messages (2), (4), (6), (8), (9), and section 5, "Query pre-pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final, TypeVar
 
 import msgspec
@@ -44,8 +45,18 @@ from pathcast.overlay.registration_messages import (
     ToBroker,
     UpdateSource,
 )
+from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
-from pathcast.store.records import Broker, Catalog, Change, Profile, Record, Removal, Source
+from pathcast.store.records import (
+    Broker,
+    Catalog,
+    Change,
+    Profile,
+    Record,
+    Removal,
+    Source,
+    check_record,
+)
 
 _Kind = TypeVar("_Kind", Profile, Source)
 
@@ -73,10 +84,31 @@ class Served(msgspec.Struct, frozen=True):
     Attributes:
         profiles: By id.
         sources: By id.
+        catalogs: The current one of each source.
+        is_played: Whether this node plays the part; if not, it serves nothing.
     """
 
-    profiles: tuple[Profile, ...]
-    sources: tuple[Source, ...]
+    profiles: tuple[Profile, ...] = ()
+    sources: tuple[Source, ...] = ()
+    catalogs: tuple[Catalog, ...] = ()
+    is_played: bool = True
+
+
+def version_of(profile: Profile) -> int:
+    """A number for what a profile asks for, and for whom: below 2**53.
+
+    Deliveries carry it, so that whoever plays the part gives the same delivery the same id. The
+    version of the record would not do: it changes with each label.
+    """
+    names = sorted(profile.namespaces.items())
+    what = profile.query, profile.deliver, names, subscriber_of(profile)
+    digest = blake2b(msgspec.msgpack.encode(what), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 11
+
+
+def subscriber_of(profile: Profile) -> str:
+    """Whose inbox deliveries go to: of whoever registered the profile, else of its owner."""
+    return profile.address or profile.owner
 
 
 class Hosting:
@@ -115,8 +147,9 @@ class Hosting:
         self._position = 0
         self._is_serving = False
         self._untold: list[Effect] = []
-        # Profiles that are not in force yet -> version, and who wants to know.
+        # Profiles that are not in force yet -> version, and who wants to know; and what is.
         self._unsaid: dict[str, tuple[int, str]] = {}
+        self._in_force: dict[str, int] = {}
 
     def start(self, now: float) -> Sequence[Effect]:
         """Tries to play the part."""
@@ -139,7 +172,8 @@ class Hosting:
                 # Later, or by another node.
                 pass
         elif was_serving:
-            self._serve([], [])
+            self._serve(Served(is_played=False))
+            self._in_force = {}
             self._is_serving = False
         return [again, *self._news()]
 
@@ -172,13 +206,20 @@ class Hosting:
             return []
         return [Send(kept.address, Push(profile, delivery, content))]
 
-    def in_force(self, profile: str) -> Sequence[Effect]:
-        """The planes say that whatever is published from now on reaches the profile."""
-        version, asker = self._unsaid.pop(profile, (0, ""))
+    def in_force(self, profile: str, version: int, now: float) -> Sequence[Effect]:
+        """The planes say that whatever is published from now on reaches the profile.
+
+        Args:
+            profile: Its id.
+            version: What `version_of` gives for what is in force.
+            now: The time.
+        """
         kept = self.profiles.get(profile)
-        if kept is None or kept.version != version:
+        if kept is None or version_of(kept) != version:
             return []
-        return [Send(asker, HostKnows(profile, version))]
+        self._in_force[profile] = version
+        _, asker = self._unsaid.pop(profile, (0, ""))
+        return [Send(asker, HostKnows(profile, kept.version))] if asker else []
 
     def _publish(self, sender: str, message: Publish, is_held: bool) -> Sequence[Effect]:
         if not is_held:
@@ -253,6 +294,8 @@ class Hosting:
             return [msgspec.structs.replace(kept, **fields)]
         number = kept.catalog + 1
         catalog = Catalog(f"{kept.id}@{number}", kept.id, number, message.schema)
+        check_record(catalog)
+        check_schema(catalog.schema)
         # The catalog comes first in the log: a message never names one that is not there.
         return [catalog, msgspec.structs.replace(kept, catalog=number, **fields)]
 
@@ -260,23 +303,37 @@ class Hosting:
         """Reads what the part has, and says in the database where it is played now."""
         lease = self.leadership.lease
         assert lease is not None
-        described = self._records.get(Broker, self.id) or self._described
-        played = msgspec.structs.replace(described, address=self.name, token=lease.token)
+        played = msgspec.structs.replace(self._described, address=self.name, token=lease.token)
+        if (kept := self._records.get(Broker, self.id)) is not None:
+            # What the service and operators have decided stays; the rest is as this node is told.
+            played = msgspec.structs.replace(played, partitions=kept.partitions, state=kept.state)
         self._records.write([played], lease=lease)
         # What changes between the two is in the log after the first, and is taken in again.
         position, profiles = self._records.state(Profile, host=self.id)
         sources = self._records.state(Source, root=self.id)[1]
-        self._serve(profiles, sources)
+        catalogs = [self._catalog(source) for source in sources]
+        self._serve(Served(tuple(profiles), tuple(sources), tuple(catalogs)))
         self._position = position
         self._is_serving = True
         self._follow()
 
-    def _serve(self, profiles: Sequence[Profile], sources: Sequence[Source]) -> None:
-        self.profiles = {profile.id: profile for profile in profiles}
-        self.sources = {source.id: source for source in sources}
-        waiting = [profile for profile in profiles if self._waits and profile.pending]
+    def _serve(self, served: Served) -> None:
+        self.profiles = {profile.id: profile for profile in served.profiles}
+        self.sources = {source.id: source for source in served.sources}
+        waiting = [profile for profile in served.profiles if self._is_awaited(profile)]
         self._unsaid = {profile.id: (profile.version, "") for profile in waiting}
-        self._untold.append(Deliver(PLANES, Served(tuple(profiles), tuple(sources))))
+        self._untold.append(Deliver(PLANES, served))
+
+    def _catalog(self, source: Source) -> Catalog:
+        """What the messages of a source are read with; without a schema if it is not there."""
+        id = f"{source.id}@{source.catalog}"
+        return self._records.get(Catalog, id) or Catalog(id, source.id, source.catalog, "")
+
+    def _is_awaited(self, profile: Profile) -> bool:
+        """Whether it is said to be known only once it is in force, which it is not."""
+        is_served = profile.pending and profile.state == "active"
+        known = self._in_force.get(profile.id)
+        return self._waits and is_served and known != version_of(profile)
 
     def _follow(self) -> None:
         """Takes in what has changed of its sources, their catalogs and its profiles."""
@@ -294,20 +351,29 @@ class Hosting:
     def _take_in(self, change: Change) -> bool:
         """Whether a change concerns this broker."""
         record = change.record
-        if isinstance(record, Catalog):
-            return record.source in self.sources
         if isinstance(record, Source) and record.root == self.id:
+            before = self.sources.get(record.id)
             self.sources[record.id] = record
+            if before is None or before.catalog != record.catalog:
+                catalog = self._catalog(record)
+                told = Change(change.position, "catalog", catalog.id, catalog)
+                self._untold.append(Deliver(PLANES, told))
             return True
         if isinstance(record, Profile) and record.host == self.id:
+            kept = self.profiles.get(record.id)
             self.profiles[record.id] = record
-            if self._waits and record.pending:
+            self._unsaid.pop(record.id, None)
+            if kept is None or (version_of(kept), kept.state) != (version_of(record), record.state):
+                # The planes begin anew with it, even if it is what it was once before.
+                self._in_force.pop(record.id, None)
+            if self._is_awaited(record):
                 self._unsaid[record.id] = (record.version, "")
             return True
         if change.kind == "source":
             return self.sources.pop(change.id, None) is not None
         if change.kind == "profile":
             self._unsaid.pop(change.id, None)
+            self._in_force.pop(change.id, None)
             return self.profiles.pop(change.id, None) is not None
         return False
 

@@ -4,8 +4,10 @@ Each end numbers a *session*; the pair of numbers names it. A session begins in 
 offer, its answer, and whatever proves that the answer came. An end begins one session with a number
 that it offers, and none with it after that or after a restart, so that a frame or an offer of a
 former session can be late by days without harm. Within a session frames are numbered,
-acknowledged together, sent again with growing patience, and given on in order and once. A lost
-connection is no more than lost frames: the session goes on when there is another connection.
+acknowledged together, sent again with growing patience, and given on in order and once. Patience is
+more than acknowledgements have taken lately, so that a busy end is not made busier. A lost
+connection is no more than lost frames: the session goes on when there is another connection, which
+one frame finds out before the others are sent again.
 
 What a new session begins with is its users' business: they say everything again. A link forgets
 what it had not delivered when its session ends; what must outlive that is a stream's
@@ -31,6 +33,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pathcast.errors import PeerError
 from pathcast.overlay.messages import Frame, Hello, Payload, Settled, size_of
@@ -44,7 +47,7 @@ class LinkSettings:
     """Times in seconds and bounds of a link.
 
     Attributes:
-        resend_seconds: First patience with a frame; it doubles with each time.
+        resend_seconds: Least first patience with a frame; it doubles with each time.
         resend_seconds_max: ... up to here.
         beat_seconds: An end that has nothing to say says so.
         silence_seconds: An end that has heard nothing gives the session up.
@@ -54,6 +57,7 @@ class LinkSettings:
             part of a long message, which is sent on when its frame has come.
         waiting_max: Payloads that wait for the window; with more the session is given up, because
             to say everything again is shorter.
+        offer_seconds: Time between two offers of a session.
         offers: Times that an offer is repeated before a new one is made.
         answer_seconds: Least time between two answers to offers.
     """
@@ -66,6 +70,7 @@ class LinkSettings:
     frame_payloads_max: int = 64
     frame_bytes_max: int = 1 << 17
     waiting_max: int = 8192
+    offer_seconds: float = 0.3
     offers: int = 4
     answer_seconds: float = 0.05
 
@@ -90,8 +95,10 @@ class Received:
 class _Sent:
     number: int
     payloads: tuple[Payload, ...]
+    at: float
     due: float
     patience: float
+    is_resent: bool = False
 
 
 class Link:
@@ -104,6 +111,8 @@ class Link:
 
     Attributes:
         is_up: There is a session.
+        sessions: How many there have been.
+        resent: Frames that were sent again.
     """
 
     def __init__(
@@ -112,6 +121,8 @@ class Link:
         settings: LinkSettings = DEFAULT,
         safeguards: Safeguards = ALL,
     ) -> None:
+        self.sessions = 0
+        self.resent = 0
         self._numbers = numbers
         self._settings = settings
         self._safeguards = safeguards
@@ -126,11 +137,14 @@ class Link:
     def _reset(self, now: float) -> None:
         self._sent: deque[_Sent] = deque()
         self._waiting: deque[Payload] = deque()
+        self._waiting_bytes = 0
         self._last = 0
         self._come = 0
         self._early: dict[int, tuple[Payload, ...]] = {}
         self._owes = False
         self._heard_at = self._said_at = now
+        self._round_trip = 0.0
+        self._is_probing = False
 
     @property
     def is_up(self) -> bool:
@@ -140,14 +154,18 @@ class Link:
     @property
     def has_room(self) -> bool:
         """Whether a message can be sent now rather than wait: backpressure."""
-        return self._session is not None and (
-            not self._waiting and len(self._sent) < self._settings.window_frames
-        )
+        room = 2 * self._settings.frame_bytes_max
+        return self._session is not None and self._waiting_bytes < room and not self._is_full
+
+    @property
+    def _is_full(self) -> bool:
+        return self._is_probing or len(self._sent) >= self._settings.window_frames
 
     def send(self, payload: Payload) -> None:
         """Give the payload to the other end, in this session; nothing without one."""
         if self._session is not None:
             self._waiting.append(payload)
+            self._waiting_bytes += size_of(payload)
 
     def close(self, now: float) -> None:
         """Give the session up and offer another."""
@@ -159,8 +177,9 @@ class Link:
         """There is a connection again: nothing waits for its time."""
         if self._session is None:
             self._offer_anew(now)
+        self._is_probing = bool(self._sent)
         for sent in self._sent:
-            sent.due, sent.patience = now, self._settings.resend_seconds
+            sent.due, sent.patience = now, self._patience
 
     def tick(self, now: float) -> bool:
         """Time has passed. Returns whether the session was given up."""
@@ -197,6 +216,7 @@ class Link:
                 return Received()
         self._heard_at = now
         self._acknowledge(message.acknowledged, now)
+        self._is_probing = False
         return Received(began, self._take(message))
 
     def flush(self, now: float) -> list[Hello | Frame]:
@@ -206,12 +226,13 @@ class Link:
         if self._session is None:
             return out
         settings = self._settings
-        while self._waiting and len(self._sent) < settings.window_frames:
+        while self._waiting and not self._is_full:
             self._last += 1
-            payloads = self._next_payloads()
-            self._sent.append(_Sent(self._last, payloads, now, settings.resend_seconds))
-        for sent in self._sent:
+            self._sent.append(_Sent(self._last, self._next_payloads(), now, now, self._patience))
+        for sent in islice(self._sent, 1 if self._is_probing else None):
             if now >= sent.due:
+                sent.is_resent = now > sent.at
+                self.resent += sent.is_resent
                 out.append(self._frame(sent.number, sent.payloads))
                 sent.due = now + sent.patience if self._safeguards.resend else float("inf")
                 sent.patience = min(2 * sent.patience, settings.resend_seconds_max)
@@ -223,6 +244,12 @@ class Link:
             self._owes, self._said_at = False, now
         return out
 
+    @property
+    def _patience(self) -> float:
+        settings = self._settings
+        least = max(settings.resend_seconds, 3 * self._round_trip)
+        return min(least, settings.resend_seconds_max)
+
     def _next_payloads(self) -> tuple[Payload, ...]:
         """What waits first, within the bounds of a frame; one payload at least."""
         settings = self._settings
@@ -233,6 +260,7 @@ class Link:
             if size > settings.frame_bytes_max:
                 break
             taken.append(self._waiting.popleft())
+        self._waiting_bytes -= sum(map(size_of, taken))
         return tuple(taken)
 
     def _frame(self, number: int, payloads: tuple[Payload, ...]) -> Frame:
@@ -249,7 +277,7 @@ class Link:
     def _say_offer(self, now: float) -> None:
         self._out.append(Hello(self._offer, 0))
         self._offered += 1
-        self._offer_due = now + self._settings.resend_seconds
+        self._offer_due = now + self._settings.offer_seconds
 
     def _hello(self, hello: Hello, now: float) -> bool:
         if self._session is not None and hello.mine == self._session[1]:
@@ -270,6 +298,7 @@ class Link:
         self._out.append(Hello(self._offer, theirs))
 
     def _begin(self, theirs: int, now: float) -> None:
+        self.sessions += 1
         self._session = (self._offer, theirs)  # of each number there is one session at most
         self._offer = next(self._numbers)
         self._reset(now)
@@ -290,10 +319,13 @@ class Link:
         if not (self._sent and self._sent[0].number <= number):
             return
         while self._sent and self._sent[0].number <= number:
-            self._sent.popleft()
-        # The link is at work: what waits behind on a slow one is not lost (RFC 6298, 5.3).
-        for sent in self._sent:
-            sent.due = max(sent.due, now + sent.patience)
+            sent = self._sent.popleft()
+            if not sent.is_resent:  # else it is not known which one was acknowledged
+                self._round_trip += (now - sent.at - self._round_trip) / 8
+        if not self._is_probing:  # else the others were sent on a connection of before
+            # The link is at work: what waits behind on a slow one is not lost (RFC 6298, 5.3).
+            for sent in self._sent:
+                sent.due = max(sent.due, now + sent.patience)
 
     def _take(self, frame: Frame) -> list[Payload]:
         number = frame.number

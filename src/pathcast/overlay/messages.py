@@ -34,6 +34,7 @@ __all__ = [
     "Detach",
     "Expelled",
     "Follow",
+    "Formats",
     "Forward",
     "Frame",
     "Hello",
@@ -59,11 +60,15 @@ NUMBER_MAX = 2**62
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of a message that brokers take from each other, in parts."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=128)]
+NAME_CHARACTERS_MAX = 128
+"""Of a broker, a source, a message, and of a dictionary."""
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
 Tree = Annotated[str, Meta(max_length=128)]
 Number = Annotated[int, Meta(ge=0, lt=NUMBER_MAX)]
 Entry = Annotated[str, Meta(max_length=65_536)]
-Text = Annotated[str, Meta(max_length=1_048_576)]
+TEXT_MAX = 1_048_576
+"""Characters of a schema that is announced."""
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Presence(msgspec.Struct, frozen=True, tag=True):
@@ -275,7 +280,18 @@ class Passed(msgspec.Struct, frozen=True, tag=True):
 InParts = MessageBegin | MessagePart | MessageDropped
 """What a message that comes in parts is made of."""
 
-Payload = Announce | Interest | Settled | Detach | Follow | Forward | InParts | Passed
+
+class Formats(msgspec.Struct, frozen=True, tag=True):
+    """Catalog flow, first of a session: wire formats that the sender reads beside text.
+
+    Attributes:
+        names: As the header of a message says them (`Published.format`).
+    """
+
+    names: Annotated[tuple[Tree, ...], Meta(max_length=64)]
+
+
+Payload = Formats | Announce | Interest | Settled | Detach | Follow | Forward | InParts | Passed
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):

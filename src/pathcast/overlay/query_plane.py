@@ -147,17 +147,22 @@ class QueryPlane:
         follows = told.number == known + 1 and peer in self._heard
         if not (follows or (told.whole and told.number > known)):
             raise PeerError("overlay.interest", peer=peer, given=told.number, known=known)
-        before = self._heard.get(peer, set())
-        heard = (set() if told.whole else before - set(told.removed)) | set(told.added)
-        if len(heard) > ENTRIES_MAX:
-            raise PeerError("overlay.entries", peer=peer, given=len(heard), maximum=ENTRIES_MAX)
+        heard = self._heard.get(peer, set())
+        added = set(told.added)
+        removed = heard - added if told.whole else heard.intersection(told.removed) - added
+        added -= heard
+        count = len(heard) + len(added) - len(removed)
+        if count > ENTRIES_MAX:
+            raise PeerError("overlay.entries", peer=peer, given=count, maximum=ENTRIES_MAX)
         try:
-            self.interests.check(told.added)
+            self.interests.check(added)
         except PathcastError as error:
             raise PeerError("overlay.entry", peer=peer, reason=error.message) from None
+        heard -= removed
+        heard |= added
         self._heard[peer], self._heard_number[peer] = heard, told.number
         if peer in self._attached:
-            self._tell(self.interests.update(peer, sorted(heard - before), sorted(before - heard)))
+            self._tell(self.interests.update(peer, sorted(added), sorted(removed)))
         self._wait(peer, told.number)
         self.settle()
         return self.is_active(peer) and not was_active

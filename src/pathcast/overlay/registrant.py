@@ -73,16 +73,32 @@ class Registrant:
         """Nothing to begin with."""
         return []
 
-    def ask(self, message: Asked, now: float) -> Sequence[Effect]:
+    def next_request(self) -> str:
+        """A name for a request, which no other has."""
+        self._number += 1
+        return f"{self._incarnation}.{self._number}"
+
+    def ask(self, message: Asked, name: str, now: float) -> Sequence[Effect]:
         """Sends a request; its answer comes as `Deliver` to the name of the request.
 
         Args:
-            message: Its `request` is replaced by a new name.
+            message: Its `request` is replaced by the name.
+            name: From `next_request`.
             now: The time.
         """
-        name = self._name()
         self._open[name] = _Open(msgspec.structs.replace(message, request=name))
         return [*self._sent(name), Wake(AGAIN, self._again_seconds)]
+
+    def give_up(self, name: str, now: float) -> Sequence[Effect]:
+        """Nobody waits for an answer any more."""
+        self._open.pop(name, None)
+        return []
+
+    def locate(self, id: str, now: float) -> Sequence[Effect]:
+        """Asks where a source or a profile is now; `places` says it when the answer has come."""
+        self._leading += 1
+        service = self._services[self._leading % len(self._services)]
+        return [Send(service, Locate(self.next_request(), id, self.places.get(id, ("", ""))[0]))]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
         """An answer, where somebody is, or a delivery."""
@@ -129,11 +145,7 @@ class Registrant:
         effects: list[Effect] = []
         broker, address = self.places.get(id, ("", ""))
         if not address or waiting.sent > 1:
-            effects.append(Send(service, Locate(self._name(), id, broker)))
+            effects.append(Send(service, Locate(self.next_request(), id, broker)))
         if address:
             effects.append(Send(address, message))
         return effects
-
-    def _name(self) -> str:
-        self._number += 1
-        return f"{self._incarnation}.{self._number}"

@@ -39,8 +39,9 @@ from pathcast.overlay.registration_messages import (
     ToService,
 )
 from pathcast.overlay.registry_view import RegistryView
+from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
-from pathcast.store.records import Catalog, Profile, Record, Source
+from pathcast.store.records import Catalog, Profile, Record, Source, check_record
 
 LEASE: Final = "registration"
 TOLD_AT_ONCE: Final = 256
@@ -234,7 +235,10 @@ class RegistrationNode:
             root.id,
             pending=True,
         )
-        return [source, Catalog(f"{id}@1", id, 1, message.schema)]
+        catalog = Catalog(f"{id}@1", id, 1, message.schema)
+        check_record(catalog)
+        check_schema(catalog.schema)
+        return [source, catalog]
 
     def _new_profile(self, sender: str, name: str, message: RegisterInterest) -> list[Record]:
         profile = Profile(

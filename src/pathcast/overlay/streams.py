@@ -36,7 +36,7 @@ from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Follower", "Stream"]
 
-BATCH_MESSAGES = 64
+BATCH_MESSAGES = 256
 BATCH_BYTES = 262_144
 
 
@@ -82,6 +82,7 @@ class Stream:
         held_bytes: Bytes of their bodies.
         followers: By name.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
+        fresh: Messages that have come and that the broker's own subscribers have not had yet.
     """
 
     root: str
@@ -106,34 +107,48 @@ class Stream:
     generation: int = 0
     rewind_due: bool = False
     unreported: set[str] = field(default_factory=set)
+    fresh: list[Published] = field(default_factory=list)
 
     # Where messages come from.
 
     def publish(self, message: Published) -> None:
-        """The root has a message, on its disk."""
-        self._has_come(message)
+        """The root has a message; `advance` sends it on, when it is on the disk."""
+        self._have_come([message], message.position)
 
     def hold(self, messages: Sequence[Published]) -> None:
         """Keep messages for those that follow."""
         self.held.extend(messages)
         self.held_bytes += sum(len(one.body) for one in messages)
 
-    def _has_come(self, message: Published) -> None:
-        self.at = message.position
-        self.hold([message])
+    def _have_come(self, messages: Sequence[Published], upto: int) -> None:
+        self.at = max(self.at, upto)
+        self.hold(messages)
+        self.fresh.extend(messages)
+
+    def advance(self) -> None:
+        """Sends on what has come, and then gives it to the broker's own subscribers.
+
+        Once an event: what came together is routed, and answered, together.
+        """
         self.pump()
-        self.take_own([message])
+        if self.parts.arriving is not None:  # after what came before it
+            self._cut_through(self.parts.arriving)
+            self._send_parts()
+        self.take_own()
 
     def lead(self, upstream: str | None) -> None:
         """The neighbour that leads to the root is another one, or has a new session."""
         self.upstream = upstream
         if upstream is not None:
             self.parts.forget(upstream)
+        self.parts.drop_arriving()
         self.unreported |= self.positions.keys()
-        self.rewind()
+        self.generation += 1  # what another one sent is not what this one will
+        self.rewind_due = True
 
     def rewind(self) -> None:
         """Ask upstream for all that somebody on this side has not had."""
+        self.take_own()
         self.rewind_due = False
         served = [
             follower
@@ -154,7 +169,7 @@ class Stream:
             self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
 
     def hear_forward(self, peer: str, said: Forward) -> None:
-        """The upstream neighbour sends what follows.
+        """The upstream neighbour sends what follows; `advance` does the rest.
 
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
@@ -180,13 +195,10 @@ class Stream:
                 upto=said.upto,
                 reason=reason,
             )
-        self.at = max(self.at, said.upto)
-        self.hold(said.messages)
-        self.pump()
-        self.take_own(said.messages)
+        self._have_come(said.messages, said.upto)
 
     def hear_part(self, peer: str, said: InParts) -> None:
-        """The upstream neighbour sends a long message.
+        """The upstream neighbour sends a long message; `advance` sends on what is here of it.
 
         Raises:
             PeerError: It cannot be (`overlay.part`).
@@ -196,13 +208,11 @@ class Stream:
         if said.generation != self.generation and self.safeguards.generations:
             return
         arriving = self.parts.hear(peer, said, self.at)
-        if arriving is not None:
+        if arriving is not None and arriving.is_whole:
             self._cut_through(arriving)
         message = self.parts.ended()
-        if message is None:
-            self._send_parts()
-        else:
-            self._has_come(message)
+        if message is not None:
+            self._have_come([message], message.position)
 
     def _cut_through(self, arriving: Arriving) -> None:
         """Begin to send a message to those that are known to want it; pass over the others."""
@@ -218,9 +228,10 @@ class Stream:
             elif decided is not None and name not in decided:
                 follower.position = arriving.position
 
-    def take_own(self, messages: Sequence[Published]) -> None:
+    def take_own(self) -> None:
         """For the broker's own subscribers, after others were sent theirs."""
-        own = [one for one in messages if one.position > self.cursor or not self.safeguards.cursor]
+        came, self.fresh = self.fresh, []
+        own = [one for one in came if one.position > self.cursor or not self.safeguards.cursor]
         if own:
             self.deliver(self, own)
         self.cursor = max(self.cursor, self.at)
@@ -287,6 +298,12 @@ class Stream:
         if not self.is_root:
             self._shed()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something has come that has not gone where it is to go."""
+        waits = any(one.position < self.at for one in self.followers.values())
+        return waits or bool(self.fresh) or bool(self.parts.outgoing)
+
     def _batch(self, first: int) -> list[Published]:
         """Messages that are looked at together; a long one by itself."""
         batch = self.held[first : first + BATCH_MESSAGES]
@@ -343,11 +360,10 @@ class Stream:
             served = [follower for follower in served if not follower.rewinds]
         self._let_go(len(self.held))
 
-    def _let_go(self, count: int) -> list[Published]:
+    def _let_go(self, count: int) -> None:
         """Hold the first so many messages no longer."""
-        gone, self.held = self.held[:count], self.held[count:]
-        self.held_bytes -= sum(len(one.body) for one in gone)
-        return gone
+        self.held_bytes -= sum(len(one.body) for one in self.held[:count])
+        del self.held[:count]
 
     # What is said at ticks.
 
@@ -395,9 +411,9 @@ class Stream:
                 )
             self.note(host, position)
 
-    def drop_until(self, position: int) -> list[Published]:
+    def drop_until(self, position: int) -> None:
         """The root keeps these messages no longer."""
-        return self._let_go(bisect_right(self.held, position, key=_position))
+        self._let_go(bisect_right(self.held, position, key=_position))
 
 
 def _position(message: Published) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pathcast.errors import UnknownQueryError
-from pathcast.overlay.content import Profile, Profiles, Results
+from pathcast.errors import PathcastError, UnknownQueryError
+from pathcast.overlay.content import Profile, Profiles, Results, Verdict
 
 __all__ = ["Subscription", "Subscriptions"]
 
@@ -25,7 +25,7 @@ class Subscription(msgspec.Struct, frozen=True):
         name: Its id.
         subscriber: Who gets its deliveries.
         profile: What it asks for.
-        version: Of the profile, from 1.
+        version: Of the profile, from 1; or what the registration service knows it by.
     """
 
     name: str
@@ -55,26 +55,45 @@ class Subscriptions:
         """The profile of a subscription."""
         return self._held[name].profile
 
+    def get(self, name: str) -> Subscription | None:
+        """A subscription, if it is there."""
+        return self._held.get(name)
+
     def entries(self) -> Entries:
         """All entries, sorted."""
         return tuple(sorted(self._count))
 
+    def entries_of(self, profile: Profile) -> Entries:
+        """What a profile comes to; may be asked in another thread, and the answer is remembered.
+
+        Raises:
+            PathcastError: It is no profile.
+        """
+        return self._profiles.entries(profile)
+
     def put(
-        self, name: str, subscriber: str, profile: Profile
+        self, name: str, subscriber: str, profile: Profile, version: int | None = None
     ) -> tuple[Subscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
-        version = self._held[name].version + 1 if name in self._held else 1
+        if version is None:
+            version = self._held[name].version + 1 if name in self._held else 1
         made = Subscription(name, subscriber, profile, version)
-        before = set(self._count)
-        self._count.update(entries)
-        if name in self._held:
-            self._discount(self._held[name])
+        known = self._held.get(name)
+        if known is not None:
             self._profiles.remove(name)
-        self._profiles.add(name, profile)
+        try:
+            self._profiles.add(name, profile)
+        except PathcastError:
+            if known is not None:
+                self._profiles.add(name, known.profile)
+            raise
         self._held[name] = made
         self._in_force.discard(name)
-        return made, *self._changed(before)
+        # What comes is counted before what goes: what both ask for does neither.
+        added = self._enter(entries)
+        removed = () if known is None else self._leave(self._profiles.entries(known.profile))
+        return made, added, removed
 
     def take_out(self, name: str) -> tuple[Entries, Entries]:
         """Without this subscription. Returns entries that come (none) and go.
@@ -84,17 +103,21 @@ class Subscriptions:
         """
         if name not in self._held:
             raise UnknownQueryError("query.unknown", id=name)
-        before = set(self._count)
-        self._discount(self._held.pop(name))
+        held = self._held.pop(name)
         self._profiles.remove(name)
         self._in_force.discard(name)
-        return self._changed(before)
+        return (), self._leave(self._profiles.entries(held.profile))
 
     def restore(self, saved: Subscription) -> None:
-        """One that was saved."""
-        self._held[saved.name] = saved
+        """One that was saved.
+
+        Raises:
+            PathcastError: It is no profile (any more).
+        """
+        entries = self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
-        self._count.update(self._profiles.entries(saved.profile))
+        self._held[saved.name] = saved
+        self._enter(entries)
 
     def acknowledge(self, subscription: Subscription) -> bool:
         """It is in force. Returns whether that is news: it may be gone, or another by now."""
@@ -109,17 +132,25 @@ class Subscriptions:
         self._in_force.clear()
         return [one for _, one in sorted(self._held.items())]
 
-    def answers(self, bodies: Sequence[bytes]) -> list[list[tuple[Subscription, Results]]]:
+    def answers(
+        self, bodies: Sequence[bytes]
+    ) -> list[list[tuple[Subscription, Results | Verdict]]]:
         """For each message the subscriptions that it satisfies, and what it gives them."""
         return [
             [(self._held[name], results) for name, results in given.items()]
             for given in self._profiles.answers(bodies)
         ]
 
-    def _discount(self, subscription: Subscription) -> None:
-        self._count.subtract(self._profiles.entries(subscription.profile))
-        self._count += Counter()
+    def _enter(self, entries: Entries) -> Entries:
+        """Counts entries; those that nobody asked for before, each once."""
+        added = tuple(entry for entry in dict.fromkeys(entries) if entry not in self._count)
+        self._count.update(entries)
+        return added
 
-    def _changed(self, before: set[str]) -> tuple[Entries, Entries]:
-        now = set(self._count)
-        return tuple(sorted(now - before)), tuple(sorted(before - now))
+    def _leave(self, entries: Entries) -> Entries:
+        """Counts entries out; those that nobody asks for any more, each once."""
+        self._count.subtract(entries)
+        gone = tuple(entry for entry in dict.fromkeys(entries) if not self._count[entry])
+        for entry in gone:
+            del self._count[entry]
+        return gone

@@ -1,7 +1,9 @@
 """The table that a broker runs: entries of all its neighbours and its own, and who wants a message.
 
-Equal entries are one, whoever asks for them, and all of them are one index: what several have in
-common is done once. A change counts from the next message on.
+Equal entries are one, whoever asks for them, and who asks is a target of a `RoutingTable`: what
+leads only to those that a message has reached is not looked at any more. A routing table does not
+change, so there are several, each at least four times as large as the next: what is new is a small
+one, and is joined with those that are not much larger before the next message.
 
 Example:
     >>> table = Table(engine="reference")
@@ -18,56 +20,71 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1 (one combined network
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pathcast.engine import QueryIndex
-from pathcast.engine.messages import Messages
-from pathcast.errors import PathcastError
+import pyarrow as pa
+
+from pathcast.engine.routing import Router, RoutingTable
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.model import Query
-from pathcast.overlay.arriving_routes import ArrivingRoutes, MessageDecisions
+from pathcast.model import RoutingEntry
+from pathcast.overlay.arriving_routes import MessageDecisions, Streams
+from pathcast.overlay.disjuncts import Disjunct, paths_of
 from pathcast.overlay.origins import LOCAL, EntriesByOrigin
+from pathcast.query import canonical_text
 
-__all__ = ["LOCAL", "RoutedMessages", "Table"]
+__all__ = ["LOCAL", "Table"]
 
-FIRST_MESSAGE: Final = 0.4
-"""Microseconds that the first message after a change costs for each change since the merge."""
+GROWTH: Final = 4
+"""How many times as large as the next a routing table is at least."""
 
-EACH_MESSAGE: Final = 0.03
-"""Microseconds that every message costs for each change since the merge."""
+PARTS_MAX: Final = 16
+"""Routing tables that wait for a message to be joined."""
 
-MERGE: Final = 3.7
-"""Microseconds that a merge costs for each entry; all three measured at 100,000 entries."""
+GONE_SHARE: Final = 64
+"""One of so many entries that is gone has all of them made anew."""
+
+BUILD: Final = 8.0
+"""Microseconds that an entry costs when routing tables are made anew."""
+
+FURTHER: Final = 5.0
+"""Microseconds that a message costs for each routing table after the first, of few entries."""
+
+IN_VAIN: Final = 20.0
+"""Microseconds that a message may cost which goes to somebody who has just stopped asking."""
 
 
-@dataclass(frozen=True)
-class RoutedMessages:
-    """Where the messages of a batch are to go.
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some of the entries, as a routing table."""
 
-    Attributes:
-        origins: For each message who wants it; nobody, where it was refused. Who may want it and
-            could not be told within the limits counts as wanting it.
-        errors: Place in the batch -> why the door refused the message.
-    """
-
-    origins: list[frozenset[str]]
-    errors: Mapping[int, PathcastError]
+    entries: tuple[str, ...]
+    router: Router
+    streams: Streams
 
 
 class Table:
     """Entries and who asks for each.
 
     Args:
-        engine: As for `QueryIndex`.
+        engine: As for `RoutingTable`.
         limits: What one message may cost.
     """
 
     def __init__(self, *, engine: str | None = None, limits: Limits | None = None) -> None:
+        self._engine = engine
+        self._limits = limits
         self._entries = EntriesByOrigin()
-        self._index = _EntryIndex(engine, limits)
-        self._arriving = ArrivingRoutes(self._entries, engine, limits)
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._targets: dict[str, int] = {}
+        self._asked: Counter[str] = Counter()
+        self._parts: list[_Part] = []
+        self._gone = 0
+        self._paid = 0.0
+        self._version = 0
 
     def set(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> None:
         """Takes what changes of what an origin asks for; as `Interests.update`.
@@ -76,96 +93,155 @@ class Table:
             UnknownQueryError: A local entry is removed more often than it was added.
             QuerySyntaxError: It is no entry. Nothing is changed then.
 
-        Cost: 20 µs an entry that is new; the first message after it pays for the changes since the
-            last merge, and now and then for a merge (`FIRST_MESSAGE`, `MERGE`).
+        Cost: 8 µs an entry that is new, and again each of the few times that tables are joined.
         """
         added, removed = list(added), list(removed)
         self._entries.check(origin, added, removed)
-        entering = [entry for entry in dict.fromkeys(added) if entry not in self._entries]
+        entering = [each for each in added if origin not in self._entries.origins(each)]
         if entering:
-            self._index.change(entering, [])
-        self._arriving.changed()
+            target = self._targets.setdefault(origin, len(self._targets))
+            self._parts.append(self._new_part(dict.fromkeys(entering, 1 << target)))
+            self._asked[origin] += len(self._parts[-1].entries)
+        self._version += 1
         for entry in added:
             self._entries.add(origin, entry)
-        leaving = []
         for entry in removed:
-            if self._entries.discard(origin, entry) and entry not in self._entries:
-                leaving.append(entry)
-        if leaving:
-            self._index.change([], leaving)
+            self._remove(origin, entry)
+        is_worn = self._gone * GONE_SHARE > len(self._entries)
+        if is_worn or len(self._parts) > PARTS_MAX:
+            self._join(is_whole=is_worn)
+
+    def check(self, entries: Iterable[str]) -> None:
+        """Refuses what is no entry.
+
+        Raises:
+            QuerySyntaxError: A part of it is no path.
+            UnsupportedQueryError: It takes more than paths to say it.
+
+        Cost: 8 µs an entry that is new; if one of several is not in canonical text, 300 µs each.
+        """
+        new = [entry for entry in entries if entry not in self._entries]
+        try:
+            self._part(dict.fromkeys(new, 0))
+        except ConfigError:
+            _canonical(new)
 
     def entries(self, origin: str) -> frozenset[str]:
         """What an origin asks for. Cost: linear in all entries."""
         return self._entries.of(origin)
 
-    def route(self, messages: Messages) -> list[frozenset[str]]:
-        """For each message who wants it."""
-        return self.routed(messages).origins
+    def route(self, messages: Sequence[bytes | None]) -> list[frozenset[str]]:
+        """For each message who wants it; nobody, where the door refuses it.
 
-    def routed(self, messages: Messages) -> RoutedMessages:
-        """For each message who wants it, and what was refused.
+        Who may want it and could not be told within the limits counts as wanting it. So may, for
+        some time, who has stopped asking for an entry of very many.
 
-        Args:
-            messages: As for `Matcher.match_batch`.
-
-        Cost: a match, and a look-up for each entry that holds.
+        Cost: a pass over the message for each routing table, one as a rule.
         """
-        found, errors = self._index.holding(messages)
-        origins = self._entries.origins
-        return RoutedMessages(
-            [frozenset(each for entry in entries for each in origins(entry)) for entries in found],
-            errors,
-        )
+        self._join(is_whole=self._is_paid_by(len(messages)))
+        column = pa.array(messages, pa.binary())
+        reached: list[frozenset[int]] = [frozenset()] * len(messages)
+        for part in self._parts:
+            found = part.router.route(column).targets.to_pylist()
+            reached = [
+                before.union(now) if now else before
+                for before, now in zip(reached, found, strict=True)
+            ]
+        names = self._names()
+        origins = {
+            targets: frozenset(names[each] for each in targets if each in names)
+            for targets in set(reached)
+        }
+        return [origins[targets] for targets in reached]
 
-    def decisions(self, size: int) -> MessageDecisions | None:
-        """Who wants a message of so many bytes that is arriving; see `ArrivingRoutes`."""
-        return self._arriving.decisions(size)
+    def decisions(self, size: int) -> MessageDecisions:
+        """Who wants a message of so many bytes that is arriving, by the entries of now."""
+        self._join(is_whole=self._is_paid_by(1))
+        version = self._version
+        return MessageDecisions(
+            [part.streams for part in self._parts],
+            self._names(),
+            size,
+            lambda: self._version == version,
+        )
 
     def __len__(self) -> int:
         """Distinct entries."""
         return len(self._entries)
 
+    def _names(self) -> dict[int, str]:
+        """Target -> origin, of those that ask for something."""
+        return {number: name for name, number in self._targets.items() if self._asked[name]}
 
-class _EntryIndex:
-    """Entries as queries of an index.
-
-    The index keeps what changed apart from the rest, and messages pay for that until it is merged.
-    It is merged when messages have paid as much as a merge costs: so, whatever comes, no more than
-    twice of what the best times for merges would have cost.
-    """
-
-    def __init__(self, engine: str | None, limits: Limits | None) -> None:
-        self._index = QueryIndex(engine=engine, limits=limits)
-        self._matcher = self._index.matcher(threads=1)
-        self._changes = 0
-        self._is_changed = False
-        self._paid = 0.0
-
-    def change(self, added: list[str], removed: list[str]) -> None:
-        """Takes entries in, or takes some out; if one of the former is none, changes nothing.
+    def _new_part(self, targets: dict[str, int]) -> _Part:
+        """As `_part`, of entries that are perhaps not in canonical text, or none.
 
         Raises:
-            QuerySyntaxError: It is no entry.
+            QuerySyntaxError: As `check`.
         """
-        report = self._index.register(Query(entry, entry) for entry in added)
-        for error in report.rejected.values():
-            self._index.remove([entry for entry in added if entry in self._index])
-            raise error
-        self._index.remove(removed)
-        self._changes += len(added) + len(removed)
-        self._is_changed = True
+        try:
+            return self._part(targets)
+        except ConfigError:
+            self._paths |= _canonical(entry for entry in targets if entry not in self._entries)
+            return self._part(targets)
 
-    def holding(self, messages: Messages) -> tuple[list[list[str]], dict[int, PathcastError]]:
-        """For each message the entries that hold, or may hold; and what was refused."""
-        batch = list(self._matcher.match_batch(messages))
-        self._pay(len(batch))
-        found = [[*result.query_ids, *result.verdicts] for result in batch]
-        return found, {at: each.error for at, each in enumerate(batch) if each.error is not None}
+    def _remove(self, origin: str, entry: str) -> None:
+        was_asked = self._entries.discard(origin, entry)
+        if was_asked and origin not in self._entries.origins(entry):
+            self._asked[origin] -= 1
+            self._gone += 1
+        if entry not in self._entries:
+            self._paths.pop(entry, None)
 
-    def _pay(self, messages: int) -> None:
-        """Counts what changes have cost, and merges them when that is enough."""
-        self._paid += (FIRST_MESSAGE * self._is_changed + EACH_MESSAGE * messages) * self._changes
-        self._is_changed = False
-        if self._changes and self._paid >= MERGE * len(self._index):
-            self._index.compact()
-            self._changes, self._paid = 0, 0.0
+    def _part(self, targets: dict[str, int]) -> _Part:
+        """A routing table of entries, each with its targets as a mask.
+
+        Raises:
+            ConfigError: A path is not in canonical text.
+        """
+        rows = [
+            RoutingEntry(self._paths.get(entry) or paths_of(entry), mask)
+            for entry, mask in targets.items()
+        ]
+        made = RoutingTable(rows, len(self._targets), engine=self._engine, limits=self._limits)
+        return _Part(tuple(targets), made.router(threads=1), Streams(made))
+
+    def _join(self, *, is_whole: bool) -> None:
+        """Joins routing tables until each is large beside the next, or all of them."""
+        if is_whole:
+            held: list[str] = list(self._entries)
+            self._parts = []
+            self._gone, self._paid = 0, 0.0
+        elif len(self._parts) < 2 or not self._is_small(self._parts[-2], self._parts[-1].entries):
+            return
+        else:
+            held = list(self._parts.pop().entries)
+            while self._parts and self._is_small(self._parts[-1], held):
+                held += self._parts.pop().entries
+        masks = {entry: self._mask(entry) for entry in held if entry in self._entries}
+        if masks:
+            self._parts.append(self._part(masks))
+
+    def _is_small(self, part: _Part, beside: Sequence[str]) -> bool:
+        return len(part.entries) < GROWTH * len(beside)
+
+    def _mask(self, entry: str) -> int:
+        return sum(1 << self._targets[origin] for origin in self._entries.origins(entry))
+
+    def _is_paid_by(self, messages: int) -> bool:
+        """Whether messages have paid, with these, as much as making all anew costs.
+
+        So, whatever comes, no more than twice of what the best times for it would have cost.
+        """
+        further = max(0, len(self._parts) - 1)
+        self._paid += messages * (FURTHER * further + IN_VAIN * (self._gone > 0))
+        return (further > 0 or self._gone > 0) and self._paid >= BUILD * len(self._entries)
+
+
+def _canonical(entries: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The paths of entries in canonical text.
+
+    Raises:
+        QuerySyntaxError: A part of one is no path.
+    """
+    return {each: tuple(map(canonical_text, Disjunct.of(each).paths)) for each in entries}

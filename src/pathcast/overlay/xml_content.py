@@ -21,11 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 
 from pathcast.customize import Broker as LocalBroker
-from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.overlay.content import LOCAL, Content, Decisions, Profile, Results
-from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
+from pathcast.overlay.content import LOCAL, Content, Decisions, Profile, Results, Verdict
+from pathcast.overlay.disjuncts import disjuncts_of, is_linear
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
 
@@ -80,9 +79,7 @@ class XmlInterests:
 
     def check(self, entries: Iterable[str]) -> None:
         """As `Interests.check`."""
-        for entry in entries:
-            if Disjunct.of(entry).text != entry:
-                raise QuerySyntaxError("XPST0003", reason=f"{entry} is not in canonical text")
+        self._table.check(entries)
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
@@ -133,10 +130,12 @@ class XmlProfiles:
 
     def __init__(self, engine: str | None = None, limits: Limits | None = None) -> None:
         self._broker = LocalBroker(engine=engine, limits=limits)
+        self._is_native = self._broker.engine != "reference"
+        self._names: dict[str, None] = {}
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
-        return _entries(profile)
+        return _entries(profile, self._is_native)
 
     def add(self, subscription: str, profile: Profile) -> None:
         """As `Profiles.add`."""
@@ -145,25 +144,45 @@ class XmlProfiles:
         )
         for error in self._broker.subscribe(asked).errors.values():
             raise error
+        self._names[subscription] = None
 
     def remove(self, subscription: str) -> None:
         """As `Profiles.remove`."""
         self._broker.unsubscribe(subscription)
+        del self._names[subscription]
 
-    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
-        """As `Profiles.answers`."""
+    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results | Verdict]]:
+        """As `Profiles.answers`.
+
+        A message that is refused here, whatever its root has let in, is undecided for all.
+        """
         batch = self._broker.process_batch(list(bodies))
         names, numbers = batch.subscription_ids, batch.numbers
-        found: list[dict[str, Results]] = [{} for _ in bodies]
+        found: list[dict[str, Results | Verdict]] = [{} for _ in bodies]
         rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
         fragments = numbers["fragment"].to_pylist()
         for row, place, fragment in zip(rows, places, fragments, strict=True):
             given = found[row].get(names[place], ())
+            assert isinstance(given, tuple)
             found[row][names[place]] = given if fragment is None else (*given, fragment)
+        for each in batch.verdicts.to_pylist():
+            found[each["row"]][each["subscription_id"]] = Verdict(each["code"], each["message"])
+        for row, error in batch.refusals:
+            found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
         return [dict(sorted(one.items())) for one in found]
 
 
 @lru_cache(maxsize=100_000)
-def _entries(profile: Profile) -> tuple[str, ...]:
-    """Popular profiles are asked for at many hosts, and again when a broker starts."""
+def _entries(profile: Profile, is_native: bool) -> tuple[str, ...]:
+    """Popular profiles are asked for at many hosts, and again when a broker starts.
+
+    Cost: some microseconds for a path whose conditions are about values, of which the kernel says
+    what `disjuncts_of` would; else as `disjuncts_of`.
+    """
+    if is_native:
+        from pathcast.kernel import canonical_form
+
+        text = canonical_form(profile.query, dict(profile.namespaces))
+        if text is not None and is_linear(text):
+            return (text,)
     return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)

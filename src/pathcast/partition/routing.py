@@ -45,7 +45,7 @@ from pathcast.model import (
     Subscription,
 )
 from pathcast.partition.routes import Frequency, Routes, bits_of, fitted
-from pathcast.query import NormalQuery, canonical_text, compile_subscription, normalise
+from pathcast.query import NormalQuery, canonical_text, compile_subscription
 
 BUDGET_BYTES: Final = 8 << 20
 """Bytes that a routing index may take where nothing else is said: what a processor's cache holds
@@ -265,8 +265,7 @@ def words_for(partitions: int) -> int:
 def _paths_of(
     text: str, namespaces: tuple[tuple[str, str], ...], deliver: str
 ) -> tuple[NormalQuery, ...]:
-    compiled = compile_subscription(text, dict(namespaces), deliver)
-    return tuple(normalise(path) for path in compiled.alternatives)
+    return compile_subscription(text, dict(namespaces), deliver).paths
 
 
 def _digest(entries: Iterable[RoutingEntry], told: Mapping[bytes, bytes]) -> bytes:

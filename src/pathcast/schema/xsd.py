@@ -93,12 +93,20 @@ def read_xsd(path: str | os.PathLike[str]) -> XsdSchema:
     return _graph_of(_opened(os.fspath(path), os.fspath(path)))
 
 
-def parse_xsd(text: str) -> XsdSchema:
-    """The element graph of a schema; otherwise as `read_xsd`."""
-    return _graph_of(_opened(text, "the text"))
+def parse_xsd(text: str, *, reads_files: bool = True) -> XsdSchema:
+    """The element graph of a schema; otherwise as `read_xsd`.
+
+    Args:
+        text: The schema.
+        reads_files: Whether local files are read that it includes or imports; one that comes from a
+            stranger must not name files.
+    """
+    if not text.lstrip().startswith("<"):
+        raise SchemaError("schema.xsd", path="the text", reason="it is no XML")
+    return _graph_of(_opened(text, "the text", "local" if reads_files else "none"))
 
 
-def _opened(source: str, path: str) -> Any:
+def _opened(source: str, path: str, allow: str = "local") -> Any:
     try:
         import xmlschema
     except ModuleNotFoundError as error:
@@ -106,7 +114,7 @@ def _opened(source: str, path: str) -> Any:
             "dependency.missing", purpose="reading XML Schema", module="xmlschema", extra="xsd"
         ) from error
     try:
-        return xmlschema.XMLSchema(source, allow="local", defuse="always")
+        return xmlschema.XMLSchema(source, allow=allow, defuse="always")
     except (xmlschema.XMLSchemaException, OSError, SyntaxError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise SchemaError("schema.xsd", path=path, reason=reason) from error

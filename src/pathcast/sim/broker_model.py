@@ -164,6 +164,7 @@ class BrokerModel:
     def _after(self) -> None:
         for name, broker in self.brokers.items():
             broker.rewind()
+            broker.finish()
             broker.effects.clear()
             given, broker.given = broker.given, []
             for one in given:

@@ -56,6 +56,8 @@ class Network:
         through: Passes each message through bytes or whatever else, e.g. encode and decode.
         on_deliver: Called at each `Deliver` with the node's name; else they pile up in `delivered`.
         on_end: Called when a node has ended, with its name and whether its disk survives.
+        delays: Pairs of names, the lesser first -> seconds that every message takes between them,
+            in place of what `faults` would draw.
 
     Attributes:
         now: Seconds of the simulated world.
@@ -75,6 +77,7 @@ class Network:
         through: Callable[[object], object] | None = None,
         on_deliver: Callable[[str, Deliver], None] | None = None,
         on_end: Callable[[str, bool], None] | None = None,
+        delays: Mapping[tuple[str, str], float] | None = None,
     ) -> None:
         self.now = 0.0
         self.nodes: dict[str, Node] = {}
@@ -87,6 +90,7 @@ class Network:
         self._through = through
         self._on_deliver = on_deliver or (lambda name, given: self.delivered.append((name, given)))
         self._on_end = on_end or (lambda name, disk: None)
+        self._delays = dict(delays or {})
         self._places: dict[str, _Place] = {}
         self._links = None if links is None else {_pair(a, b) for a, b in links}
         self._cut: set[tuple[str, str]] = set()
@@ -281,7 +285,7 @@ class Network:
             return
         copies = 2 if faults.duplicate and draw.random() < faults.duplicate else 1
         for _ in range(copies):
-            time = self.now + draw.uniform(*faults.delay_seconds) * self._slow(sender, to)
+            time = self.now + self._delay(sender, to)
             if faults.reorder and draw.random() < faults.reorder:
                 time += draw.uniform(0, faults.reorder_seconds)
             else:
@@ -289,6 +293,12 @@ class Network:
                 self._latest[sender, to] = time
             connection = self._connection.get(_pair(sender, to), 0)
             self._put(time, self._arrive, sender, to, message, connection)
+
+    def _delay(self, a: str, b: str) -> float:
+        fixed = self._delays.get(_pair(a, b))
+        if fixed is not None:
+            return fixed
+        return self._random.uniform(*self._faults.delay_seconds) * self._slow(a, b)
 
     def _slow(self, a: str, b: str) -> float:
         if not self._faults.slow:

@@ -159,8 +159,9 @@ class NetworkPublisher:
                     if not is_known:
                         await _register(client, self._publication.wanted.source)
                     while group is not None:
-                        await _publish(client, self._publication.network.broker, group)
-                        self.published += len(group)
+                        refused = await _publish(client, self._publication.network.broker, group)
+                        left_out += refused
+                        self.published += len(group) - len(refused)
                         is_known, pause, told = True, PAUSES[0], ""
                         group = next(groups, None)
             except (UnavailableError, PublicationError) as error:
@@ -227,12 +228,19 @@ def _id_of(row: Mapping[str, Any]) -> str:
     return id if len(id) <= ID_CHARACTERS_MAX else row["delivery_id"].hex()
 
 
-async def _publish(client: BrokerClient, broker: str, group: Sequence[Publish]) -> None:
+async def _publish(
+    client: BrokerClient, broker: str, group: Sequence[Publish]
+) -> list[dict[str, object]]:
+    """Publishes messages; gives those that the root does not take, because they are none."""
+    from pathcast.transport.broker import NotTaken
+
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            await client.publish(group)
+            answers = await client.publish(group)
     except TimeoutError as error:
         raise UnavailableError("peer.silent", name=broker, seconds=ANSWER_SECONDS) from error
+    refused = [each for each in answers if isinstance(each, NotTaken)]
+    return [{"message_id": each.message, "reason": each.reason} for each in refused]
 
 
 async def _register(client: BrokerClient, source: str) -> None:

@@ -53,10 +53,6 @@ def _no_delivery(what: object) -> tuple[str, bytes]:
     raise TypeError(f"this kind of node delivers nothing, and was about to deliver {what!r}")
 
 
-def _received(node: Node, client: str, message: object, now: float) -> Sequence[Effect]:
-    return node.receive(client, message, now)
-
-
 def _nothing_known(node: Node) -> Mapping[str, object]:
     return {}
 
@@ -71,19 +67,26 @@ class NodeKind:
         delivery: Delivery id and bytes of what it delivers.
         backlog: Neighbour -> messages that wait for it, as the node knows it; what is queued for
             the neighbour's connection when not given.
-        request: What the node makes of a client's message; `receive` when not given.
+        request: What the node makes of a client's messages, which came together; when not given
+            each is received by itself.
+        prepare: Message type -> what takes long of such a message of a client and changes nothing,
+            so that the node finds it done; called in another thread, and must raise nothing.
         roles: Message type -> what a client has to be allowed in order to send it; all others are
             for neighbours alone.
         describe: What it can say of itself to the operator, as JSON.
+        refusals: Looks at what clients send before the node is given any of it, in a thread of its
+            own: place -> answer, of messages that the node is not given.
     """
 
     make: MakeNode
     codec: Codec
     delivery: Callable[[object], tuple[str, bytes]] = _no_delivery
     backlog: Callable[[Node], Mapping[str, int]] | None = None
-    request: Callable[[Node, str, object, float], Sequence[Effect]] = _received
+    request: Callable[[Node, str, Sequence[object], float], Sequence[Effect]] | None = None
+    prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role] = field(default_factory=dict)
     describe: Callable[[Node], Mapping[str, object]] = _nothing_known
+    refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
 
 
 @dataclass
@@ -183,14 +186,13 @@ class Carrier:
 
         Raises:
             UnavailableError: Too many messages wait for neighbours; try again.
-            PathcastError: The node refused a message. Those before it are taken.
+            PathcastError: The node refused a message. Those before it are taken, or none is, as
+                the kind of the node says.
             DiskError: Nothing was kept.
         """
         self._check_backlog()
         async with self._answers_for(client) as answers:
-            for message in messages:
-                await self._room.wait()
-                self._event(self.kind.request, self.node, client, message)
+            await self._request(client, messages)
             await self._kept()
             return [answers.get_nowait() for _ in range(answers.qsize())]
 
@@ -202,13 +204,24 @@ class Carrier:
             PathcastError: The node refused the message.
         """
         async with self._answers_for(client) as answers:
-            await self._room.wait()
-            self._event(self.kind.request, self.node, client, message)
+            await self._request(client, [message])
             try:
                 async with asyncio.timeout(seconds):
                     return await answers.get()
             except TimeoutError as error:
                 raise UnavailableError("peer.silent", name=self.name, seconds=seconds) from error
+
+    async def _request(self, client: str, messages: Sequence[object]) -> None:
+        for message in messages:
+            if type(message) in self.kind.prepare:
+                await asyncio.to_thread(self.kind.prepare[type(message)], self.node, message)
+        if self.kind.request is not None:
+            await self._room.wait()
+            self._event(self.kind.request, self.node, client, messages)
+            return
+        for message in messages:
+            await self._room.wait()
+            self._event(self.node.receive, client, message)
 
     @contextlib.asynccontextmanager
     async def _answers_for(self, client: str) -> AsyncIterator[asyncio.Queue[object]]:

@@ -12,7 +12,8 @@ Example:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -20,13 +21,15 @@ import grpc.aio
 import msgspec
 
 from pathcast.errors import PathcastError, UnavailableError
+from pathcast.overlay.content import Profile
+from pathcast.transport.broker import Accepted, Subscribe
 from pathcast.transport.disk import Waiting
 from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.grpc_streams import (
-    CONNECT_SECONDS,
     SERVICE,
     Address,
     ClientStream,
+    connected,
     error_from,
 )
 from pathcast.transport.pieces import receive_pieces, send_in_pieces
@@ -42,6 +45,9 @@ from pathcast.transport.service import (
 )
 
 T = TypeVar("T")
+
+PROFILES_AT_ONCE: Final = 500
+"""Profiles of one call: some tenths of a second in which the broker does nothing else."""
 
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _RECEIPTS: Final = msgspec.msgpack.Decoder(Receipt)
@@ -68,15 +74,7 @@ class BrokerClient:
 
     async def __aenter__(self) -> Self:
         self._channel = self._address.channel()
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await self._channel.channel_ready()
-        except TimeoutError as error:
-            await self._channel.close()
-            reason = f"nobody answers at {self._address.target}"
-            raise UnavailableError(
-                "peer.unreachable", name=self._address.name, reason=reason
-            ) from error
+        await connected(self._channel, self._address)
         return self
 
     async def __aexit__(
@@ -111,6 +109,30 @@ class BrokerClient:
             raise
         receipt = _RECEIPTS.decode(data)
         return [self._codec.message(packet, self._address.name) for packet in receipt.answers]
+
+    async def subscribe_many(
+        self, profiles: Iterable[tuple[str, Profile]], seconds: float = 120.0
+    ) -> dict[str, tuple[str, str]]:
+        """Registers profiles, thousands with each call of the broker.
+
+        Args:
+            profiles: Id and profile of each; a known id gets a new profile.
+            seconds: How long the broker may take for a call.
+
+        Returns:
+            Id -> code and sentence of those that were refused. All others are on the broker's disk;
+            that each is in force comes into the inbox.
+
+        Raises:
+            UnavailableError: There was no answer; those of the calls before are registered.
+        """
+        refused: dict[str, tuple[str, str]] = {}
+        rows = iter(profiles)
+        while group := tuple(islice(rows, PROFILES_AT_ONCE)):
+            answer = await self.ask(Subscribe(group), seconds)
+            assert isinstance(answer, Accepted)
+            refused |= {id: (code, sentence) for id, code, sentence in answer.refused}
+        return refused
 
     async def ask(self, message: object, seconds: float = 30.0) -> object:
         """Sends a message and waits for the answer.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pathcast.errors import FrameError, PathcastError, PeerRefusedError, UnavailableError
@@ -74,6 +74,8 @@ class Traffic:
     packets_received: int = 0
     bytes_received: int = 0
     packets_dropped: int = 0
+    sent_by_flow: dict[str, int] = field(default_factory=lambda: {flow.name: 0 for flow in Flow})
+    """Flow -> bytes of the packets that were sent."""
 
 
 Take = Callable[[str, Sequence[tuple[Packet, object]]], Awaitable[None]]
@@ -217,6 +219,8 @@ class Connection:
                 continue
             data = encode_frame(frame)
             await self._stream.send(data)
+            for packet in frame.packets:
+                self.traffic.sent_by_flow[packet.flow.name] += len(packet.body)
             self.traffic.frames_sent += 1
             self.traffic.packets_sent += len(frame.packets)
             self.traffic.bytes_sent += len(data)

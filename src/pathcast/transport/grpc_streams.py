@@ -59,6 +59,9 @@ _STATUS: Final = {
 
 _DETAILS_MAX: Final = 4096
 
+_ENDS: Final = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
+"""What trying to connect ends with."""
+
 
 class _Details(msgspec.Struct, forbid_unknown_fields=True):
     code: str
@@ -203,6 +206,28 @@ class ServerStream:
         """Nothing: the handler returns or aborts."""
 
 
+async def connected(channel: Any, address: Address) -> None:
+    """Returns when a channel has its connection; closes it if there is none.
+
+    Raises:
+        UnavailableError: Nobody is there, which is said at once, or nobody answers.
+    """
+    state = channel.get_state(try_to_connect=True)
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            while state not in _ENDS:
+                await channel.wait_for_state_change(state)
+                state = channel.get_state(try_to_connect=True)
+    except BaseException as error:
+        await channel.close()
+        if not isinstance(error, TimeoutError):
+            raise
+    if state is not grpc.ChannelConnectivity.READY:
+        await channel.close()
+        reason = f"nobody answers at {address.target}"
+        raise UnavailableError("peer.unreachable", name=address.name, reason=reason)
+
+
 async def open_stream(name: str, address: Address, method: str = FRAMES) -> ClientStream:
     """Calls a broker.
 
@@ -219,17 +244,7 @@ async def open_stream(name: str, address: Address, method: str = FRAMES) -> Clie
         channel = address.channel()
     except ConfigError as error:
         raise PeerRefusedError("peer.refused", name=address.name, reason=str(error)) from error
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            await channel.channel_ready()
-    except TimeoutError as error:
-        await channel.close()
-        raise UnavailableError(
-            "peer.unreachable", name=address.name, reason=f"nobody answers at {address.target}"
-        ) from error
-    except BaseException:
-        await channel.close()
-        raise
+    await connected(channel, address)
     call = channel.stream_stream(method)(metadata=introduction(name, address.token))
     return ClientStream(address.name, channel, call)
 

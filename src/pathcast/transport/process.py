@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,13 +28,17 @@ from pathcast.transport.disk import Disk
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.security import Gate, Peer
-from pathcast.transport.service import Service, listen
+from pathcast.transport.service import GuardedMethods, Service, listen
 from pathcast.transport.settings import BrokerSettings
 from pathcast.transport.webhooks import WebhookSender, post_inbox
 
 OPERATOR: Final = "operator"
 CONTROL: Final = "control"
 STOP_SECONDS: Final = 2.0
+
+GARBAGE_THRESHOLDS: Final = (10_000, 50, 1_000)
+"""Of Python's collector: a pass over all objects of 100,000 profiles holds messages up for some
+tenths of a second, and finds next to nothing; young objects are looked at as ever."""
 
 
 class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,22 +59,44 @@ class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str
 
 
+Locate = Callable[[Address], Awaitable[Address]]
+"""Where a neighbour is now, of which the settings know where it was."""
+
+
+async def _as_told(address: Address) -> Address:
+    return address
+
+
 @contextlib.asynccontextmanager
-async def running(settings: BrokerSettings, kind: NodeKind) -> AsyncIterator[Carrier]:
+async def running(
+    settings: BrokerSettings,
+    kind: NodeKind,
+    *,
+    disk: Disk | None = None,
+    locate: Locate = _as_told,
+    beside: Sequence[GuardedMethods] = (),
+) -> AsyncIterator[Carrier]:
     """A broker that listens; it is stopped gracefully at the end.
+
+    Args:
+        settings: What it is told.
+        kind: Its node.
+        disk: Its directory, if it is open already.
+        locate: Says where neighbours are that move.
+        beside: What else is offered where it listens.
 
     Raises:
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had.
     """
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     name, addresses = settings.broker.name, settings.addresses
 
     async def dial(peer: str) -> ByteStream:
-        return await open_stream(name, addresses[peer])
+        return await open_stream(name, await locate(addresses[peer]))
 
-    carrier = Carrier(
-        name, kind, Disk(settings.broker.directory), dial, backlog_max=settings.broker.backlog_max
-    )
+    kept = disk or Disk(settings.broker.directory)
+    carrier = Carrier(name, kind, kept, dial, backlog_max=settings.broker.backlog_max)
     gate = Gate(settings.peers, with_certificates=settings.tls is not None)
     token = secrets.token_urlsafe(24)
     operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
@@ -77,7 +104,7 @@ async def running(settings: BrokerSettings, kind: NodeKind) -> AsyncIterator[Car
     path = settings.broker.directory / CONTROL
     try:
         server, port = await listen(
-            [Service(carrier, gate)],
+            [Service(carrier, gate), *beside],
             settings.broker.listen,
             settings.certificates,
             allow_plain=settings.broker.allow_plain,
@@ -130,19 +157,28 @@ async def run_broker(
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had, or it could not keep what it was told.
     """
+    async with running(settings, kind) as carrier:
+        ready(read_control(settings.broker.directory).listen)
+        await until_ended(carrier.run)
+
+
+async def until_ended(*runs: Callable[[], Awaitable[None]]) -> None:
+    """Returns at SIGTERM or Ctrl-C, or when one of these returns.
+
+    Raises:
+        Exception: What one of them ended with.
+    """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    async with running(settings, kind) as carrier:
-        ready(read_control(settings.broker.directory).listen)
-        tasks = [asyncio.ensure_future(ended.wait()), asyncio.ensure_future(carrier.run())]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        for result in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(result, Exception):
-                raise result
+    tasks = [asyncio.ensure_future(each) for each in (ended.wait(), *(run() for run in runs))]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
 
 
 def read_control(directory: Path) -> Control:

@@ -19,7 +19,7 @@ import grpc
 
 from pathcast.errors import ConfigError, PeerRefusedError
 
-Role: TypeAlias = Literal["neighbour", "publish", "subscribe", "operate"]
+Role: TypeAlias = Literal["neighbour", "publish", "subscribe", "operate", "register"]
 
 NAME_KEY: Final = "pathcast-name"
 TOKEN_KEY: Final = "pathcast-token"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -131,26 +131,21 @@ def described(carrier: Carrier) -> dict[str, object]:
     }
 
 
-class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """The methods of one listener.
+class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Methods of a listener that are for those whom a gate admits; errors keep their type.
 
     Args:
-        carrier: The node that they are about.
         gate: Who may call.
     """
 
-    def __init__(self, carrier: Carrier, gate: Gate) -> None:
-        self._carrier = carrier
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        both_ways = grpc.stream_stream_rpc_method_handler
-        once = grpc.unary_unary_rpc_method_handler
-        self._methods = {
-            f"/{SERVICE}/Frames": both_ways(partial(self._guarded, self._frames)),
-            f"/{SERVICE}/Publish": both_ways(partial(self._guarded, self._publish)),
-            f"/{SERVICE}/Deliveries": both_ways(partial(self._guarded, self._deliveries)),
-            f"/{SERVICE}/Ask": once(partial(self._guarded, self._ask)),
-            f"/{SERVICE}/Status": once(partial(self._guarded, self._status)),
-        }
+        self._methods: dict[str, Any] = {}
+
+    def _offer(
+        self, name: str, kind: Callable[[Any], Any], method: Callable[[Any, Any], Awaitable[Any]]
+    ) -> None:
+        self._methods[name] = kind(partial(self._guarded, method))
 
     def service(self, call: Any) -> Any:
         """The handler of a call; gRPC asks."""
@@ -169,6 +164,26 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         identities = context.auth_context().get("x509_subject_alternative_name", ())
         return self._gate.admit(metadata, identities, role)
 
+
+class Service(GuardedMethods):
+    """The methods of a broker.
+
+    Args:
+        carrier: The node that they are about.
+        gate: Who may call.
+    """
+
+    def __init__(self, carrier: Carrier, gate: Gate) -> None:
+        super().__init__(gate)
+        self._carrier = carrier
+        both_ways = grpc.stream_stream_rpc_method_handler
+        once = grpc.unary_unary_rpc_method_handler
+        self._offer(f"/{SERVICE}/Frames", both_ways, self._frames)
+        self._offer(f"/{SERVICE}/Publish", both_ways, self._publish)
+        self._offer(f"/{SERVICE}/Deliveries", both_ways, self._deliveries)
+        self._offer(f"/{SERVICE}/Ask", once, self._ask)
+        self._offer(f"/{SERVICE}/Status", once, self._status)
+
     async def _frames(self, _: Any, context: Any) -> None:
         peer = self._admit(context, "neighbour")
         await self._carrier.serve(peer, ServerStream(peer, context))
@@ -180,24 +195,32 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
         while (data := await receive_pieces(stream, client)) is not None:
             packets = decode(_PUBLICATIONS, data, client).packets
             messages = [codec.message(packet, client) for packet in packets]
-            for message in messages:
-                self._check_role(client, message, context)
-            answers = await self._carrier.submit(client, messages)
+            for kind in {type(message) for message in messages}:
+                self._check_role(client, kind, context)
+            refused = await self._refusals(messages)
+            taken = [each for place, each in enumerate(messages) if place not in refused]
+            answers = [*refused.values(), *await self._carrier.submit(client, taken)]
             await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
+
+    async def _refusals(self, messages: Sequence[object]) -> Mapping[int, object]:
+        look = self._carrier.kind.refusals
+        return {} if look is None else await asyncio.to_thread(look, messages)
 
     async def _ask(self, data: bytes, context: Any) -> bytes:
         # Who calls without a role of its own is found out here; what it may is seen below.
         client = self._admit(context, "subscribe")
         codec = self._carrier.codec
         message = codec.message(decode(_PACKETS, data, client), client)
-        self._check_role(client, message, context)
+        self._check_role(client, type(message), context)
+        for answer in (await self._refusals([message])).values():
+            return _ENCODE(codec.packet(answer))
         seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
         return _ENCODE(codec.packet(await self._carrier.ask(client, message, seconds)))
 
-    def _check_role(self, client: str, message: object, context: Any) -> None:
-        role = self._carrier.kind.roles.get(type(message))
+    def _check_role(self, client: str, kind: type, context: Any) -> None:
+        role = self._carrier.kind.roles.get(kind)
         if role is None:
-            raise PeerRefusedError("peer.role", name=client, role=f"send {type(message).__name__}")
+            raise PeerRefusedError("peer.role", name=client, role=f"send {kind.__name__}")
         self._admit(context, role)
 
     async def _deliveries(self, _: Any, context: Any) -> None:
@@ -264,7 +287,7 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 async def listen(
-    services: Sequence[Service],
+    services: Sequence[GuardedMethods],
     address: str,
     certificates: Certificates | None = None,
     *,

@@ -7,29 +7,36 @@ Example:
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
+from pathcast.errors import ConfigError
 from pathcast.overlay.broker import BrokerSettings as ProtocolSettings
 from pathcast.overlay.broker_node import NodeSettings
+from pathcast.overlay.link_formats import check_format
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import (
     FROZEN,
     FileSettings,
+    Place,
     SettingDescription,
     described,
     read_settings,
 )
+from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates, Peer, Role
 from pathcast.transport.webhooks import Webhook
 
 
-def _checked_address(address: str) -> str:
+def checked_address(address: str) -> str:
+    """HOST:PORT, or a ValueError."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"{address!r} is not HOST:PORT")
@@ -84,7 +91,7 @@ class BrokerSection(BaseModel):
         "it, before all of it is here.",
     )
 
-    _listen = field_validator("listen")(_checked_address)
+    _listen = field_validator("listen")(checked_address)
 
 
 class TlsSection(BaseModel):
@@ -100,6 +107,11 @@ class TlsSection(BaseModel):
         description="Certificates that those of neighbours and clients have to be signed with."
     )
 
+    @property
+    def certificates(self) -> Certificates:
+        """As they are used."""
+        return Certificates(self.certificate, self.key, self.authority)
+
 
 class NeighbourSection(BaseModel):
     """Another broker that this one is connected to."""
@@ -114,14 +126,29 @@ class NeighbourSection(BaseModel):
         default=None, description="Secret that the two share and that the one who calls gives."
     )
 
+    format: str = Field(
+        default="text",
+        description='How messages are written for it: "text", "dictionary+zlib" or another wire '
+        'format; "auto" takes what is there first, by what is measured on the link.',
+    )
+
     @field_validator("address")
     @classmethod
     def _check_address(cls, address: str | None) -> str | None:
-        return None if address is None else _checked_address(address)
+        return None if address is None else checked_address(address)
+
+    @field_validator("format")
+    @classmethod
+    def _check_format(cls, format: str) -> str:
+        try:
+            check_format(format)
+        except ConfigError as error:
+            raise ValueError(error.params["reason"]) from error
+        return format
 
 
-class ClientSection(BaseModel):
-    """Somebody who publishes, subscribes or operates."""
+class CallerSection(BaseModel):
+    """Somebody who publishes or subscribes."""
 
     model_config = FROZEN
 
@@ -129,6 +156,22 @@ class ClientSection(BaseModel):
     token: SecretStr | None = Field(default=None, description="Secret that it gives.")
     publish: bool = Field(default=True, description="Whether it may publish.")
     subscribe: bool = Field(default=True, description="Whether it may subscribe.")
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """What it may do."""
+        roles: dict[Role, bool] = {"publish": self.publish, "subscribe": self.subscribe}
+        return frozenset(role for role, is_given in roles.items() if is_given)
+
+    @property
+    def peer(self) -> Peer:
+        """As a gate knows it."""
+        return Peer(self.name, secret_of(self.token), self.roles)
+
+
+class ClientSection(CallerSection):
+    """Somebody who publishes, subscribes or operates."""
+
     operate: bool = Field(default=False, description="Whether it may ask what goes on.")
     webhook: str | None = Field(
         default=None,
@@ -150,12 +193,52 @@ class ClientSection(BaseModel):
     @property
     def roles(self) -> frozenset[Role]:
         """What it may do."""
-        roles: dict[Role, bool] = {
-            "publish": self.publish,
-            "subscribe": self.subscribe,
-            "operate": self.operate,
-        }
-        return frozenset(role for role, is_given in roles.items() if is_given)
+        return super().roles | (frozenset({"operate"}) if self.operate else frozenset())
+
+
+class RegistrationSection(BaseModel):
+    """The registration service that this broker takes its profiles and sources from.
+
+    Processes with the same `broker.name` are one broker: the one that has its lease runs, the
+    others wait.
+    """
+
+    model_config = FROZEN
+
+    store: Place = Field(
+        description="The profile database, which brokers and service share: the path of a SQLite "
+        'file, or a URL such as "postgresql://USER@HOST/NAME".'
+    )
+    address: str | None = Field(
+        default=None,
+        description="HOST:PORT where others find this process; where it listens when not given.",
+    )
+    nodes: tuple[str, ...] = Field(
+        min_length=1, description="Names of the nodes of the service, which may call here."
+    )
+    token: SecretStr | None = Field(
+        default=None, description="Secret that the nodes of the service give."
+    )
+    location: str = Field(
+        default="",
+        description='Where the broker is: names from the widest to the narrowest, "eu/ch/bern".',
+    )
+    bandwidth: float = Field(
+        default=1e8, ge=0, le=1e15, description="Bytes a second that sources may send it."
+    )
+    profiles_max: int = Field(default=1_000_000, ge=1, description="Profiles that it may host.")
+    lease_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        le=3600,
+        description="A broker that cannot renew its lease for so long ends its work, and another "
+        "process of its name takes over; also if the database cannot be reached.",
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _check_address(cls, address: str | None) -> str | None:
+        return None if address is None else checked_address(address)
 
 
 class BrokerSettings(FileSettings):
@@ -171,11 +254,16 @@ class BrokerSettings(FileSettings):
     clients: tuple[ClientSection, ...] = Field(
         default=(), description="Who may publish, subscribe and operate."
     )
+    registration: RegistrationSection | None = Field(
+        default=None,
+        description="The registration service; without it, clients subscribe at this broker.",
+    )
 
     @model_validator(mode="after")
     def _check_names(self) -> BrokerSettings:
         names = [self.broker.name, *(each.name for each in self.neighbours)]
         names += [each.name for each in self.clients]
+        names += self.registration.nodes if self.registration else ()
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"{', '.join(doubled)}: two have this name")
@@ -184,17 +272,17 @@ class BrokerSettings(FileSettings):
     @property
     def certificates(self) -> Certificates | None:
         """Its certificates, if there are any."""
-        if self.tls is None:
-            return None
-        return Certificates(self.tls.certificate, self.tls.key, self.tls.authority)
+        return None if self.tls is None else self.tls.certificates
 
     @property
     def peers(self) -> list[Peer]:
         """Who may call."""
-        neighbours = [Peer(each.name, _secret(each.token)) for each in self.neighbours]
-        return neighbours + [
-            Peer(each.name, _secret(each.token), each.roles) for each in self.clients
-        ]
+        neighbours = [Peer(each.name, secret_of(each.token)) for each in self.neighbours]
+        service: list[Peer] = []
+        if self.registration is not None:
+            token, roles = secret_of(self.registration.token), frozenset[Role]({"register"})
+            service = [Peer(name, token, roles) for name in self.registration.nodes]
+        return [*neighbours, *(each.peer for each in self.clients), *service]
 
     @property
     def webhooks(self) -> dict[str, Webhook]:
@@ -210,13 +298,18 @@ class BrokerSettings(FileSettings):
         }
 
     @property
+    def formats(self) -> dict[str, str]:
+        """Neighbour -> how messages are written for it."""
+        return {each.name: each.format for each in self.neighbours}
+
+    @property
     def addresses(self) -> dict[str, Address]:
         """Neighbours that are called from here."""
         return {
             each.name: Address(
                 each.name,
                 each.address,
-                _secret(each.token),
+                secret_of(each.token),
                 self.certificates,
                 self.broker.allow_plain,
             )
@@ -225,16 +318,23 @@ class BrokerSettings(FileSettings):
         }
 
 
-def _secret(token: SecretStr | None) -> str | None:
+def secret_of(token: SecretStr | None) -> str | None:
+    """The text of a secret."""
     return None if token is None else token.get_secret_value()
 
 
-def node_settings(section: BrokerSection) -> NodeSettings:
+def node_settings(settings: BrokerSettings) -> NodeSettings:
     """What the protocol is told."""
+    section = settings.broker
     broker = ProtocolSettings(
         message_bytes_max=section.message_bytes_max, cut_through=section.cut_through
     )
-    return NodeSettings(broker=broker)
+    return replace(DEFAULT, broker=broker, formats=settings.formats, clock=time.perf_counter)
+
+
+def database_of(place: str) -> str | Path:
+    """The profile database of a setting, as `Store.open` takes it."""
+    return place if "://" in place else Path(place)
 
 
 def describe_settings() -> list[SettingDescription]:

@@ -54,7 +54,7 @@ def run_budgets(
         tables: dict[tuple[str, float], list[set[str]]] = {}
         for at, entries in enumerate(links):
             budgets = [int(exact[at] * share / 100) for share in chosen.budgets]
-            optimiser = Optimiser(entries, learnt)
+            optimiser = Optimiser([entries], learnt)
             for share, made in zip(chosen.budgets, optimiser.within(*budgets), strict=True):
                 tables.setdefault((OPTIMISED, share), []).append(set(map(made, entries)))
             common = common_entry(map(Disjunct.of, entries)).text

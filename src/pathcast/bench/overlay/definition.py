@@ -1,4 +1,4 @@
-"""Figures of brokers' tables as data.
+"""Figures of networks of brokers as data.
 
 A definition lies in `benchmarks/overlay-figures.toml` of a clone. It runs nothing.
 """
@@ -10,9 +10,24 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from pathcast.bench.definitions import SetName
+from pathcast.bench.overlay.topology import Shape
 
-OverlayKind: TypeAlias = Literal["budgets", "forms", "state", "hops"]
-OverlayWorkload: TypeAlias = Literal["payments", "alerts", "nitf"]
+OverlayKind: TypeAlias = Literal[
+    "budgets",
+    "forms",
+    "state",
+    "links",
+    "pareto",
+    "changes",
+    "in_force",
+    "host_brokers",
+    "capacity",
+    "hops",
+]
+Where: TypeAlias = Literal["random", "location", "content"]
+"""At the broker where the user lives, who lives anywhere, or in a region; or by content."""
+
+OverlayWorkload: TypeAlias = Literal["payments", "alerts", "nitf", "quotes"]
 
 
 class _Strict(BaseModel):
@@ -25,7 +40,8 @@ class OverlaySet(_Strict):
     """What one set runs of a figure.
 
     Attributes:
-        profiles: Profiles of all brokers together; for `state`, of each broker.
+        profiles: Profiles of all brokers together; for `state`, of each broker; where there are
+            `populations`, those that distinct profiles and their frequencies are drawn by.
         messages: Messages that are counted.
         sample: Messages that levels are chosen by; none of those that are counted.
         links: Links that the profiles lie behind.
@@ -35,6 +51,9 @@ class OverlaySet(_Strict):
         megabits: Widths of links, a second.
         delay_ms: On each link, beside its width.
         sizes: Bytes of messages, about.
+        populations: Profiles of all brokers together, equal ones among them.
+        repeats: Places on the axis of Figure 9.
+        changes: Changes that are measured.
     """
 
     profiles: int = Field(ge=1)
@@ -47,6 +66,9 @@ class OverlaySet(_Strict):
     megabits: tuple[int, ...] = ()
     delay_ms: float = Field(default=0.1, ge=0)
     sizes: tuple[int, ...] = ()
+    populations: tuple[int, ...] = ()
+    repeats: tuple[int, ...] = ()
+    changes: int = Field(default=1, ge=1)
 
 
 class OverlayFigure(_Strict):
@@ -57,6 +79,8 @@ class OverlayFigure(_Strict):
         title: Caption.
         kind: What is measured.
         workloads: Where profiles and messages come from.
+        trees: Shapes of trees of brokers, with the children that a broker may have.
+        hosts: How hosts are chosen.
         sets: Sizes.
     """
 
@@ -64,12 +88,14 @@ class OverlayFigure(_Strict):
     title: str
     kind: OverlayKind
     workloads: tuple[OverlayWorkload, ...] = ()
+    trees: tuple[tuple[Shape, int], ...] = ()
+    hosts: tuple[Where, ...] = ()
     sets: dict[SetName, OverlaySet]
 
     @property
     def caption(self) -> str:
         """The word, as a heading."""
-        return self.name.capitalize()
+        return self.name.replace("_", " ").capitalize()
 
     @property
     def file_stem(self) -> str:

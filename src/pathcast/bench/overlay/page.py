@@ -1,4 +1,6 @@
-"""Figures of brokers' tables in docs: tables and the plot, between marks such as `overlay_budgets`.
+"""Figures of networks of brokers in docs: tables, plots and the paper's statements.
+
+They are between marks such as `overlay_budgets`.
 
 Example:
     >>> overlay_table([])
@@ -9,14 +11,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from pathcast.bench.figures.page import BLANK, write_blocks
 from pathcast.bench.figures.point import Value
-from pathcast.bench.overlay.definition import OverlayFigures
+from pathcast.bench.overlay.definition import OverlayFigures, OverlayKind
+from pathcast.bench.overlay.statements import judge
 from pathcast.bench.report import number
 
-_UNITS: Final = {"%": " %", "x": "x", "KiB": " KiB", "ms": " ms"}
+RUNS: Final[Mapping[OverlayKind, str]] = MappingProxyType(
+    {
+        "budgets": "overlay_run",
+        "forms": "overlay_run",
+        "state": "overlay_run",
+        "links": "overlay_thousand_run",
+        "pareto": "overlay_thousand_run",
+        "in_force": "overlay_thousand_run",
+        "host_brokers": "overlay_thousand_run",
+        "changes": "overlay_times_run",
+        "capacity": "overlay_times_run",
+        "hops": "overlay_hops_run",
+    }
+)
+"""Kind of a figure -> block that says which run it is of; those with times want a machine alone."""
+
+_UNITS: Final = {
+    "%": " %",
+    "x": "x",
+    "KiB": " KiB",
+    "MiB": " MiB",
+    "ms": " ms",
+    "us": " µs",
+}
 
 
 def write_overlay_page(
@@ -26,17 +53,26 @@ def write_overlay_page(
     values: Sequence[Value],
     definition: OverlayFigures,
 ) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="overlay_run",
-        table=lambda figure, found: overlay_table(found),
-        judge=lambda figure, found: [],
-    )
+    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`.
+
+    Figures of tables, of a thousand brokers of times and of hops say apart which run they are of.
+    """
+    measured = {figure["name"] for figure in record["figures"]}
+    written = []
+    for run in dict.fromkeys(RUNS.values()):
+        figures = [one for one in definition.figures if RUNS[one.kind] == run]
+        if measured & {one.name for one in figures}:
+            written += write_blocks(
+                page,
+                directory,
+                record,
+                values,
+                figures,
+                run=run,
+                table=lambda figure, found: overlay_table(found),
+                judge=lambda figure, found: judge(figure.name, found),
+            )
+    return written
 
 
 def overlay_table(values: Sequence[Value]) -> str:

@@ -1,4 +1,4 @@
-"""A run of figures of brokers' tables. It prints nothing."""
+"""A run of figures of networks of brokers. It prints nothing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from pathcast.bench.figures.output import Outcome
 from pathcast.bench.figures.point import Value
 from pathcast.bench.inputs import shared_data
 from pathcast.bench.overlay.budgets import run_budgets
+from pathcast.bench.overlay.capacity import run_capacity
+from pathcast.bench.overlay.changes import run_changes, run_in_force
 from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures
 from pathcast.bench.overlay.forms import run_forms
 from pathcast.bench.overlay.hops import run_hops
+from pathcast.bench.overlay.host_brokers import run_host_brokers
+from pathcast.bench.overlay.links import run_links
+from pathcast.bench.overlay.pareto import run_pareto
 from pathcast.bench.overlay.state import run_state
 
 _CHECKS = {
@@ -19,6 +24,12 @@ _CHECKS = {
     "forms": "a profile that holds has an entry that holds",
     "hops": "every message is delivered once",
     "state": "contents only: no protocol is run",
+    "links": "messages come to the brokers that have an entry which holds, and end there",
+    "pareto": "every table lets through whatever somebody behind it wants",
+    "changes": "Interests tell as many brokers as the arithmetic says",
+    "in_force": "simulated brokers take the time that the arithmetic says",
+    "host_brokers": "messages come to the brokers that host a query they satisfy, and end there",
+    "capacity": "every message is delivered as often as it is wanted",
 }
 
 
@@ -64,3 +75,15 @@ def _points(
             return run_state(figure, chosen, seed, say)
         case "hops":
             return run_hops(figure, chosen, seed, say)
+        case "links":
+            return run_links(figure, chosen, seed, say)
+        case "pareto":
+            return run_pareto(figure, chosen, seed, say)
+        case "changes":
+            return run_changes(figure, chosen, seed, say)
+        case "in_force":
+            return run_in_force(figure, chosen, seed, say)
+        case "host_brokers":
+            return run_host_brokers(figure, chosen, seed, say)
+        case "capacity":
+            return run_capacity(figure, chosen, seed, say)

@@ -14,6 +14,7 @@ from random import Random
 
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet
+from pathcast.bench.overlay.topology import behind, below, breadth_first
 
 POOL = 20_000
 """Distinct entries that profiles are drawn from."""
@@ -62,25 +63,8 @@ def network(random: Random, brokers: int) -> list[set[int]]:
 def spanning_tree_bytes(neighbours: list[set[int]], own: list[int]) -> int:
     """Bytes of all tables if each broker has one for each neighbour in one spanning tree."""
     order, parent = breadth_first(neighbours, 0)
-    below = _below(order, parent, own)
-    # Towards the root lies what lies behind the other neighbours of the parent.
-    above = [0] * len(own)
-    children: list[list[int]] = [[] for _ in own]
-    for at in order[1:]:
-        children[parent[at]].append(at)
-    total = 0
-    for at in order:
-        ends = [*children[at]]
-        before = [above[at] | own[at]]
-        for child in ends:
-            before.append(before[-1] | below[child])
-        after = 0
-        for place in range(len(ends) - 1, -1, -1):
-            child = ends[place]
-            above[child] = before[place] | after
-            after |= below[child]
-            total += below[child].bit_count() + above[child].bit_count()
-    return total * BYTES
+    downwards, upwards = behind(order, parent, own)
+    return BYTES * sum(downwards[at].bit_count() + upwards[at].bit_count() for at in order[1:])
 
 
 def root_tables_bytes(neighbours: list[set[int]], own: list[int], roots: range) -> int:
@@ -88,27 +72,6 @@ def root_tables_bytes(neighbours: list[set[int]], own: list[int], roots: range) 
     total = 0
     for root in roots:
         order, parent = breadth_first(neighbours, root)
-        below = _below(order, parent, own)
-        total += sum(below[at].bit_count() for at in order[1:])
+        found = below(order, parent, own)
+        total += sum(found[at].bit_count() for at in order[1:])
     return total * BYTES
-
-
-def breadth_first(neighbours: list[set[int]], root: int) -> tuple[list[int], list[int]]:
-    """The brokers in order of distance from one, and the parent of each."""
-    parent = [-1] * len(neighbours)
-    order = [root]
-    seen = {root}
-    for at in order:
-        for other in sorted(neighbours[at] - seen):
-            seen.add(other)
-            parent[other] = at
-            order.append(other)
-    return order, parent
-
-
-def _below(order: list[int], parent: list[int], own: list[int]) -> list[int]:
-    """For each broker the entries of it and those behind it."""
-    below = list(own)
-    for at in reversed(order[1:]):
-        below[parent[at]] |= below[at]
-    return below

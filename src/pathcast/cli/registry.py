@@ -1,0 +1,118 @@
+"""`pathcast registry`: the registration service of a network."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+
+FileArgument = Annotated[
+    Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
+]
+OverrideOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
+]
+
+
+def build_registry() -> typer.Typer:
+    """The commands about the service."""
+    app = typer.Typer(help="The registration service of a network.", no_args_is_help=True)
+    app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_node))
+    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(list_brokers))
+    app.command("gone", epilog=EXIT_CODES_HELP)(guarded(mark_as_gone))
+    return app
+
+
+def run_a_node(
+    file: FileArgument = None,
+    override: OverrideOption = None,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="List every key of the file, and end.")
+    ] = False,
+) -> ExitCode:
+    """Run a node of the registration service until SIGTERM or Ctrl-C.
+
+    Several run over one profile database; one of them leads, and another
+    takes over when it is gone:
+
+        pathcast registry run registry.toml
+    """
+    with extra("net", "pathcast registry run"):
+        from pathcast.transport.registry_process import run_registry
+        from pathcast.transport.registry_settings import (
+            describe_registry_settings,
+            load_registry_settings,
+        )
+    if describe:
+        for setting in describe_registry_settings():
+            answers().print(f"{setting.key}: {setting.type} ({setting.default})")
+            answers().print(f"    {setting.description}")
+        return ExitCode.OK
+    if file is None:
+        raise typer.BadParameter("name a file")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    settings = load_registry_settings(file, override or ())
+    name = settings.registry.name
+    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
+    asyncio.run(run_registry(settings, ready))
+    say(f"{name} has ended")
+    return ExitCode.OK
+
+
+StoreArgument = Annotated[
+    str, typer.Argument(help="The profile database: a SQLite file, or the URL of a PostgreSQL.")
+]
+
+
+def list_brokers(store: StoreArgument) -> ExitCode:
+    """Show brokers: where each is played, and what it is the host and the root of."""
+    with extra("net", "pathcast registry ls"):
+        from pathcast.overlay.registry_view import RegistryView
+        from pathcast.store import Store
+        from pathcast.transport.settings import database_of
+    view = RegistryView()
+    with Store.open(database_of(store), migrate=False) as opened:
+        view.follow(opened)
+    for name, broker in sorted(view.brokers.items()):
+        sources = sum(each.root == name for each in view.sources.values())
+        answers().print(
+            f"{name}: {broker.state}, {broker.address or 'nowhere'}, "
+            f"{broker.location or 'no location'}, {view.hosted[name]} profiles, {sources} sources"
+        )
+    if view.pending:
+        answers().print(f"{len(view.pending)} are pending: their brokers have not answered yet")
+    return ExitCode.OK
+
+
+def mark_as_gone(
+    store: StoreArgument,
+    name: Annotated[str, typer.Argument(help="Name of the broker.")],
+    back: Annotated[bool, typer.Option("--back", help="It is there again.")] = False,
+) -> ExitCode:
+    """Say that a broker will not come back: others get its profiles and sources.
+
+    The network still keeps messages for it, until it is expelled.
+    """
+    with extra("net", "pathcast registry gone"):
+        import msgspec
+
+        from pathcast.errors import RegistrationError
+        from pathcast.store import Broker, Store
+        from pathcast.transport.settings import database_of
+    with Store.open(database_of(store), migrate=False) as opened:
+        broker = opened.get(Broker, name)
+        if broker is None:
+            raise RegistrationError(
+                "registration.unknown", sender="operator", kind="broker", id=name
+            )
+        state = "active" if back else "gone"
+        opened.write([msgspec.structs.replace(broker, state=state)], check=True)
+    say(f"{name} is {state}")
+    return ExitCode.OK

@@ -1,0 +1,146 @@
+"""What a broker serves because of the registration service, given to its planes.
+
+`Hosting` says what that is: all of it, then each change. Here it becomes subscriptions and sources
+of the broker, which keeps them on its disk as it keeps those that its own clients ask for; what it
+kept before and the service does not know any more, goes.
+
+Example:
+    >>> from pathcast.store.records import Profile as Registered
+    >>> ann = Registered("p-1", "ann", "//a", "ids", host="b")
+    >>> kept = kept_for(Served((ann,)), {"subscription/p-0": b"", "members": b""})
+    >>> sorted(kept), kept["subscription/p-0"]
+    (['subscription/p-0', 'subscription/p-1'], None)
+
+Source: 001, 3.1 (root and host broker), section 5 (catalog manager, query pre-processor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from pathcast.errors import PathcastError
+from pathcast.overlay.broker_node import BrokerNode
+from pathcast.overlay.content import Profile
+from pathcast.overlay.deliveries import OPERATOR, Refused
+from pathcast.overlay.hosting import Served, subscriber_of, version_of
+from pathcast.overlay.messages import TEXT_MAX, Source
+from pathcast.overlay.schemas import dictionary_names
+from pathcast.overlay.subscriptions import Subscription
+from pathcast.protocol import Deliver, Effect
+from pathcast.store.records import Catalog, Change
+from pathcast.store.records import Profile as RegisteredProfile
+from pathcast.store.records import Source as RegisteredSource
+
+__all__ = ["Planes", "kept_for"]
+
+_WITHDRAWN: Final = Source(withdrawn=True)
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def kept_for(served: Served, saved: Mapping[str, bytes]) -> dict[str, bytes | None]:
+    """What is to be kept, or forgotten, before the broker begins to serve all this.
+
+    A broker that begins with its subscriptions is asked for nothing without them: no message passes
+    it by because somebody who is registered was not known yet.
+
+    Args:
+        served: What the registration service has for it.
+        saved: What is on its disk: its own from a former life, or nothing.
+    """
+    kept: dict[str, bytes | None] = {}
+    active = [profile for profile in served.profiles if profile.state == "active"]
+    for profile in active:
+        kept[f"subscription/{profile.id}"] = _encode(_subscription(profile))
+    catalogs = {catalog.source: catalog for catalog in served.catalogs}
+    for source in served.sources:
+        kept[f"source/{source.id}"] = _encode(_entry(catalogs[source.id]))
+        kept[f"owner/{source.id}"] = _encode(source.address)
+    for key in saved:
+        room, _, _ = key.partition("/")
+        if room == "subscription" and key not in kept:
+            kept[key] = None
+        elif room == "source" and key not in kept:
+            kept[key] = _encode(_WITHDRAWN)
+    return kept
+
+
+class Planes:
+    """Gives a broker that runs what `Hosting` says.
+
+    Args:
+        node: The broker.
+        served: With what it began: see `kept_for`.
+    """
+
+    def __init__(self, node: BrokerNode, served: Served) -> None:
+        self._node = node
+        self._name = node.broker.name
+        self._catalogs = {catalog.source: catalog for catalog in served.catalogs}
+        self._sources = {source.id for source in served.sources}
+
+    def apply(self, told: Served | Change, now: float) -> list[Effect]:
+        """What has changed of what is served; a profile that it cannot answer is refused alone."""
+        if isinstance(told, Change):
+            return list(self._changed(told, now))
+        self._catalogs = {catalog.source: catalog for catalog in told.catalogs}
+        profiles = {profile.id: profile for profile in told.profiles}
+        sources = {source.id: source for source in told.sources}
+        effects: list[Effect] = []
+        for name in [*self._node.broker.subscriptions.names(), *profiles]:
+            effects += self._set_profile(name, profiles.get(name), now)
+        for name in [*sorted(self._sources - sources.keys()), *sources]:
+            effects += self._set_source(name, sources.get(name), now)
+        return effects
+
+    def _changed(self, told: Change, now: float) -> Sequence[Effect]:
+        record = told.record
+        if isinstance(record, Catalog):
+            self._catalogs[record.source] = record
+        elif told.kind == "profile":
+            is_here = isinstance(record, RegisteredProfile) and record.host == self._name
+            return self._set_profile(told.id, record if is_here else None, now)
+        elif told.kind == "source":
+            is_here = isinstance(record, RegisteredSource) and record.root == self._name
+            return self._set_source(told.id, record if is_here else None, now)
+        return []
+
+    def _set_profile(self, name: str, profile: object, now: float) -> Sequence[Effect]:
+        kept = self._node.broker.subscriptions.get(name)
+        if not isinstance(profile, RegisteredProfile) or profile.state != "active":
+            return [] if kept is None else self._node.unsubscribe(name, now)
+        made = _subscription(profile)
+        if made == kept:
+            return []
+        try:
+            return self._node.subscribe(name, made.subscriber, made.profile, now, made.version)
+        except PathcastError as error:
+            # The others are served all the same. Nobody is told that this one is in force.
+            return [Deliver(OPERATOR, Refused(name, error.code, error.message))]
+
+    def _set_source(self, name: str, source: object, now: float) -> Sequence[Effect]:
+        if isinstance(source, RegisteredSource):
+            self._sources.add(name)
+            entry = _entry(self._catalogs[name])
+            return self._node.register_source(name, entry, now, source.address)
+        if name not in self._sources:
+            return []
+        self._sources.remove(name)
+        return self._node.register_source(name, _WITHDRAWN, now)
+
+
+def _subscription(profile: RegisteredProfile) -> Subscription:
+    asked = Profile(profile.query, profile.deliver, tuple(sorted(profile.namespaces.items())))
+    return Subscription(profile.id, subscriber_of(profile), asked, version_of(profile))
+
+
+def _entry(catalog: Catalog) -> Source:
+    """What is announced: a schema that is too long for that is named by its catalog.
+
+    Its names are the dictionary that messages are written with on links; the number of the catalog
+    travels with each message.
+    """
+    schema = catalog.schema if len(catalog.schema) <= TEXT_MAX else f"catalog:{catalog.id}"
+    return Source(schema, dictionary_names(catalog.schema), catalog.number)

@@ -1,0 +1,233 @@
+"""A broker process that takes its profiles and sources from the registration service.
+
+Several processes with the name of a broker wait for its lease. The one that has it opens the
+broker's directory, brings what is kept there up to what the profile database says, and runs; when
+it cannot renew the lease it ends its work, closes the directory and waits again. So a broker never
+runs twice, and never without the profiles that it is the host of.
+
+With a directory that the processes share (one machine, or a disk that moves with the broker)
+nothing is lost when one takes over from another; without, it is as if the broker had lost its disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from pathcast.errors import ConfigError, DiskError, RegistrationError, StoreError
+from pathcast.overlay.broker_node import BrokerNode
+from pathcast.overlay.deliveries import InForce
+from pathcast.overlay.hosting import Hosting, Served
+from pathcast.overlay.registration_messages import ToBroker
+from pathcast.overlay.serving import Planes, kept_for
+from pathcast.protocol import Effect, Node, Send
+from pathcast.store import Broker as Part
+from pathcast.store import Change, Store
+from pathcast.transport.broker import Accepted, RegisterSource, Subscribe, Unsubscribe
+from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.transport.disk import Disk
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.process import running, until_ended
+from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
+from pathcast.transport.request_carrier import RequestCarrier
+from pathcast.transport.security import Gate
+from pathcast.transport.settings import BrokerSettings, RegistrationSection, database_of
+
+LOG = logging.getLogger("pathcast.transport")
+
+TAKEN_SECONDS: Final = 0.2
+"""Pause before a directory is tried again that a former player has not given back yet."""
+
+APPLY_SECONDS: Final = 60.0
+
+
+class HostedKind:
+    """A kind of broker whose profiles and sources are told by `Hosting` alone.
+
+    Args:
+        kind: The kind of broker.
+        served: With what it begins.
+        in_force: Called with profile and version, when it is.
+    """
+
+    def __init__(
+        self, kind: NodeKind, served: Served, in_force: Callable[[str, int], None]
+    ) -> None:
+        self._kind = kind
+        self._served = served
+        self._in_force = in_force
+        self._planes: Planes | None = None
+
+    @property
+    def kind(self) -> NodeKind:
+        """As a carrier takes it."""
+        return replace(self._kind, make=self._make, request=self._request, delivery=self._delivery)
+
+    def _make(self, saved: Mapping[str, bytes], life: int) -> Node:
+        node = self._kind.make(saved, life)
+        assert isinstance(node, BrokerNode)
+        self._planes = Planes(node, self._served)
+        return node
+
+    def _request(
+        self, node: Node, client: str, messages: Sequence[object], now: float
+    ) -> Sequence[Effect]:
+        effects: list[Effect] = []
+        asked = []
+        for message in messages:
+            if isinstance(message, Served | Change):
+                assert self._planes is not None
+                effects += [*self._planes.apply(message, now), Send(client, Accepted())]
+            elif isinstance(message, Subscribe | Unsubscribe | RegisterSource):
+                raise RegistrationError("registration.service", asked=type(message).__name__)
+            else:
+                asked.append(message)
+        if asked:
+            assert self._kind.request is not None
+            effects += self._kind.request(node, client, asked, now)
+        return effects
+
+    def _delivery(self, what: object) -> tuple[str, bytes]:
+        if isinstance(what, InForce):
+            self._in_force(what.subscription, what.version)
+        return self._kind.delivery(what)
+
+
+class HostedBroker:
+    """One process of a broker. See the module.
+
+    Args:
+        settings: What it is told, with a registration service.
+        kind: Its node.
+        ready: Called with the address where it listens, whenever it begins to.
+    """
+
+    def __init__(
+        self, settings: BrokerSettings, kind: NodeKind, ready: Callable[[str], None]
+    ) -> None:
+        assert settings.registration is not None
+        self._settings = settings
+        self._kind = kind
+        self._ready = ready
+        self._address = _address(settings, settings.registration)
+        self._told: asyncio.Queue[Served | Change] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Runs until SIGTERM or Ctrl-C.
+
+        Raises:
+            ConfigError: It cannot listen there, or the database is none.
+            StoreError: The database cannot be opened.
+            DiskError: Its directory cannot be had, or it could not keep what it was told.
+        """
+        registration = self._settings.registration
+        assert registration is not None
+        name = self._settings.broker.name
+        with Store.open(database_of(registration.store)) as store:
+            bandwidth, most = registration.bandwidth, registration.profiles_max
+            part = Part(name, self._address, registration.location, bandwidth, most)
+            hosting = Hosting(
+                self._address, part, store, lease_seconds=registration.lease_seconds, waits=True
+            )
+            callers = Callers(name, partial(Address, name))
+            carrier = RequestCarrier(name, hosting, callers.call, key_of, is_request, self._deliver)
+            async with carrier.running():
+                await until_ended(carrier.run, lambda: self._play(carrier, hosting, store))
+            if hosting.leadership.lease is not None:
+                store.give_back(hosting.leadership.lease)
+
+    def _deliver(self, to: str, what: object) -> None:
+        if isinstance(what, Served | Change):
+            self._told.put_nowait(what)
+
+    async def _play(self, carrier: RequestCarrier, hosting: Hosting, store: Store) -> None:
+        """Plays the part whenever it is this process's."""
+        while True:
+            told = await self._told.get()
+            while isinstance(told, Served) and told.is_played:
+                LOG.info("%s is played at %s", hosting.id, self._address)
+                told = await self._play_once(carrier, hosting, store, told)
+                LOG.warning("%s is not played at %s any more", hosting.id, self._address)
+
+    async def _play_once(
+        self, carrier: RequestCarrier, hosting: Hosting, store: Store, served: Served
+    ) -> Served:
+        """Runs the broker until the part is lost; returns what was told then."""
+        disk = await self._disk()
+        try:
+            disk.commit(kept_for(served, disk.saved()))
+        except DiskError:
+            disk.close()
+            raise
+
+        def in_force(profile: str, version: int) -> None:
+            carrier.begin(hosting.in_force, profile, version)
+
+        async def locate(address: Address) -> Address:
+            with contextlib.suppress(StoreError):
+                found = await asyncio.to_thread(store.get, Part, address.name)
+                if found is not None and found.address:
+                    return replace(address, target=found.address)
+            return address
+
+        hosted = HostedKind(self._kind, served, in_force).kind
+        gate = Gate(self._settings.peers, with_certificates=self._settings.tls is not None)
+        methods = RegistrationMethods(carrier, gate, ToBroker)
+        async with running(
+            self._settings, hosted, disk=disk, locate=locate, beside=[methods]
+        ) as broker:
+            self._ready(self._address)
+            following = asyncio.ensure_future(self._follow(broker))
+            ended = asyncio.ensure_future(broker.run())
+            try:
+                await asyncio.wait([following, ended], return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
+                    await ended
+                return await following
+            finally:
+                following.cancel()
+                ended.cancel()
+
+    async def _follow(self, broker: Carrier) -> Served:
+        """Gives the planes what changes, until the part is lost."""
+        while True:
+            told = await self._told.get()
+            if isinstance(told, Served) and not told.is_played:
+                return told
+            await broker.ask("", told, APPLY_SECONDS)
+
+    async def _disk(self) -> Disk:
+        """The broker's directory, as soon as no former player has it."""
+        while True:
+            try:
+                return Disk(self._settings.broker.directory)
+            except DiskError as error:
+                if error.code != "disk.taken":
+                    raise
+                LOG.info("%s", error)
+            await asyncio.sleep(TAKEN_SECONDS)
+
+
+def _address(settings: BrokerSettings, registration: RegistrationSection) -> str:
+    """Where others find this process.
+
+    Raises:
+        ConfigError: The port is not known before it listens.
+    """
+    address = registration.address or settings.broker.listen
+    if address.endswith(":0"):
+        reason = "it is where others find this broker; give it, or a port to broker.listen"
+        raise ConfigError("config.invalid", key="registration.address", reason=reason)
+    return address
+
+
+async def run_hosted_broker(
+    settings: BrokerSettings, kind: NodeKind, ready: Callable[[str], None] = lambda _: None
+) -> None:
+    """Runs one process of a broker that has a registration service: see `HostedBroker.run`."""
+    await HostedBroker(settings, kind, ready).run()

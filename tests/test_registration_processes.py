@@ -1,0 +1,286 @@
+"""The registration service and brokers as processes: `kill -9` of either, and who takes over.
+
+If these fail, somebody who was told that a profile is registered misses messages when a process
+dies, gets one twice, or is told by two processes that each is his host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
+
+from typer.testing import CliRunner
+
+from pathcast.cli.app import build_app
+from pathcast.errors import (
+    ConfigError,
+    PeerRefusedError,
+    PublicationError,
+    RegistrationError,
+    UnavailableError,
+)
+from pathcast.overlay.content import Profile
+from pathcast.overlay.deliveries import Delivery
+from pathcast.overlay.host_choice import ByContent
+from pathcast.overlay.hosting import version_of
+from pathcast.overlay.registration_messages import RegisterSource, TellHost
+from pathcast.store import Broker, Store
+from pathcast.store import Profile as Registered
+from pathcast.transport.broker import CODEC, Publish, Subscribe, broker_kind
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.hosted import run_hosted_broker
+from pathcast.transport.process import operator_of
+from pathcast.transport.registration import Callers
+from pathcast.transport.registration_client import RegistrationClient
+from pathcast.transport.registry_process import host_choice
+from pathcast.transport.registry_settings import load_registry_settings
+from pathcast.transport.settings import load_settings
+from test_broker_process import eventually, free_ports
+
+LEASE_SECONDS = 2.0
+
+
+class Processes:
+    """Two nodes of the service, brokers a and b, and a second process of b."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.store = directory / "profiles.db"
+        names = ["r1", "r2", "a", "b", "backup"]
+        self.ports = dict(zip(names, free_ports(len(names)), strict=True))
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        for name in names[:2]:
+            self._write(
+                name,
+                f'[registry]\nname = "{name}"\nstore = "profiles.db"\n'
+                f'listen = "127.0.0.1:{self.ports[name]}"\ntoken = "of the service"\n'
+                f"lease_seconds = {LEASE_SECONDS}\n"
+                '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
+                '[[clients]]\nname = "shop"\n[[clients]]\nname = "bob"\n',
+            )
+        self._write_broker("a", "a", "b")
+        self._write_broker("b", "b", "a")
+        self._write_broker("backup", "b", "a")
+
+    def _write_broker(self, process: str, name: str, neighbour: str) -> None:
+        # Where it is called is what the database says, and not this.
+        address = 'address = "127.0.0.1:1"\nformat = "dictionary+zlib"\n'
+        self._write(
+            process,
+            f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = ["{neighbour}"]\n'
+            f'listen = "127.0.0.1:{self.ports[process]}"\n'
+            f'[[neighbours]]\nname = "{neighbour}"\n{address}'
+            '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
+            '[[clients]]\nname = "shop"\n[[clients]]\nname = "bob"\n'
+            '[registration]\nstore = "profiles.db"\nnodes = ["r1", "r2"]\n'
+            f'token = "of the service"\nlocation = "eu/{name}"\n'
+            f"lease_seconds = {LEASE_SECONDS}\n",
+        )
+
+    def _write(self, process: str, text: str) -> None:
+        (self.directory / f"{process}.toml").write_text(text)
+
+    def start(self, *processes: str) -> None:
+        for name in processes:
+            kind = "registry" if name.startswith("r") else "broker"
+            command = [sys.executable, "-m", "pathcast", kind, "run", f"{name}.toml"]
+            with (self.directory / f"{name}.log").open("ab") as log:
+                self.running[name] = subprocess.Popen(
+                    command, cwd=self.directory, stdout=log, stderr=log
+                )
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def address(self, process: str, token: str | None = None) -> Address:
+        return Address(process, f"127.0.0.1:{self.ports[process]}", token)
+
+    def client(self, name: str, token: str | None = None) -> RegistrationClient:
+        service = [self.address(each, token) for each in ("r1", "r2")]
+        return RegistrationClient(name, service, Address("", "", token))
+
+    async def are_played(self, **players: str) -> None:
+        def played() -> dict[str, str]:
+            with Store.open(self.store) as store:
+                brokers = store.state(Broker)[1]
+            return {each.id: each.address for each in brokers}
+
+        async def holds() -> bool:
+            wanted = {id: self.address(each).target for id, each in players.items()}
+            found = await asyncio.to_thread(played)
+            return wanted.items() <= found.items()
+
+        await eventually(holds, 180)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Store.open(tmp_path / "profiles.db"):
+        pass
+    found = Processes(tmp_path)
+    yield found
+    for process in found.running.values():
+        process.kill()
+        process.wait()
+
+
+def body(number: int) -> bytes:
+    return f"<order><no>{number}</no><to>{['Bern', 'Chur'][number % 2]}</to></order>".encode()
+
+
+async def gather(client: RegistrationClient, profile: str, got: list[str], count: int) -> None:
+    async for told in client.deliveries(profile):
+        if isinstance(told, Delivery) and told.subscription == profile:
+            got.append(told.message)
+            await client.acknowledge(profile)
+            if len(got) >= count:
+                return
+
+
+async def strangers_are_refused(
+    processes: Processes, ann: RegistrationClient, shop: RegistrationClient
+) -> None:
+    """Of what is registered, nobody changes what is not his; each refusal is typed."""
+    made = await ann.register_interest("//nothing", location="eu/b")
+    source = await shop.register_source("eu/b")
+    with pytest.raises(RegistrationError, match="XPST0003"):
+        await ann.register_interest("//[")
+    with pytest.raises(RegistrationError, match=r"registration\.unknown"):
+        await _changed_by_a_stranger(processes, made.profile)
+    b = processes.address("b", "hers")
+    async with BrokerClient("ann", b, CODEC) as client:
+        with pytest.raises(RegistrationError) as refused:
+            await client.ask(Subscribe((("s", Profile("//a")),)))
+        assert refused.value.code == "registration.service"
+        with pytest.raises(PeerRefusedError):
+            await client.publish([Publish(source.source, "m", b"<a/>")])
+    async with BrokerClient("bob", processes.address("b"), CODEC) as client:
+        with pytest.raises(PublicationError):
+            await client.publish([Publish(source.source, "m", b"<a/>")])
+    callers = Callers("ann", lambda target: b)
+    profile = Registered("p-forged", "ann", "//x", host="b")
+    for forbidden in (TellHost(profile), RegisterSource("1", "", "", 1.0, 1.0)):
+        with pytest.raises(PeerRefusedError):
+            await callers.call(b.target, forbidden)
+    await callers.close()
+    async with processes.client("ann") as without_token:
+        with pytest.raises(UnavailableError):
+            await without_token.register_interest("//a", seconds=0.5)
+
+
+def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processes) -> None:
+    async def main() -> None:
+        processes.start("r1", "r2", "a", "b")
+        await processes.are_played(a="a", b="b")
+        processes.start("backup")
+        async with processes.client("shop") as shop, processes.client("ann", "hers") as ann:
+            source = await shop.register_source("eu/a", "<!ELEMENT order ANY>")
+            first = await ann.register_interest("/order[to = 'Bern']", location="eu/b")
+            assert (source.root, first.host) == ("a", "b")
+            await strangers_are_refused(processes, ann, shop)
+            await the_example_of_the_documentation_runs(processes)
+            got: list[str] = []
+            gathering = asyncio.create_task(gather(ann, first.profile, got, 60))
+            for start in range(0, 120, 10):
+                if start == 30:
+                    processes.kill("b")
+                if start == 60:
+                    leader = await asyncio.to_thread(_leader, processes.store)
+                    processes.kill(leader)
+                batch = [(f"m{number}", body(number)) for number in range(start, start + 10)]
+                await shop.publish(source.source, batch)
+            await asyncio.wait_for(gathering, 180)
+            assert got == [f"m{number}" for number in range(0, 120, 2)]
+            await processes.are_played(a="a", b="backup")
+            async with operator_of(processes.directory / "a", CODEC) as operator:
+                formats = (await operator.status())["node"]["formats"]
+            assert formats["b"]["format"] == "dictionary+zlib"
+            # The service that is left gives profiles to the process that plays the host now.
+            second = await ann.register_interest("//no[. = 999]", deliver="ids", location="eu/b")
+            assert second.address == processes.address("backup").target
+            await ann.change_interest(first.profile, "/order[to = 'Basel']")
+            await ann.delete_interest(first.profile)
+            await shop.publish(source.source, [("other", body(1)), ("last", body(999))])
+            got = []
+            await asyncio.wait_for(gather(ann, second.profile, got, 1), 180)
+            assert got == ["last"]
+
+    asyncio.run(main())
+
+
+def _leader(path: Path) -> str:
+    with Store.open(path) as store, store._database.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT holder FROM leases WHERE name = 'registration'")
+        return str(rows.scalar_one())
+
+
+async def the_example_of_the_documentation_runs(processes: Processes) -> None:
+    text = (Path(__file__).parent.parent / "docs/brokers.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (example,) = (each for each in examples if "first_delivery" in each)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    service = [processes.address(each) for each in ("r1", "r2")]
+    assert await names["first_delivery"]("bob", service, Address("", "")) == "order-1"
+
+
+async def _changed_by_a_stranger(processes: Processes, profile: str) -> None:
+    async with processes.client("bob") as bob:
+        bob._registrant.places[profile] = ("b", processes.address("b").target)
+        await bob.delete_interest(profile)
+
+
+def test_commands_describe_show_and_move(processes: Processes) -> None:
+    runner, app = CliRunner(), build_app()
+    told = runner.invoke(app, ["registry", "run", "--describe"])
+    assert told.exit_code == 0
+    assert "registry.lease_seconds" in told.stdout
+    assert "registration.store" in runner.invoke(app, ["broker", "run", "--describe"]).stdout
+    with Store.open(processes.store) as store:
+        store.write([Broker("b", "10.0.0.1:7400", "eu/b", 1e6, 10)])
+    database = str(processes.store)
+    assert "b: active, 10.0.0.1:7400" in runner.invoke(app, ["registry", "ls", database]).stdout
+    assert runner.invoke(app, ["registry", "gone", database, "b"]).exit_code == 0
+    assert "b: gone" in runner.invoke(app, ["registry", "ls", database]).stdout
+    assert runner.invoke(app, ["registry", "gone", database, "b", "--back"]).exit_code == 0
+    assert "b: active" in runner.invoke(app, ["registry", "ls", database]).stdout
+    assert runner.invoke(app, ["registry", "gone", database, "nobody"]).exit_code != 0
+
+
+def test_settings_that_cannot_work_are_refused(processes: Processes) -> None:
+    settings = load_settings(processes.directory / "b.toml", ["broker.listen=127.0.0.1:0"])
+    with pytest.raises(ConfigError, match=r"registration\.address"):
+        asyncio.run(run_hosted_broker(settings, broker_kind("b", ["a"])))
+    file = processes.directory / "r1.toml"
+    with pytest.raises(ConfigError, match="queries"):
+        load_registry_settings(file, ["hosts.choice=content"])
+    queries = processes.directory / "queries.tsv"
+    queries.write_text(
+        "subscriber\tquery_id\tquery\n" + "".join(f"u\tq{n}\t//a[@k = {n}]\n" for n in range(20))
+    )
+    read = load_registry_settings(
+        file, ["hosts.choice=content", f"hosts.queries={queries}", "hosts.partitions=4"]
+    )
+    assert isinstance(host_choice(read.hosts), ByContent)
+
+
+def test_version_of_a_profile_is_that_of_what_it_asks_for() -> None:
+    profile = Registered("p", "ann", "//a", labels={"tier": "gold"}, host="b", pending=True)
+    relabelled = replace(profile, labels={}, pending=False, version=9)
+    assert version_of(profile) == version_of(relabelled) < 2**53
+    for field, value in (("query", "//b"), ("deliver", "ids"), ("address", "bob")):
+        assert version_of(replace(profile, **{field: value})) != version_of(profile)
