@@ -15,6 +15,7 @@ from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.deliveries import Delivery
 from pathcast.overlay.messages import Follow, Forward, Frame, Hello, Payload, Published, Source
+from pathcast.overlay.parts import Parts
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import Deliver, Effect, Save, Send, Wake
 from pathcast.sim.toy_content import ToyInterests, ToyProfiles
@@ -186,18 +187,24 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
     sent: list[tuple[str, Payload]] = []
     taken: list[Published] = []
     rooms = {"west"}
+
+    def send(peer: str, payload: Payload) -> None:
+        sent.append((peer, payload))
+
     stream = Stream(
         "root",
         7,
         False,
         0,
-        lambda peer, payload: sent.append((peer, payload)),
+        send,
         lambda peer: peer in rooms,
         lambda peer: True,
         lambda bodies: [{"east"} for _ in bodies],
         lambda bodies, wanted: {name: [bodies[row] for row in wanted[name]] for name in wanted},
         lambda origin, upstream, number: 5 if upstream == "west" else 99,
+        lambda peer: True,
         lambda stream, messages: taken.extend(messages),
+        Parts("root", 7, 1 << 16, send, lambda peer: True, lambda size: None),
     )
     stream.lead("west")
     stream.rewind()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +11,6 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
@@ -44,11 +41,11 @@ def run_a_broker(
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
-        from pathcast.overlay.xml_content import xml_content
-        from pathcast.transport.broker import DEFAULT, broker_kind
+        from pathcast.overlay.xml_content import limits_of, xml_content
+        from pathcast.transport.broker import broker_kind
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
-        from pathcast.transport.settings import describe_settings, load_settings
+        from pathcast.transport.settings import describe_settings, load_settings, node_settings
     if describe:
         for setting in describe_settings():
             answers().print(f"{setting.key}: {setting.type} ({setting.default})")
@@ -59,16 +56,18 @@ def run_a_broker(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     settings = load_settings(file, override or ())
     name = settings.broker.name
+    limits = limits_of(settings.broker.message_bytes_max)
     kind = broker_kind(
         name,
         [each.name for each in settings.neighbours],
         members=settings.broker.members,
         content=xml_content(
+            limits=limits,
             projection=settings.broker.projection,
             whole_links=[each.name for each in settings.neighbours if not each.projection],
         ),
-        settings=replace(DEFAULT, formats=settings.formats, clock=time.perf_counter),
-        limits=Limits(message_bytes_max=settings.broker.message_bytes_max),
+        settings=node_settings(settings),
+        limits=limits,
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     run = run_broker if settings.registration is None else run_hosted_broker

@@ -239,10 +239,7 @@ class LinkCuts:
         self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
     ) -> dict[str, list[bytes | None]]:
         """As `pathcast.overlay.content.Interests.cut`."""
-        for name in sorted(self._changed):
-            entries = self._entries.get(name, set()) if name not in self._never else set()
-            self._projections.set(name, common(map(offer_in, entries)))
-        self._changed.clear()
+        self._take_changes()
         tried = {name: rows for name, rows in wanted.items() if self._is_tried(name, len(rows))}
         sent = self._projections.project_all(bodies, tried)
         for name, rows in wanted.items():
@@ -251,6 +248,17 @@ class LinkCuts:
             else:
                 sent[name] = [bodies[row] for row in rows]
         return sent
+
+    def is_cutting(self, name: str) -> bool:
+        """As `pathcast.overlay.content.Interests.is_cutting`."""
+        self._take_changes()
+        return name in self._projections and self._is_tried(name, 0)
+
+    def _take_changes(self) -> None:
+        for name in sorted(self._changed):
+            entries = self._entries.get(name, set()) if name not in self._never else set()
+            self._projections.set(name, common(map(offer_in, entries)))
+        self._changed.clear()
 
     def _is_tried(self, name: str, messages: int) -> bool:
         found = self._yields.setdefault(name, _Yield())

@@ -226,6 +226,10 @@ class Projections:
             self._links[link] = unit, np.array(numbers, np.uint32)
             self._offers[link] = offer
 
+    def __contains__(self, link: str) -> bool:
+        """Whether anything can be cut for a link."""
+        return link in self._links
+
     def project(self, messages: Sequence[bytes], link: str) -> list[bytes | None]:
         """What goes over one link of each message; None where nobody behind it has use for one."""
         return self.project_all(messages, {link: range(len(messages))})[link]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pathcast.errors import PathcastError, PeerError
-from pathcast.overlay.content import LOCAL, Change, Interests
+from pathcast.overlay.content import LOCAL, Change, Decisions, Interests
 from pathcast.overlay.messages import Detach, Interest, Payload, Published, Settled
 from pathcast.overlay.safeguards import ALL, Safeguards
 
@@ -114,6 +114,14 @@ class QueryPlane:
         history = self._history.get(origin, [])
         passed = bisect_right(history, number, key=lambda one: one[1].get(upstream, 0))
         return history[passed - 1][0] if passed else 0
+
+    def is_cutting(self, neighbour: str) -> bool:
+        """As `Interests.is_cutting`."""
+        return self.interests.is_cutting(neighbour)
+
+    def decisions(self, size: int) -> Decisions | None:
+        """As `Interests.decisions`."""
+        return self.interests.decisions(size)
 
     def want(self, added: Iterable[str], removed: Iterable[str], ticket: int) -> None:
         """The broker's own subscribers want this; `on_settled(ticket)` when it is known."""

@@ -24,7 +24,7 @@ from pathcast.customize import Broker as LocalBroker
 from pathcast.engine.selection import engine_name
 from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.overlay.content import LOCAL, Content, Profile, Results, Verdict
+from pathcast.overlay.content import LOCAL, Content, Decisions, Profile, Results, Verdict
 from pathcast.overlay.cutting import (
     WHOLE,
     LinkCuts,
@@ -37,7 +37,7 @@ from pathcast.overlay.disjuncts import disjuncts_of, is_linear
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.table import Table
 
-__all__ = ["XmlInterests", "XmlProfiles", "xml_content"]
+__all__ = ["XmlInterests", "XmlProfiles", "limits_of", "xml_content"]
 
 
 def xml_content(
@@ -53,15 +53,26 @@ def xml_content(
     Args:
         policy: How what a neighbour is told is made less.
         engine: As for `QueryIndex`. The reference engine cuts nothing out of messages.
-        limits: What a message may cost at its hosts.
+        limits: What one message may cost; the same at all brokers of a network.
         projection: Whether messages are cut down to what is of use behind a link, where that pays.
             Without it nobody above cuts them for this broker or those behind it either.
         whole_links: Neighbours that are sent messages as they are all the same.
     """
     return Content(
-        partial(XmlInterests, policy, engine, projection, whole_links),
+        partial(XmlInterests, policy, engine, limits, projection, whole_links),
         partial(XmlProfiles, engine, limits, projection),
     )
+
+
+def limits_of(message_bytes_max: int) -> Limits:
+    """Limits for messages of so many bytes: with more bytes, as many more elements.
+
+    Example:
+        >>> limits_of(64 << 20).elements_max
+        8388608
+    """
+    elements_max = max(Limits().elements_max, message_bytes_max // 8)
+    return Limits(message_bytes_max=message_bytes_max, elements_max=elements_max)
 
 
 class XmlInterests:
@@ -70,6 +81,7 @@ class XmlInterests:
     Args:
         policy: How what a neighbour is told is made less.
         engine: As for `QueryIndex`.
+        limits: What one message may cost.
         projection: As for `xml_content`.
         whole_links: As for `xml_content`.
     """
@@ -78,11 +90,12 @@ class XmlInterests:
         self,
         policy: Policy = EXACT,
         engine: str | None = None,
+        limits: Limits | None = None,
         projection: bool = True,
         whole_links: Collection[str] = (),
     ) -> None:
         self._interests = Interests(policy)
-        self._table = Table(engine=engine)
+        self._table = Table(engine=engine, limits=limits)
         self._told_cuts = ToldCuts()
         is_native = engine_name(engine) != "reference"
         self._cuts = LinkCuts(engine, whole_links) if projection and is_native else None
@@ -157,13 +170,21 @@ class XmlInterests:
         """Neighbour -> bytes that were cut out of what it was sent."""
         return {} if self._cuts is None else self._cuts.saved
 
+    def is_cutting(self, neighbour: str) -> bool:
+        """As `Interests.is_cutting`."""
+        return self._cuts is not None and self._cuts.is_cutting(neighbour)
+
+    def decisions(self, size: int) -> Decisions | None:
+        """As `Interests.decisions`."""
+        return self._table.decisions(size)
+
 
 class XmlProfiles:
     """`pathcast.overlay.content.Profiles`: the local plan, exact.
 
     Args:
         engine: As for `QueryIndex`.
-        limits: What a message may cost.
+        limits: What one message may cost.
         projection: As for `xml_content`.
     """
 

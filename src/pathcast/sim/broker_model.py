@@ -73,6 +73,7 @@ class BrokerModel:
         safeguards: For tests.
         trees: See `BrokerSettings`.
         defers: Local queries are run at any moment; else as soon as there is something to be run.
+        part_bytes: See there.
     """
 
     links: tuple[tuple[str, str], ...]
@@ -81,6 +82,7 @@ class BrokerModel:
     safeguards: Safeguards = ALL
     trees: Trees = "spanning"
     defers: bool = False
+    part_bytes: int = BrokerSettings().part_bytes
     content: Content = TOY
     brokers: dict[str, Broker] = field(default_factory=dict)
     on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)
@@ -101,7 +103,7 @@ class BrokerModel:
                 partial(self._send, name),
                 partial(self._has_room, name),
                 names,
-                BrokerSettings(self.trees),
+                BrokerSettings(self.trees, part_bytes=self.part_bytes),
                 self.safeguards,
             )
         self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}

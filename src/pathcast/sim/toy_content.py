@@ -26,7 +26,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pathcast.errors import QuerySyntaxError
@@ -125,9 +125,9 @@ class ToyInterests:
 
     def route(self, bodies: Sequence[bytes]) -> Sequence[set[str]]:
         """As `Interests.route`."""
-        names = [name for name in self._told if self._wanted.get(name)]
+        table = self.table()
         return [
-            {name for name in names if any(_holds(words, entry) for entry in self._wanted[name])}
+            {name for name, wanted in table.items() if any(_holds(words, one) for one in wanted)}
             for words in (body.decode().split() for body in bodies)
         ]
 
@@ -147,6 +147,20 @@ class ToyInterests:
         used = {word for word in words if any(_covers(entry, f"k{word}") for entry in kept)}
         marks = [word for word in words if not word.isdecimal()]
         return " ".join([w for w in words if w in used or w in marks]).encode() if used else None
+
+    def is_cutting(self, neighbour: str) -> bool:
+        """As `Interests.is_cutting`."""
+        wanted = self._wanted[neighbour]
+        return self._cuts and WHOLE not in wanted and any(each.startswith("k") for each in wanted)
+
+    def decisions(self, size: int) -> ToyDecisions:
+        """As `Interests.decisions`."""
+        return ToyDecisions(self, size)
+
+    def table(self) -> dict[str, frozenset[str]]:
+        """Who wants anything, and what."""
+        wanted = {name: self.entries(name) for name in self._told}
+        return {name: entries for name, entries in wanted.items() if entries}
 
     def _aggregate(self, neighbour: str) -> frozenset[str]:
         wanted = {
@@ -172,6 +186,38 @@ class ToyInterests:
                 self._told[name] = now
                 changes[name] = ToyChange(tuple(sorted(now - before)), tuple(sorted(before - now)))
         return changes
+
+
+class ToyDecisions:
+    """`pathcast.overlay.content.Decisions`: word by word, and at the end by the last one."""
+
+    def __init__(self, interests: ToyInterests, size: int) -> None:
+        self._interests = interests
+        self._table = interests.table()
+        self._left = size
+        self._begun = ""
+        self._wanted: set[str] = set()
+
+    def feed(self, part: bytes) -> None:
+        """As `Decisions.feed`; a word counts when the blank after it is there."""
+        self._left -= len(part)
+        *words, self._begun = (self._begun + part.decode()).split(" ")
+        if not self._left:
+            words.append(self._begun)
+        for name, entries in self._table.items():
+            if any(_holds(words, entry) for entry in entries):
+                self._wanted.add(name)
+
+    @property
+    def wanted(self) -> Set[str]:
+        """As `Decisions.wanted`."""
+        return self._wanted
+
+    @property
+    def decided(self) -> Set[str] | None:
+        """As `Decisions.decided`."""
+        is_final = not self._left or self._wanted == self._table.keys()
+        return self._wanted if is_final and self._interests.table() == self._table else None
 
 
 class ToyProfiles:

@@ -31,6 +31,7 @@ RUNS: Final[Mapping[OverlayKind, str]] = MappingProxyType(
         "host_brokers": "overlay_thousand_run",
         "changes": "overlay_times_run",
         "capacity": "overlay_times_run",
+        "hops": "overlay_hops_run",
     }
 )
 """Kind of a figure -> block that says which run it is of; those with times want a machine alone."""
@@ -54,7 +55,7 @@ def write_overlay_page(
 ) -> list[str]:
     """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`.
 
-    Figures of tables, of a thousand brokers and of times say apart which run they are of.
+    Figures of tables, of a thousand brokers of times and of hops say apart which run they are of.
     """
     measured = {figure["name"] for figure in record["figures"]}
     written = []
