@@ -12,6 +12,6 @@ It decides nothing about routes, trees or subscriptions: a node does. Needs the 
 
 import os
 
-# Who forks to run another program, as PySpark does, needs no gRPC in the fork; its handlers for that
+# Who forks to run another program, as PySpark does, needs no gRPC there; its handlers for that
 # end the fork when other threads are calling.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
