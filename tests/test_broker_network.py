@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from itertools import groupby
 from pathlib import Path
 
@@ -209,6 +210,15 @@ def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.M
         assert (tmp_path / "n.svg").read_text().count('class="down"') == 1
         assert "started: b" in call("heal")[1]
         assert call("ls")[0] == 0
+        assert call("link", "a", "b")[0] == call("link", "a", "x")[0] == 2
+        assert call("link", "c", "a")[0] == 0
+        until = time.monotonic() + 30.0
+        while "a: connected to b, c" not in call("ls")[1]:
+            assert time.monotonic() < until, "the link is not made"
+        assert call("kill", "a")[0] == 0
+        assert call("heal")[0] == 0
+        while "c: connected to a, b" not in call("ls")[1]:
+            assert time.monotonic() < until, "the link is not in the file"
     finally:
         assert call("down")[0] == 0
     assert call("ls")[1].count("does not run") == 3

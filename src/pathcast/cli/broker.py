@@ -36,7 +36,8 @@ def run_a_broker(
 
     It keeps what it has to know in its directory, connects to its neighbours
     for as long as both live, and ends gracefully; killed, it goes on where it
-    was when it is started again:
+    was when it is started again. At SIGHUP it takes up neighbours that are
+    new in its file:
 
         pathcast broker run broker.toml
     """
@@ -71,6 +72,6 @@ def run_a_broker(
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     run = run_broker if settings.registration is None else run_hosted_broker
-    asyncio.run(run(settings, kind, ready))
+    asyncio.run(run(settings, kind, ready, lambda: load_settings(file, override or ())))
     say(f"{name} has ended")
     return ExitCode.OK

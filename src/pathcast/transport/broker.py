@@ -221,6 +221,7 @@ def broker_kind(
             Explain: "operate",
         },
         describe=_described,
+        add_link=_add_link,
         refusals=Doorkeeper(limits or Limits()),
     )
 
@@ -333,6 +334,11 @@ def _explained(node: BrokerNode, body: bytes) -> Explained:
         tuple(sorted(neighbours - {""})),
         tuple(sorted(subscription.name for subscription, _ in answers)),
     )
+
+
+def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
+    assert isinstance(node, BrokerNode)
+    return node.add_link(peer, 1, now)
 
 
 def _delivery(what: object) -> tuple[str, bytes]:
