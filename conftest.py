@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
 from importlib.util import find_spec
+
+# As `pathcast.transport` sets it, for tests that import gRPC first.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 HAS_KERNEL = find_spec("pathcast_kernel") is not None
 

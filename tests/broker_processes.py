@@ -1,64 +1,106 @@
-"""Broker processes of the overlay on loopback, in a line, whose clients are pipelines."""
+"""Broker processes of the overlay on this machine, whose clients are tests and pipelines."""
 
 from __future__ import annotations
 
 import shutil
-import socket
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-CLIENTS = ("loader", "archive")
+from wires import Loopback, Pair, Wires
+
+CLIENTS = ("loader", "archive", "tester")
 
 
 class BrokerProcesses:
-    """Brokers, each connected to the next.
+    """Brokers, in a line unless links are given.
 
     Args:
         directory: Where their files are.
         names: In their order.
+        links: Between them.
+        wires: What joins them; loopback, without proxies, when not given. The caller closes them.
+        joining: Brokers that are not of the network as it was founded.
         are_started: Whether they run at once.
     """
 
-    def __init__(self, directory: Path, names: str, *, are_started: bool = True) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        names: Sequence[str],
+        links: Iterable[Pair] | None = None,
+        wires: Wires | None = None,
+        *,
+        joining: Sequence[str] = (),
+        are_started: bool = True,
+    ) -> None:
         self._directory = directory
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        listeners = [socket.create_server(("127.0.0.1", 0)) for _ in names]
-        ports = [each.getsockname()[1] for each in listeners]
-        for each in listeners:
-            each.close()
-        self.addresses = {n: f"127.0.0.1:{port}" for n, port in zip(names, ports, strict=True)}
-        for place, name in enumerate(names):
-            others = [each for each in names if each != name]
-            lines = [
-                f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = {others}',
-                f'listen = "{self.addresses[name]}"',
-            ]
-            for peer in (*names[max(0, place - 1) : place], *names[place + 1 : place + 2]):
-                lines.append(f'[[neighbours]]\nname = "{peer}"')
-                if name < peer:
-                    lines.append(f'address = "{self.addresses[peer]}"')
-            lines += [f'[[clients]]\nname = "{each}"\ntoken = "{each}!"' for each in CLIENTS]
-            (directory / f"{name}.toml").write_text("\n".join(lines).replace("'", '"') + "\n")
-        for name in names if are_started else "":
+        self._wires = wires or Loopback(names)
+        self._founders = [name for name in names if name not in joining]
+        links = list(pairwise(names) if links is None else links)
+        self._links = links
+        self.addresses = {name: self._wires.seen_at(name) for name in names}
+        for name in names:
+            known = [each for each in self._near(name) if name in joining or each not in joining]
+            self._write(name, known)
+        for name in names if are_started else ():
             self.start(name, is_awaited=name == names[-1])
+
+    def _near(self, name: str) -> list[str]:
+        return [b if a == name else a for a, b in self._links if name in (a, b)]
+
+    def _write(self, name: str, near: Iterable[str]) -> None:
+        members = [each for each in self._founders if each != name]
+        lines = [
+            f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = {members}',
+            f'listen = "{self._wires.listens(name)}"\nallow_plain = true',
+            *(self._neighbour(name, peer) for peer in near),
+        ]
+        lines += [f'[[clients]]\nname = "{each}"\ntoken = "{each}!"' for each in CLIENTS]
+        lines.append("operate = true")
+        (self._directory / f"{name}.toml").write_text("\n".join(lines).replace("'", '"') + "\n")
+
+    def _neighbour(self, name: str, peer: str) -> str:
+        address = f'\naddress = "{self._wires.called_at(name, peer)}"' if name < peer else ""
+        return f'[[neighbours]]\nname = "{peer}"{address}'
 
     def start(self, name: str, *, is_awaited: bool = True) -> None:
         """Begins, or goes on from its disk."""
-        control = self._directory / name / "control"
-        control.unlink(missing_ok=True)
+        (self._directory / name / "control").unlink(missing_ok=True)
         path = str(self._directory / f"{name}.toml")
         command = [sys.executable, "-m", "pathcast", "broker", "run", path]
         with (self._directory / f"{name}.log").open("ab") as log:
-            self._running[name] = subprocess.Popen(command, stdout=log, stderr=log)
+            self._running[name] = subprocess.Popen(
+                [*self._wires.within(name), *command], stdout=log, stderr=log
+            )
         if is_awaited:
             try:
-                eventually(control.exists)
+                eventually(lambda: self.is_up(name))
             except BaseException:
                 self.stop()
                 raise
+
+    def join(self, name: str) -> None:
+        """Starts one that nobody knew: its neighbours are told by their files, and SIGHUP."""
+        for peer in self._near(name):
+            with (self._directory / f"{peer}.toml").open("a") as file:
+                file.write("\n" + self._neighbour(peer, name) + "\n")
+            self._running[peer].send_signal(signal.SIGHUP)
+        self.start(name, is_awaited=False)
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """Ids of the processes of brokers that run."""
+        return {name: process.pid for name, process in self._running.items()}
+
+    def is_up(self, name: str) -> bool:
+        """Whether it listens, since it was started."""
+        return (self._directory / name / "control").exists()
 
     def kill(self, name: str) -> None:
         """As a failure of power would."""

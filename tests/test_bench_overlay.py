@@ -55,9 +55,10 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     from pathcast.cli.app import build_app
 
     page = tmp_path / "page.md"
-    names = ["budgets", "forms", "state", "links", "broad_interests", "shapes", "pareto"]
+    names = ["budgets", "forms", "state", "projection", "hops"]
+    names += ["links", "broad_interests", "shapes", "pareto"]
     names += ["changes", "in_force", "host_brokers", "capacity"]
-    blocks = ["run", "thousand_run", "times_run", *names]
+    blocks = ["run", "thousand_run", "times_run", "hops_run", *names]
     marks = (f"<!-- figures:overlay_{each} --><!-- /figures:overlay_{each} -->" for each in blocks)
     page.write_text("\n".join(marks), encoding="utf-8")
     arguments = ["bench", "overlay-figures", "--quick", "--out", tmp_path / "out", "--page", page]
@@ -68,10 +69,11 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     assert [figure["name"] for figure in record["figures"]] == names
     assert all(figure["is_complete"] and figure["checks"] for figure in record["figures"])
     drawn = {path.stem.removeprefix("overlay-") for path in directory.glob("*.png")}
-    assert drawn == {"budgets", "pareto", "in_force", "host_brokers"}
+    assert drawn == {"budgets", "hops", "pareto", "in_force", "host_brokers"}
     assert all(path.stat().st_size > 10_000 for path in directory.glob("*.png"))
     written = page.read_text(encoding="utf-8")
-    headings = ["wrongly forwarded", "pairs wrongly held", "of one tree", "exact tables"]
+    headings = ["wrongly forwarded", "pairs wrongly held", "of one tree", "routed and cut"]
+    headings += ["a further hop", "exact tables"]
     headings += ["changes a second", "p99", "closest brokers", "a root takes a message"]
     assert all(heading in written for heading in headings)
     for before, after in itertools.pairwise(written.index(heading) for heading in headings):

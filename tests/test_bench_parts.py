@@ -15,6 +15,7 @@ if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
 from pathcast.bench import checking
+from pathcast.bench.broker_node import BrokerNodeDefinition
 from pathcast.bench.checking import Truth, check_nfa, check_reference
 from pathcast.bench.customise import CustomiseDefinition
 from pathcast.bench.definitions import (
@@ -155,6 +156,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
             | ThreadsDefinition
             | CustomiseDefinition
             | PipelineDefinition
+            | BrokerNodeDefinition
         ],
     ]
     kinds = {
@@ -167,9 +169,10 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "threads": ThreadsDefinition,
         "customise": CustomiseDefinition,
         "pipeline": PipelineDefinition,
+        "broker-node": BrokerNodeDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
-    papers = ("", "broker-", "placement-", "chunking-", "overlay-", "wire-")
+    papers = ("", "broker-", "placement-", "chunking-", "overlay-", "wire-", "dht-")
     figures = {f"{paper}figures" for paper in papers}
     assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, *figures}
     for name, kind in kinds.items():

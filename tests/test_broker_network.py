@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from itertools import groupby
 from pathlib import Path
 
@@ -72,9 +73,10 @@ def inbox(carrier: Carrier) -> list[object]:
     return [DELIVERIES.decode(each.body) for each in carrier.disk.waiting("ann", 0, 10**6)]
 
 
-async def in_force(carrier: Carrier, count: int) -> None:
+async def arrived(carrier: Carrier, kind: type, count: int) -> None:
+    """So many of them are in the inbox."""
     async with asyncio.timeout(20):
-        while sum(isinstance(each, InForce) for each in inbox(carrier)) < count:
+        while sum(isinstance(each, kind) for each in inbox(carrier)) < count:
             await asyncio.sleep(0.02)
 
 
@@ -109,7 +111,7 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
             request = Subscribe(((name, Profile(PROFILES[name], modes[name])),))
             assert await network.carriers[host].ask("ann", request, 10) == Accepted()
         for host in "abcd":
-            await in_force(network.carriers[host], list(hosts.values()).count(host))
+            await arrived(network.carriers[host], InForce, list(hosts.values()).count(host))
         for number, (id, body) in enumerate(bodies.items()):
             if number == 30:
                 # Of a ring of four, one is gone and the rest is a line.
@@ -159,6 +161,7 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
                 "shop", [Publish("shop", "m1", b"<a/>"), Publish("nobody's", "m2", b"<a/>")]
             )
         await carrier.submit("shop", [Publish("shop", f"m{n}", b"<a/>") for n in (3, 4)])
+        await arrived(carrier, Delivery, 2)
         came = [each for each in inbox(carrier) if isinstance(each, Delivery)]
         assert [(each.message, each.position) for each in came] == [("m3", 1), ("m4", 2)]
         assert await carrier.ask("ann", Unsubscribe(("s1",)), 5) == Accepted()
@@ -207,6 +210,15 @@ def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.M
         assert (tmp_path / "n.svg").read_text().count('class="down"') == 1
         assert "started: b" in call("heal")[1]
         assert call("ls")[0] == 0
+        assert call("link", "a", "b")[0] == call("link", "a", "x")[0] == 2
+        assert call("link", "c", "a")[0] == 0
+        until = time.monotonic() + 30.0
+        while "a: connected to b, c" not in call("ls")[1]:
+            assert time.monotonic() < until, "the link is not made"
+        assert call("kill", "a")[0] == 0
+        assert call("heal")[0] == 0
+        while "c: connected to a, b" not in call("ls")[1]:
+            assert time.monotonic() < until, "the link is not in the file"
     finally:
         assert call("down")[0] == 0
     assert call("ls")[1].count("does not run") == 3

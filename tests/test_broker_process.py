@@ -361,6 +361,39 @@ def test_plain_text_stays_on_this_machine(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_at_sighup_new_neighbours_are_taken_up_and_a_bad_file_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        settings = settings_for(tmp_path)
+        now = [settings]
+
+        def reread() -> BrokerSettings:
+            if not now:
+                raise ConfigError("config.invalid", key="broker", reason="it is not to be read")
+            return now[0]
+
+        async def hello() -> None:
+            stream = await open_stream("a", address_of(settings))
+            await stream.send(encode_frame(Hello("a", 10)))
+            assert await stream.receive() is not None
+            await stream.close()
+
+        async with running(settings, flooding("b", ["a"]), reread=reread):
+            with pytest.raises(PeerRefusedError, match="a is not known"):
+                await hello()
+            now.clear()
+            signal.raise_signal(signal.SIGHUP)
+            await asyncio.sleep(0.05)
+            assert "it is not to be read" in caplog.text
+            now.append(settings_for(tmp_path, neighbours=[{"name": "a"}]))
+            signal.raise_signal(signal.SIGHUP)
+            await asyncio.sleep(0.05)
+            await hello()
+
+    asyncio.run(main())
+
+
 REFUSED_SETTINGS = [
     ('[broker]\nname = "a"', "broker.directory"),
     ('[broker]\nname = "a"\ndirectory = "d"\nlisten = "here"', "broker.listen"),

@@ -20,6 +20,8 @@ from pathcast.bench.chunking.page import write_chunking_page
 from pathcast.bench.definitions import read_definition
 from pathcast.bench.deployments.definition import DeploymentFigures
 from pathcast.bench.deployments.page import write_deployments_page
+from pathcast.bench.dht.definition import DhtFigures
+from pathcast.bench.dht.page import write_dht_page
 from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import read_run
 from pathcast.bench.figures.page import write_page
@@ -70,7 +72,7 @@ SECTIONS = sections()
 
 
 def test_every_section_has_a_block_and_words() -> None:
-    assert len(SECTIONS) == 50
+    assert len(SECTIONS) == 59
     assert all(block for _, block, _ in SECTIONS)
     assert sum(bool(prose) for _, _, prose in SECTIONS) >= 33
 
@@ -79,7 +81,7 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     """Writing the page again from the records that it links to changes nothing."""
     linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
     runs = [ROOT / "benchmarks" / "records" / run for run in re.findall(linked, TEXT)]
-    first, second, third, fourth, thousand, times, fifth, sixth = runs
+    first, second, third, fourth, thousand, times, hops, fifth, sixth, seventh = runs
     page = tmp_path / "figures.md"
     page.write_text(TEXT, encoding="utf-8")
     figures = read_definition(ROOT / "benchmarks", "figures", FiguresDefinition)
@@ -92,10 +94,13 @@ def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
     assert write_overlay_page(page, fourth, *read_run(fourth), overlay)
     assert write_overlay_page(page, thousand, *read_run(thousand), overlay)
     assert write_overlay_page(page, times, *read_run(times), overlay)
+    assert write_overlay_page(page, hops, *read_run(hops), overlay)
     chunking = read_definition(ROOT / "benchmarks", "chunking-figures", ChunkingFigures)
     assert write_chunking_page(page, fifth, *read_run(fifth), chunking)
     wire = read_definition(ROOT / "benchmarks", "wire-figures", WireFigures)
     assert write_wire_page(page, sixth, *read_run(sixth), wire)
+    dht = read_definition(ROOT / "benchmarks", "dht-figures", DhtFigures)
+    assert write_dht_page(page, seventh, *read_run(seventh), dht)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(TEXT)
 
 

@@ -39,6 +39,8 @@ PLACEHOLDERS = {
     "PIPELINE.toml",
     "benchmarks/NAME.toml",
     "broker.toml",
+    "peer.toml",
+    "registry.toml",
     "topology.toml",
 }
 

@@ -86,9 +86,9 @@ def stream_of(node: BrokerNode, root: str) -> int:
     return node.broker.streams[root].number
 
 
-def forward(node: BrokerNode, root: str, at: int = 0) -> Forward:
+def forward(node: BrokerNode, root: str, at: int = 0, considers: int | None = None) -> Forward:
     """What a root would say, with a message of the liar's own."""
-    one = Published(at + 1, "", "forged", 0, "", False, b"1")
+    one = Published(at + 1, "", "forged", 0, "", False, b"1", considers)
     return Forward(root, stream_of(node, root), 1, at, at + 1, (one,))
 
 
@@ -122,6 +122,10 @@ REFUSED: dict[str, tuple[Lie, str]] = {
         "overlay.entry",
     ),
     "settles what nobody told": (lambda node: [Settled("", 10_000)], "overlay.settled"),
+    "a message that considers what nobody told": (
+        lambda node: [forward(node, "b", considers=10_000)],
+        "overlay.considered",
+    ),
     "a version out of reach": (
         lambda node: [Announce((presence("a", 2**61),))],
         "overlay.announcement",

@@ -201,6 +201,33 @@ def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
     assert refusal.value.code == "overlay.frame"
 
 
+def test_what_waits_on_a_slow_link_is_not_sent_twice() -> None:
+    """Each frame takes half of the first patience: ten wait for longer, and are not lost."""
+    a, b = Link(iter(range(10, 20))), Link(iter(range(20, 30)))
+    now = 0.0
+    for _ in range(3):
+        for one, other in ((a, b), (b, a)):
+            for message in one.flush(now):
+                other.receive(message, now)
+    assert a.is_up
+    assert b.is_up
+    sent = []
+    for number in range(10):
+        a.send(Settled("", number))
+        sent += a.flush(now)
+    for frame in sent:
+        now += 0.15
+        b.receive(frame, now)
+        for answer in b.flush(now):
+            a.receive(answer, now)
+        assert not [one for one in a.flush(now) if isinstance(one, Frame) and one.number]
+    now += 0.3
+    a.send(Settled("", 10))
+    [last] = [one for one in a.flush(now) if isinstance(one, Frame)]
+    [again] = [one for one in a.flush(now + 2.01) if isinstance(one, Frame) and one.number]
+    assert again.number == last.number, "what is not acknowledged is sent again"
+
+
 def _joined(settings: LinkSettings) -> tuple[Link, Link]:
     """Two ends with a session."""
     a, b = Link(numbers(10), settings), Link(numbers(10_000), settings)

@@ -134,7 +134,7 @@ def test_nats_139_a_subscription_made_while_links_come_up_is_not_left_local(seed
         seed=seed,
     )
     assert got(world, "s") == [b"1"]
-    assert world.node("a").broker.planes[""].interests.entries("b") == {"a1"}
+    assert world.node("a").broker.planes[""].interests.entries("b") == {"a1", "k1"}
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -299,5 +299,5 @@ def test_tables_travel_as_changes_and_whole_only_with_a_session() -> None:
     ]
     assert [(one.whole, one.added) for one in told] == [
         (True, ()),
-        *((False, (f"a{n}",)) for n in range(5)),
+        *((False, (f"a{n}", f"k{n}")) for n in range(5)),
     ]

@@ -6,22 +6,25 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("msgspec")
 
+from broker_engines import missing
+from pathcast import Broker, Subscription
 from pathcast.model import Query
+from pathcast.overlay import query_plane
 from pathcast.overlay.broker import Trees
-from pathcast.overlay.content import Content
+from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.interest import EXACT, Policy
-from pathcast.overlay.messages import Frame, Hello, decoded, encoded
+from pathcast.overlay.messages import Forward, Frame, Hello, decoded, encoded
 from pathcast.overlay.safeguards import ALL, Safeguards
-from pathcast.overlay.xml_content import xml_content
+from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.sim import Step, shrunk
 from pathcast.sim.broker_model import BrokerModel, Publish, Subscribe
 from pathcast.sim.broker_scenarios import random_scenario
@@ -30,6 +33,7 @@ from pathcast.sim.interleavings import WrongOrder, explore
 from pathcast.sim.toy_content import TOY, ToyInterests, ToyProfiles
 from pathcast.testing import oracle_matches
 
+NEEDS_KERNEL = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
 SEEDS = range(100)
 NIGHTLY_SEEDS = range(1000, 11_000)
 
@@ -39,11 +43,21 @@ def in_bytes(message: object) -> object:
     return decoded(encoded(message))
 
 
-def failing_seed(seeds: range, safeguards: Safeguards = ALL, content: Content = TOY) -> int | None:
+def busy_scenario(seed: int) -> Scenario:
+    """Subscriptions come and go while messages are under way."""
+    return random_scenario(seed, seconds=12.0, steps_a_second=6.0, disasters=0.15)
+
+
+def failing_seed(
+    seeds: range,
+    safeguards: Safeguards = ALL,
+    content: Content = TOY,
+    scenario: Callable[[int], Scenario] = random_scenario,
+) -> int | None:
     """The first seed of which a run breaks an invariant."""
     for seed in seeds:
         try:
-            BrokerWorld(random_scenario(seed), seed, content=content, safeguards=safeguards).run()
+            BrokerWorld(scenario(seed), seed, content=content, safeguards=safeguards).run()
         except Violation:
             return seed
     return None
@@ -61,6 +75,40 @@ def test_a_network_is_one_process(seeds: range) -> None:
     assert crashed > 5
 
 
+def cut_on_the_way(seeds: range) -> int:
+    """Runs in which subscriptions come while messages are cut; how many were, link by link."""
+    cut = 0
+
+    def watched(message: object) -> object:
+        nonlocal cut
+        payloads = message.payloads if isinstance(message, Frame) else ()
+        for said in payloads:
+            if isinstance(said, Forward):
+                cut += sum(one.considers is not None for one in said.messages)
+        return message
+
+    for seed in seeds:
+        BrokerWorld(busy_scenario(seed), seed, through=watched).run()
+    return cut
+
+
+def test_a_network_that_cuts_messages_is_one_process() -> None:
+    assert cut_on_the_way(range(25)) > 100
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(1000, 5000, 500))
+def test_a_network_that_cuts_messages_is_one_process_at_length(first: int) -> None:
+    assert cut_on_the_way(range(first, first + 500)) > 1_500
+
+
+def test_changes_that_are_not_remembered_any_more_are_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(query_plane, "HISTORY_MAX", 2)
+    assert failing_seed(range(15), scenario=busy_scenario) is None
+
+
 def xml_profile(draw: random.Random) -> str:
     step = draw.choice("abc*")
     condition = draw.choice(["", "[@k='1']", "[a]", "[a and b]", "[not(b)]", "[. > 3]"])
@@ -68,17 +116,40 @@ def xml_profile(draw: random.Random) -> str:
 
 
 def xml_body(draw: random.Random) -> str:
-    def element(depth: int) -> str:
-        inside = "".join(element(depth + 1) for _ in range(draw.randrange(3 - depth)))
-        name, key = draw.choice("abc"), draw.choice(["", " k='1'", " k='2'"])
-        return f"<{name}{key}>{inside or draw.randrange(6)}</{name}>"
+    return f"<r>{xml_element(draw, 0)}{xml_element(draw, 0)}</r>"
 
-    return f"<r>{element(0)}{element(0)}</r>"
+
+def xml_element(draw: random.Random, depth: int) -> str:
+    inside = "".join(xml_element(draw, depth + 1) for _ in range(draw.randrange(3 - depth)))
+    name, key = draw.choice("abc"), draw.choice(["", ' k="1"', ' k="2"'])
+    return f"<{name}{key}>{inside or draw.randrange(6)}</{name}>"
 
 
 @cache
-def xml_satisfies(body: bytes, profile: str) -> bool:
-    return oracle_matches(Query("q", profile), body)
+def xml_results(body: bytes, profile: str) -> Results:
+    return (body,) if oracle_matches(Query("q", profile), body) else ()
+
+
+def batch_profile(draw: random.Random) -> str:
+    """Of profiles that are content with parts of a batch, and of those that are not."""
+    unit = draw.choice(["/r/a", "/r/b", "/r/c", "/r/a/b"])
+    condition = draw.choice(["[@k='1']", "[b]", "[c = 1]", "[not(b)]"])
+    text = f"{unit}{condition}"
+    if draw.random() < 0.05:
+        return draw.choice([f"{text}[1]", "//a", "/r/*"])
+    return text if draw.random() < 0.5 else f"for $u in {text} return <hit>of {{$u/c}}</hit>"
+
+
+def batch_body(draw: random.Random) -> str:
+    units = "".join(xml_element(draw, 1) for _ in range(draw.randrange(2, 12)))
+    return f"<r>{units}</r>"
+
+
+@cache
+def batch_results(body: bytes, profile: str) -> Results:
+    broker = Broker("reference")
+    broker.subscribe(Subscription("s", "s", profile))
+    return tuple(broker.process_batch([body]).table["fragment"].to_pylist())
 
 
 @pytest.mark.parametrize("policy", [EXACT, Policy(covering=True)], ids=["exact", "covering"])
@@ -87,7 +158,7 @@ def test_a_network_of_xml_is_one_process(policy: Policy) -> None:
     content = xml_content(policy)
     for seed in range(4):
         scenario = random_scenario(seed, profile=xml_profile, body=xml_body, seconds=12.0)
-        world = BrokerWorld(scenario, seed, content=content, satisfies=xml_satisfies).run()
+        world = BrokerWorld(scenario, seed, content=content, results=xml_results).run()
         delivered += sum(map(len, world.deliveries.values()))
     assert delivered > 10
 
@@ -98,7 +169,43 @@ def test_a_network_of_xml_is_one_process_at_length(policy: Policy) -> None:
     for seed in range(1000, 1200):
         scenario = random_scenario(seed, profile=xml_profile, body=xml_body)
         content = xml_content(policy)
-        BrokerWorld(scenario, seed, content=content, satisfies=xml_satisfies).run()
+        BrokerWorld(scenario, seed, content=content, results=xml_results).run()
+
+
+def batches_are_cut(seeds: range, seconds: float) -> int:
+    """Runs of brokers that cut batches; says how many bytes they left out."""
+    saved = 0
+    for seed in seeds:
+        world = BrokerWorld(
+            random_scenario(
+                seed,
+                seconds=seconds,
+                steps_a_second=3.0,
+                disasters=0.2,
+                profile=batch_profile,
+                body=batch_body,
+            ),
+            seed,
+            content=xml_content(),
+            results=batch_results,
+            profile=partial(Profile, deliver="fragment"),
+        ).run()
+        for name in world.brokers:
+            for plane in world.node(name).broker.planes.values():
+                assert isinstance(plane.interests, XmlInterests)
+                saved += sum(plane.interests.saved.values())
+    return saved
+
+
+@NEEDS_KERNEL
+def test_batches_that_are_cut_give_what_the_batches_give() -> None:
+    assert batches_are_cut(range(8), seconds=12.0) > 200
+
+
+@NEEDS_KERNEL
+@pytest.mark.nightly
+def test_batches_that_are_cut_give_what_the_batches_give_at_length() -> None:
+    assert batches_are_cut(range(1000, 1200), seconds=20.0) > 5_000
 
 
 @pytest.mark.nightly
@@ -111,10 +218,11 @@ def test_a_network_of_many_brokers_is_one_process(first: int) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [field.name for field in fields(ALL) if field.name not in ("known", "numbers", "settle")],
+    sorted({field.name for field in fields(ALL)} - {"drop", "known", "numbers", "settle"}),
 )
 def test_each_safeguard_is_missed(name: str) -> None:
-    assert failing_seed(range(120), replace(ALL, **{name: False})) is not None
+    without = replace(ALL, **{name: False})
+    assert failing_seed(range(120), without, scenario=busy_scenario) is not None
 
 
 def test_what_an_entry_covers_is_missed_when_it_is_forgotten() -> None:
@@ -165,6 +273,39 @@ def test_every_order_of_two_subscriptions_and_a_message(trees: Trees) -> None:
     explored = explore(BrokerModel(LINE, TWO_AND_TWO[:3], trees=trees))
     assert explored.states > 100
     assert explored.ends > 1
+
+
+ONE_AFTER_THE_OTHER: list[Subscribe | Publish] = [
+    Subscribe("c", "s1", "a1"),
+    Subscribe("c", "s2", "a*"),
+    Publish("a", b"1 2 m1"),
+]
+
+
+@pytest.mark.parametrize("trees", ["spanning", "broadcast"])
+def test_every_order_in_which_a_message_is_cut_and_its_cut_undone(trees: Trees) -> None:
+    explored = explore(BrokerModel(LINE, list(ONE_AFTER_THE_OTHER), trees=trees))
+    assert explored.states > 100
+
+
+def test_some_order_gives_a_subscription_what_was_cut_before_it_was_known() -> None:
+    heedless = replace(ALL, consider=False)
+    with pytest.raises(WrongOrder, match=r"s2 is given \(b'1', b'm1'\) of \(b'1', b'2', b'm1'\)"):
+        explore(BrokerModel(LINE, list(ONE_AFTER_THE_OTHER), safeguards=heedless))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("trees", ["spanning", "broadcast"])
+@pytest.mark.parametrize("second", ["b", "c"])
+def test_every_order_of_two_messages_that_are_cut(trees: Trees, second: str) -> None:
+    one, _, message = ONE_AFTER_THE_OTHER
+    todo = [one, Subscribe(second, "s2", "a*"), message, Publish("b", b"1 3 m2")]
+    assert explore(BrokerModel(LINE, todo, trees=trees)).states > 1000
+
+
+def test_every_order_in_which_local_queries_are_run() -> None:
+    explored = explore(BrokerModel(LINE, list(ONE_AFTER_THE_OTHER), defers=True))
+    assert explored.states > 400
 
 
 @pytest.mark.nightly

@@ -694,6 +694,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "overlay.settled": CatalogueEntry(
         "PeerError", "{peer} says that interest {given} is settled, {told} were told"
     ),
+    "overlay.considered": CatalogueEntry(
+        "PeerError",
+        "{peer} sends a message that is to have considered interest {given}, {told} were told",
+    ),
     "overlay.entry": CatalogueEntry("PeerError", "{peer} tells an entry that is none: {reason}"),
     "overlay.entries": CatalogueEntry(
         "PeerError", "{peer} tells {given} entries, at most {maximum} are taken of a neighbour"
@@ -703,6 +707,12 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "overlay.stream": CatalogueEntry(
         "PeerError", "{peer} sends positions {after} to {upto} of the stream of {root}: {reason}"
+    ),
+    "overlay.part": CatalogueEntry(
+        "PeerError", "{peer} sends parts of a message of {root} that cannot be: {reason}"
+    ),
+    "overlay.parts": CatalogueEntry(
+        "PeerError", "{peer} begins more than {maximum} messages in parts before one of them ends"
     ),
     "overlay.format": CatalogueEntry(
         "PeerError", "{peer} sends a message in the format {format!r}: {reason}"
@@ -719,10 +729,13 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "publication.joining": CatalogueEntry(
         "PublicationError", "this broker has not heard of any other member yet; try again"
     ),
+    "publication.too_long": CatalogueEntry(
+        "PublicationError", "a message of {given} bytes; brokers take {maximum} (message_bytes_max)"
+    ),
     "publication.log": CatalogueEntry(
         "PublicationError",
-        "{held} messages wait for {slowest}, at most {maximum} are held; try again, or take that "
-        "broker out of the network",
+        "{held} messages of {bytes} bytes wait for {slowest}, at most {maximum} of {bytes_maximum} "
+        "bytes are held; try again, or take that broker out of the network",
     ),
     "dependency.missing": CatalogueEntry(
         "MissingDependencyError",

@@ -28,6 +28,7 @@ FIGURES = frozenset(
         "chunking-figures",
         "overlay-figures",
         "wire-figures",
+        "dht-figures",
         "deployments",
     )
 )
@@ -41,8 +42,8 @@ def bench(
             metavar="[BENCHMARK]...",
             help="filter, door, records, threads, conditions, mixed, adversarial, customise, "
             "pipeline or broker-node. Default: all of them. Or, alone, figures, broker-figures, "
-            "placement-figures, chunking-figures, overlay-figures or wire-figures: the figures "
-            "and tables of the papers; or deployments: the same load in each of them.",
+            "placement-figures, chunking-figures, overlay-figures, wire-figures or dht-figures: "
+            "the figures and tables of the papers; or deployments: one load in each of them.",
             show_default=False,
         ),
     ] = None,

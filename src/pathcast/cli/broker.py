@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +11,6 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
@@ -39,15 +36,17 @@ def run_a_broker(
 
     It keeps what it has to know in its directory, connects to its neighbours
     for as long as both live, and ends gracefully; killed, it goes on where it
-    was when it is started again:
+    was when it is started again. At SIGHUP it takes up neighbours that are
+    new in its file:
 
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
-        from pathcast.transport.broker import DEFAULT, broker_kind
+        from pathcast.overlay.xml_content import limits_of, xml_content
+        from pathcast.transport.broker import broker_kind
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
-        from pathcast.transport.settings import describe_settings, load_settings
+        from pathcast.transport.settings import describe_settings, load_settings, node_settings
     if describe:
         for setting in describe_settings():
             answers().print(f"{setting.key}: {setting.type} ({setting.default})")
@@ -58,15 +57,21 @@ def run_a_broker(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     settings = load_settings(file, override or ())
     name = settings.broker.name
+    limits = limits_of(settings.broker.message_bytes_max)
     kind = broker_kind(
         name,
         [each.name for each in settings.neighbours],
         members=settings.broker.members,
-        settings=replace(DEFAULT, formats=settings.formats, clock=time.perf_counter),
-        limits=Limits(message_bytes_max=settings.broker.message_bytes_max),
+        content=xml_content(
+            limits=limits,
+            projection=settings.broker.projection,
+            whole_links=[each.name for each in settings.neighbours if not each.projection],
+        ),
+        settings=node_settings(settings),
+        limits=limits,
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     run = run_broker if settings.registration is None else run_hosted_broker
-    asyncio.run(run(settings, kind, ready))
+    asyncio.run(run(settings, kind, ready, lambda: load_settings(file, override or ())))
     say(f"{name} has ended")
     return ExitCode.OK

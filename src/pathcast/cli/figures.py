@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -199,80 +200,36 @@ def _brokers() -> PaperFigures:
     )
 
 
-def _placement() -> PaperFigures:
-    from pathcast.bench.placement import page, plot, run, statements
-    from pathcast.bench.placement.definition import PlacementFigures
+def _from_room(room: str) -> Callable[[], PaperFigures]:
+    """The figures of a room of `pathcast.bench` that has, of each of these, its own.
 
-    def run_all(ask: Request) -> None:
-        run.run_placement_figures(
-            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
+    They are `definition.RoomFigures`, `run.run_room_figures`, `plot.draw_room`, `page.room_table`,
+    `page.write_room_page` and `statements.judge`, with the name of the room for `room`.
+
+    Args:
+        room: Its name, such as "wire".
+    """
+
+    def read() -> PaperFigures:
+        definition, run, plot, page, statements = (
+            import_module(f"pathcast.bench.{room}.{name}")
+            for name in ("definition", "run", "plot", "page", "statements")
+        )
+        run_figures = getattr(run, f"run_{room}_figures")
+
+        def run_all(ask: Request) -> None:
+            run_figures(ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say)
+
+        return PaperFigures(
+            definition=getattr(definition, f"{room.capitalize()}Figures"),
+            run=run_all,
+            draw=getattr(plot, f"draw_{room}"),
+            table=getattr(page, f"{room}_table"),
+            judge=lambda figure, values: statements.judge(figure.name, values),
+            write_page=getattr(page, f"write_{room}_page"),
         )
 
-    return PaperFigures(
-        definition=PlacementFigures,
-        run=run_all,
-        draw=plot.draw_placement,
-        table=lambda figure, values: page.placement_table(values),
-        judge=lambda figure, values: statements.judge(figure.name, values),
-        write_page=page.write_placement_page,
-    )
-
-
-def _chunking() -> PaperFigures:
-    from pathcast.bench.chunking import page, plot, run, statements
-    from pathcast.bench.chunking.definition import ChunkingFigures
-
-    def run_all(ask: Request) -> None:
-        run.run_chunking_figures(
-            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
-        )
-
-    return PaperFigures(
-        definition=ChunkingFigures,
-        run=run_all,
-        draw=plot.draw_chunking,
-        table=page.chunking_table,
-        judge=lambda figure, values: statements.judge(figure.name, values),
-        write_page=page.write_chunking_page,
-    )
-
-
-def _wire() -> PaperFigures:
-    from pathcast.bench.wire import page, plot, run, statements
-    from pathcast.bench.wire.definition import WireFigures
-
-    def run_all(ask: Request) -> None:
-        run.run_wire_figures(
-            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
-        )
-
-    return PaperFigures(
-        definition=WireFigures,
-        run=run_all,
-        draw=plot.draw_wire,
-        table=page.wire_table,
-        judge=lambda figure, values: statements.judge(figure.name, values),
-        write_page=page.write_wire_page,
-    )
-
-
-def _overlay() -> PaperFigures:
-    from pathcast.bench.overlay import page, plot, run, statements
-    from pathcast.bench.overlay.definition import OverlayFigures
-
-    def run_all(ask: Request) -> None:
-        run.run_overlay_figures(
-            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
-        )
-
-    return PaperFigures(
-        definition=OverlayFigures,
-        run=run_all,
-        draw=plot.draw_overlay,
-        table=lambda figure, values: page.overlay_table(values),
-        judge=lambda figure, values: statements.judge(figure.name, values),
-        write_page=page.write_overlay_page,
-    )
+    return read
 
 
 def _deployments() -> PaperFigures:
@@ -299,10 +256,11 @@ def _deployments() -> PaperFigures:
 PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
     "figures": _filtering,
     "broker-figures": _brokers,
-    "placement-figures": _placement,
-    "chunking-figures": _chunking,
-    "wire-figures": _wire,
-    "overlay-figures": _overlay,
+    "placement-figures": _from_room("placement"),
+    "chunking-figures": _from_room("chunking"),
+    "wire-figures": _from_room("wire"),
+    "overlay-figures": _from_room("overlay"),
+    "dht-figures": _from_room("dht"),
     "deployments": _deployments,
 }
 """Benchmark -> what it runs; each imports its own code only."""

@@ -29,6 +29,7 @@ def build_net() -> typer.Typer:
     app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
     app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
     app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
+    app.command("link", epilog=EXIT_CODES_HELP)(guarded(link))
     app.command("trace", epilog=EXIT_CODES_HELP)(guarded(trace))
     app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
     app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
@@ -67,13 +68,14 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
 def _line(status: dict[str, Any]) -> str:
     node = status["node"]
     tree = sorted({peer for peers in node["tree"].values() for peer in peers})
+    cut = sum(node["cut_bytes"].values())
     sent = sent_by_flow([status])
     flows = ", ".join(f"{flow.lower()} {count / 1e6:.2f}" for flow, count in sent.items())
     return (
         f"connected to {', '.join(sorted(status['neighbours'])) or 'nobody'}; "
         f"tree: {', '.join(tree) or 'nobody'}; {node['subscriptions']:,} subscriptions, "
         f"{sum(node['tables'].values()):,} table entries, MB sent: {flows}; "
-        f"{sum(node['resent'].values()):,} frames sent again, "
+        f"{cut / 1e6:.2f} MB cut out of that, {sum(node['resent'].values()):,} frames sent again, "
         f"{sum(status['inboxes'].values()):,} deliveries wait"
     )
 
@@ -107,6 +109,17 @@ def heal(directory: DirectoryOption = NETWORK) -> ExitCode:
     gone = [name for name in network.names if not network.is_running(name)]
     network.start(gone)
     say(f"started: {', '.join(gone) or 'nothing, all run'}")
+    return ExitCode.OK
+
+
+def link(
+    one: Annotated[str, typer.Argument(help="Name of a broker.")],
+    other: Annotated[str, typer.Argument(help="Name of its new neighbour.")],
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Make two brokers neighbours, while they run."""
+    _network(directory).link(one, other)
+    say(f"{one} and {other} are neighbours")
     return ExitCode.OK
 
 

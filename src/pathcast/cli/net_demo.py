@@ -114,9 +114,15 @@ def demo(
     out_console.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
     flooded = sum(len(each.body) for each in stream) * (len(network.names) - 1)
     wanted = _wanted_bytes(subscriptions, stream, expected, network.names)
+    cut = sum(
+        sum(status["node"]["cut_bytes"].values())
+        for status in statuses.values()
+        if status is not None
+    )
     out_console.print(
         f"sent between brokers: {sum(sent.values()) / 1e6:.1f} MB; messages to those who "
-        f"want them: {wanted / 1e6:.1f} MB, to all: {flooded / 1e6:.1f} MB"
+        f"want them: {wanted / 1e6:.1f} MB, to all: {flooded / 1e6:.1f} MB; "
+        f"cut out on the way: {cut / 1e6:.1f} MB"
     )
     out_console.print(
         "of that: " + ", ".join(f"{flow.lower()} {n / 1e6:.2f} MB" for flow, n in sent.items())

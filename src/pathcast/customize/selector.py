@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -79,10 +80,10 @@ class Spans:
 
 
 class Selector:
-    """Queries that select elements, numbered from 0.
+    """Queries that select elements, numbered; they come and go while messages flow.
 
     Args:
-        queries: What is selected.
+        queries: What is selected, numbered from 0.
         engine: "kernel" (default) or "nfa"; None asks `PATHCAST_ENGINE` first.
         limits: What one message may cost.
         threads: Threads of one batch; None for all processors.
@@ -115,15 +116,39 @@ class Selector:
         self._native = KernelDissemination(
             options.limits, options.threads, cache_bytes_max, spans=True
         )
+        # Number that the kernel gave a query -> its own.
+        self._numbers: npt.NDArray[np.uint32] | None = None
+        self.add(dict(enumerate(queries)))
+
+    def add(self, queries: Mapping[int, Select]) -> None:
+        """Select this as well from now on: all of it, or nothing if one cannot be used.
+
+        Args:
+            queries: Number that is free -> what is selected.
+
+        Raises:
+            QuerySyntaxError: A query cannot be used.
+            UnsupportedQueryError: It makes something of its own instead of selecting elements.
+
+        Cost: 5 µs each, and 0.3 ms to check one that was not seen lately.
+        """
         rows = []
-        for number, select in enumerate(queries):
+        for number, select in queries.items():
             _check_selects(select)
             namespaces = dict(select.namespaces) or None
             rows.append(Subscription(str(number), "", select.query, "fragment", namespaces))
-        for error in self._native.subscribe(rows, {}).rejected.values():
+        if not rows:
+            return
+        self._numbers = None
+        rejected = self._native.subscribe(rows, {}).rejected
+        for error in rejected.values():
+            self._native.unsubscribe([row.id for row in rows if row.id not in rejected])
             raise error
-        # Number that the kernel gave a query -> its own.
-        self._numbers: npt.NDArray[np.uint32] | None = None
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Select this no longer."""
+        self._native.unsubscribe([str(number) for number in numbers])
+        self._numbers = None
 
     def spans(self, messages: Messages) -> Spans:
         """Where the selected elements are.
@@ -162,6 +187,7 @@ def _bytes_of(fragments: pa.LargeBinaryArray) -> bytes:
     return values[int(ends[0]) : int(ends[-1])] if values is not None else b""
 
 
+@lru_cache(maxsize=65_536)
 def _check_selects(select: Select) -> None:
     """Raises what is wrong with a query that does not select elements of the message."""
     if not is_xquery(select.query):

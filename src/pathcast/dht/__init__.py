@@ -11,9 +11,10 @@ Above: `automaton` (states and visits, by definition), `states` (what is kept un
 is asked of what lies below), `courier` and `state_store`; `indexing` and `subscriptions` (Procedure
 1 and its end), `visiting`, `publishing` and `credit` (Procedure 4 and its end), `iterative`
 (Procedures 2 and 3), `matching` and `decisions` (from accepting states to subscribers); `shedding`,
-`hosting` (virtual nodes), `filtering` (all of it, as a node), `safeguards`.
+`hosting` (virtual nodes), `filtering` (all of it, as a node), `safeguards`. For arithmetic:
+`state_table` (all states as arrays), `pieces` (the automaton cut by cost).
 
-Needs the extra `net`; `identifiers`, `automaton` and `hops` do not.
+Needs the extra `net`; `identifiers`, `automaton`, `hops`, `state_table` and `pieces` do not.
 
 Source: Miliaraki, Kaoudi and Koubarakis, WWW 2008. What differs stands in docs/fidelity.md; how it
 works in docs/dht.md.

@@ -21,9 +21,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pathcast.errors import PathcastError, PublicationError
+from pathcast.errors import PathcastError, PeerError, PublicationError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.content import Content, Profile, Verdict
+from pathcast.overlay.content import Content, Decisions, Profile, Verdict
 from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce, Lapsed, Refused, Undecided
 from pathcast.overlay.messages import (
     Announce,
@@ -31,7 +31,11 @@ from pathcast.overlay.messages import (
     Detach,
     Follow,
     Forward,
+    InParts,
     Interest,
+    MessageBegin,
+    MessageDropped,
+    MessagePart,
     Passed,
     Payload,
     Presence,
@@ -39,6 +43,7 @@ from pathcast.overlay.messages import (
     Settled,
     Source,
 )
+from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.publishers import Logged, Numbered, Publishers
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -56,6 +61,12 @@ Trees = Literal["spanning", "broadcast"]
 SHARED = ""
 """The one spanning tree."""
 
+LOCAL_MESSAGES = 64
+"""Messages that local queries are run on at a time."""
+
+LOCAL_WAITING_MAX = 4096
+"""Messages that wait for local queries, before these are run ahead of what comes next."""
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
@@ -66,12 +77,31 @@ class BrokerSettings:
             table per root and child, as in 001.
         log_messages_max: Messages a root holds for members that have not had them; with more it
             takes no new ones.
+        log_bytes_max: Bytes of these messages.
         held_messages_max: Messages a broker holds for a neighbour that is slow.
+        held_bytes_max: Bytes of these messages.
+        message_bytes_max: Bytes of a message that a root takes; `MESSAGE_BYTES_MAX` at most.
+        part_bytes: Bytes of a part; longer messages travel in parts.
+        cut_through: Whether a message that comes in parts is sent on before all of it is here.
     """
 
     trees: Trees = "spanning"
     log_messages_max: int = 100_000
+    log_bytes_max: int = 1 << 30
     held_messages_max: int = 4096
+    held_bytes_max: int = 1 << 28
+    message_bytes_max: int = 8 << 20
+    part_bytes: int = 64 << 10
+    cut_through: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Messages of a stream that wait for local queries, and the position that they end."""
+
+    stream: Stream
+    messages: Sequence[Published]
+    upto: int
 
 
 class Broker:
@@ -130,6 +160,8 @@ class Broker:
         self._sources: dict[str, Source] = {}
         self._owners: dict[str, str] = {}
         self.subscriptions = Subscriptions(content.profiles())
+        self._local: deque[_Waiting] = deque()
+        self._local_messages = 0
         self._tickets: dict[int, tuple[list[Subscription], set[str]]] = {}
         self._ticket = 0
         # What the present event has changed, until `finish`.
@@ -199,7 +231,9 @@ class Broker:
                 plane = self.planes.get(payload.tree)
                 if plane is not None:
                     self._hear_query(peer, plane, payload)
-            case Follow() | Forward() | Passed():
+            case (
+                Follow() | Forward() | MessageBegin() | MessagePart() | MessageDropped() | Passed()
+            ):
                 stream = self.streams.get(payload.root)
                 if stream is not None and stream.number == payload.stream:
                     self._hear_stream(peer, stream, payload)
@@ -223,10 +257,30 @@ class Broker:
             self._moving.add(stream.root)
         return bool(due)
 
-    def finish(self) -> None:
-        """What an event, or several together, changed is done at once: told, sent, delivered.
+    @property
+    def has_local_work(self) -> bool:
+        """Whether messages wait for the broker's own subscribers."""
+        return bool(self._local)
 
-        Streams that have nothing to send, for want of messages or of room, cost nothing.
+    @property
+    def is_behind(self) -> bool:
+        """Whether so many wait that they have to be seen to before anything else is taken."""
+        return self._local_messages > LOCAL_WAITING_MAX
+
+    def work_locally(self) -> None:
+        """Run local queries on what has waited longest: as many messages as make a batch."""
+        taken: list[_Waiting] = []
+        count = 0
+        while self._local and count < LOCAL_MESSAGES:
+            taken.append(self._local.popleft())
+            count += len(taken[-1].messages)
+        self._work(taken)
+
+    def finish(self) -> None:
+        """What an event, or several together, changed is done at once: told, and sent.
+
+        Streams that have nothing to send, for want of messages or of room, cost nothing. What came
+        waits for local queries from then on (`work_locally`).
         """
         self._want_changes()
         self._keep_taken()
@@ -256,7 +310,9 @@ class Broker:
         Raises:
             PathcastError: It is no profile.
         """
-        made, added, removed = self.subscriptions.put(subscription, subscriber, profile, version)
+        made, added, removed = self.subscriptions.put(
+            subscription, subscriber, profile, self._ticket + 1, version
+        )
         self._save(f"subscription/{subscription}", made)
         self._await(made)
         self._want(added, removed)
@@ -333,9 +389,9 @@ class Broker:
             PublicationError: As `check_publication`.
         """
         if self.has_had(numbered):
-            self.check_publication(source, 0, sender)
+            self.check_publication(source, (), sender)
             return 0
-        self.check_publication(source, sender=sender)
+        self.check_publication(source, (len(body),), sender)
         stream, entry = self.streams[self.name], self._sources[source]
         position = max(stream.at, self._log_start) + 1
         made = Published(position, source, message, entry.dictionary_version, format, trace, body)
@@ -349,17 +405,17 @@ class Broker:
         """Whether a message was taken before, as far as its publisher numbers them."""
         return self._safeguards.numbers and self._publishers.has_had(numbered)
 
-    def check_publication(self, source: str, count: int = 1, sender: str = "") -> None:
+    def check_publication(self, source: str, sizes: Sequence[int], sender: str = "") -> None:
         """Refuses messages of a source that are not to be taken.
 
         Args:
             source: Of one of them at least.
-            count: How many they are.
+            sizes: Bytes of each.
             sender: Who publishes; see `check_owner`.
 
         Raises:
-            PublicationError: The source is not known here or is not the sender's, or there is no
-                room (`retry`).
+            PublicationError: The source is not known here or is not the sender's, one is too
+                long, or there is no room (`retry`).
         """
         self.check_owner(source, sender)
         stream = self.streams.get(self.name)
@@ -368,13 +424,25 @@ class Broker:
             raise PublicationError("publication.source", source=source, retry="no")
         if not self._joined and self.announcements.members != [self.name]:
             raise PublicationError("publication.joining", retry="yes")
-        if len(stream.held) + count > self._settings.log_messages_max:
+        settings = self._settings
+        longest = max(sizes, default=0)
+        if longest > settings.message_bytes_max:
+            raise PublicationError(
+                "publication.too_long",
+                given=longest,
+                maximum=settings.message_bytes_max,
+                retry="no",
+            )
+        is_long = stream.held_bytes + sum(sizes) > settings.log_bytes_max
+        if sizes and (is_long or len(stream.held) + len(sizes) > settings.log_messages_max):
             members = self.announcements.members
             slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
             raise PublicationError(
                 "publication.log",
                 held=len(stream.held),
-                maximum=self._settings.log_messages_max,
+                maximum=settings.log_messages_max,
+                bytes=stream.held_bytes,
+                bytes_maximum=settings.log_bytes_max,
                 slowest=slowest,
                 retry="yes",
             )
@@ -466,7 +534,7 @@ class Broker:
             if one.stream and not one.left  # one that is expelled may come back with its stream
         }
         for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
-            self.streams.pop(root).take_own()
+            self._retire(self.streams.pop(root))
             self._leads.pop(root, None)
         for root, number in roots.items():
             if root not in self.streams:
@@ -476,9 +544,25 @@ class Broker:
                 if root not in self.planes:
                     self._add_plane(root)
 
+    def _retire(self, stream: Stream) -> None:
+        """A stream is gone, and may be back: its subscribers are given now what waits of it."""
+        stream.take_own()
+        waiting = [one for one in self._local if one.stream is stream]
+        self._local = deque(one for one in self._local if one.stream is not stream)
+        self._work(waiting)
+
     def _stream(self, root: str, number: int) -> Stream:
         tree = self._tree_of(root)
         saved, cursor = self._saved_cursors.get(root, (0, 0))
+        parts = Parts(
+            root,
+            number,
+            self._settings.part_bytes,
+            self._send,
+            self._may_begin,
+            partial(self._decide, root),
+            self._safeguards.drop,
+        )
         return Stream(
             root,
             number,
@@ -488,8 +572,13 @@ class Broker:
             self._has_room,
             partial(self._is_active, tree),
             partial(self._route, tree),
+            partial(self._cut, tree),
+            partial(self._considered, tree),
+            partial(self._is_cutting, tree),
             self._deliver,
+            parts,
             self._settings.held_messages_max,
+            self._settings.held_bytes_max,
             self._safeguards,
             at=self._log_start if root == self.name else 0,
         )
@@ -500,16 +589,44 @@ class Broker:
             self._content.interests(),
             self._send,
             partial(self._settled, tree),
+            partial(self._ask_again, tree),
             self._safeguards,
         )
+        self._want_changes()  # of these it is told with all the rest
         self.planes[tree] = plane
-        plane.want(self.subscriptions.entries(), (), 0)
+        plane.want(self.subscriptions.entries(), (), self._ticket)
 
     def _is_active(self, tree: str, peer: str) -> bool:
         return tree in self.planes and self.planes[tree].is_active(peer)
 
     def _route(self, tree: str, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         return self.planes[tree].route(bodies)
+
+    def _cut(
+        self, tree: str, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
+    ) -> Mapping[str, Sequence[bytes | None]]:
+        return self.planes[tree].cut(bodies, wanted)
+
+    def _considered(self, tree: str, origin: str, upstream: str | None, number: int | None) -> int:
+        return self.planes[tree].considered(origin, upstream, number)
+
+    def _is_cutting(self, tree: str, peer: str) -> bool:
+        return self.planes[tree].is_cutting(peer)
+
+    def _ask_again(self, tree: str) -> None:
+        for stream in self._streams_of(tree):
+            if not stream.is_root:
+                stream.rewind()
+
+    def _decide(self, root: str, size: int) -> Decisions | None:
+        """Decisions for a message of a root that is arriving, if they are of use to anybody."""
+        if not (self._settings.cut_through and self.streams[root].followers):
+            return None
+        return self.planes[self._tree_of(root)].decisions(size)
+
+    def _may_begin(self, peer: str) -> bool:
+        under_way = [one for one in self.streams.values() if one.parts.is_sending(peer)]
+        return len(under_way) < SENDING_MAX
 
     def _tree_of(self, root: str) -> str:
         return SHARED if self._settings.trees == "spanning" else root
@@ -560,15 +677,35 @@ class Broker:
                 for stream in self._streams_of(said.tree):
                     stream.forget(peer)
 
-    def _hear_stream(self, peer: str, stream: Stream, said: Follow | Forward | Passed) -> None:
+    def _hear_stream(
+        self, peer: str, stream: Stream, said: Follow | Forward | InParts | Passed
+    ) -> None:
         self._moving.add(stream.root)
         match said:
             case Follow():
                 stream.hear_follow(peer, said)
             case Forward():
+                self.planes[self._tree_of(stream.root)].check_considered(peer, said.messages)
                 stream.hear_forward(peer, said)
+            case MessageBegin() | MessagePart() | MessageDropped():
+                if isinstance(said, MessageBegin):
+                    plane = self.planes[self._tree_of(stream.root)]
+                    plane.check_considered(peer, (said.message,))
+                    self._check_parts(peer, stream)
+                stream.hear_part(peer, said)
             case Passed():
                 stream.hear_passed(peer, said)
+
+    def _check_parts(self, peer: str, stream: Stream) -> None:
+        """A neighbour begins no more messages than it may.
+
+        Raises:
+            PeerError: It does (`overlay.parts`).
+        """
+        others = [one for one in self.streams.values() if one is not stream]
+        coming = sum(one.upstream == peer and one.parts.arriving is not None for one in others)
+        if coming >= COMING_MAX:
+            raise PeerError("overlay.parts", peer=peer, maximum=COMING_MAX)
 
     def _keep_taken(self) -> None:
         """What this root has taken since the last time is kept, together, before it is sent."""
@@ -597,10 +734,32 @@ class Broker:
             self._review()
 
     def _deliver(self, stream: Stream, messages: Sequence[Published]) -> None:
-        bodies = [one.body for one in messages]
-        is_given = False
-        for one, answers in zip(messages, self.subscriptions.answers(bodies), strict=True):
+        """Local queries have the lowest priority: what neighbours are to be sent comes first."""
+        if not messages and stream.cursor == stream.taken:
+            stream.passed(stream.at)  # nothing of it waits
+            return
+        self._local.append(_Waiting(stream, messages, stream.at))
+        self._local_messages += len(messages)
+
+    def _work(self, taken: Sequence[_Waiting]) -> None:
+        """Run local queries on messages; what they give is left with the carrier, then cursors."""
+        work = [(one.stream, message) for one in taken for message in one.messages]
+        self._local_messages -= len(work)
+        given = self._answer(work) if work else set()
+        for one in taken:
+            one.stream.passed(one.upto)
+        for root, stream in {one.stream.root: one.stream for one in taken}.items():
+            if root in given:  # with the deliveries: else they would be made again after a crash
+                self.given.append(self._cursor(root, stream.number, stream.cursor))
+
+    def _answer(self, work: Sequence[tuple[Stream, Published]]) -> set[str]:
+        """Leaves what messages give with the carrier. Returns the roots of those that give any."""
+        roots: set[str] = set()
+        answered = self.subscriptions.answers([one.body for _, one in work])
+        for (stream, one), answers in zip(work, answered, strict=True):
             for subscription, results in answers:
+                if not self._is_regarded(subscription, one):
+                    continue
                 name, version = subscription.name, subscription.version
                 at = (name, version, stream.root, stream.number, one.position, one.message)
                 if isinstance(results, Verdict):
@@ -608,9 +767,14 @@ class Broker:
                 else:
                     given = Delivery(*at, results)
                 self.given.append(Deliver(subscription.subscriber, given))
-                is_given = True
-        if is_given:  # with the deliveries: else they would be made again after a crash
-            self.given.append(self._cursor(stream.root, stream.number, messages[-1].position))
+                roots.add(stream.root)
+        return roots
+
+    def _is_regarded(self, subscription: Subscription, one: Published) -> bool:
+        """Whether a message, if it was cut, was cut with regard to a subscription."""
+        if one.considers is None or not self._safeguards.consider:
+            return True
+        return one.considers >= self.subscriptions.ticket(subscription.name)
 
     def _await(self, subscription: Subscription) -> None:
         self._awaited.append(subscription)
@@ -692,8 +856,7 @@ class Broker:
             self._have_stream()
         if self._stream_number:
             stream = self.streams[self.name] = self._stream(self.name, self._stream_number)
-            held = [one.message for one in log if one.message.position > self._log_start]
-            stream.held = held
+            stream.hold([one.message for one in log if one.message.position > self._log_start])
             stream.at = stream.held[-1].position if stream.held else self._log_start
 
 

@@ -25,6 +25,10 @@ from pathcast.protocol import Deliver, Effect, Send, Wake
 
 __all__ = ["BrokerNode", "NodeSettings"]
 
+TICK = "tick"
+LOCAL = "local"
+"""The timer that goes off when what was to be sent is sent: local queries are run then."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
@@ -96,6 +100,7 @@ class BrokerNode:
         self.formats = {peer: self._format_of(peer) for peer in self._links}
         self._shunned: dict[str, _Shunned] = {}
         self._rewound_at = float("-inf")
+        self._is_due_locally = False
         self.broker = Broker(
             name,
             links,
@@ -112,7 +117,7 @@ class BrokerNode:
     def start(self, now: float) -> Sequence[Effect]:
         """Begin: links offer sessions."""
         self.broker.start()
-        return [Wake("tick", self._settings.tick_seconds), *self.done(now)]
+        return [Wake(TICK, self._settings.tick_seconds), *self.done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
         """A frame of a neighbour; what cannot be is refused, and the neighbour shunned."""
@@ -137,12 +142,16 @@ class BrokerNode:
         return self.done(now)
 
     def wake(self, timer: str, now: float) -> Sequence[Effect]:
-        """Resend, give silent neighbours up, say what was left for now."""
+        """Resend, give silent neighbours up, say what was left for now; or run local queries."""
+        if timer == LOCAL:
+            self._is_due_locally = False
+            self.broker.work_locally()
+            return self.done(now)
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
         self.broker.tick()
-        return [*self.done(now), Wake("tick", self._settings.tick_seconds)]
+        return [*self.done(now), Wake(TICK, self._settings.tick_seconds)]
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """A connection was made or lost. A session outlives it."""
@@ -240,6 +249,8 @@ class BrokerNode:
             self._rewound_at = now
         self.broker.finish()
         broker = self.broker
+        while broker.is_behind:
+            broker.work_locally()
         effects, given = broker.effects, broker.given
         broker.effects, broker.given = [], []
         for peer, link in self._links.items():
@@ -247,6 +258,9 @@ class BrokerNode:
                 if isinstance(message, Frame) and message.number:
                     self.formats[peer].sent(message.number, message.payloads, now)
                 effects.append(Send(peer, message))
+        if broker.has_local_work and not self._is_due_locally:
+            self._is_due_locally = True
+            given.append(Wake(LOCAL, 0.0))
         return effects + given
 
 

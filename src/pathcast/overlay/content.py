@@ -15,7 +15,17 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-__all__ = ["LOCAL", "Change", "Content", "Interests", "Profile", "Profiles", "Results", "Verdict"]
+__all__ = [
+    "LOCAL",
+    "Change",
+    "Content",
+    "Decisions",
+    "Interests",
+    "Profile",
+    "Profiles",
+    "Results",
+    "Verdict",
+]
 
 LOCAL = ""
 """The origin of what a broker's own subscribers want."""
@@ -32,6 +42,24 @@ class Change(Protocol):
     @property
     def removed(self) -> tuple[str, ...]:
         """What is told no longer."""
+        ...
+
+
+class Decisions(Protocol):
+    """Who may want one message, decided while it arrives."""
+
+    def feed(self, part: bytes) -> None:
+        """Takes the next bytes of the message; what is wrong with it is found by `route`."""
+        ...
+
+    @property
+    def wanted(self) -> Set[str]:
+        """Origins that may want it, as far as is known. Whoever is among them stays there."""
+        ...
+
+    @property
+    def decided(self) -> Set[str] | None:
+        """All origins that may want it, as `route` would say now; None while that is not known."""
         ...
 
 
@@ -66,6 +94,29 @@ class Interests(Protocol):
 
     def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         """For each message the origins that may want it; never one too few."""
+        ...
+
+    def cut(
+        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
+    ) -> Mapping[str, Sequence[bytes | None]]:
+        """What neighbours are sent of messages that are routed to them.
+
+        Args:
+            bodies: A batch.
+            wanted: Neighbour -> which of them, as places in the batch.
+
+        Returns:
+            Neighbour -> a message for each: whole, or without what nobody behind it, as it has told
+            so far, can tell from its results. None if there is nothing else in it.
+        """
+        ...
+
+    def is_cutting(self, neighbour: str) -> bool:
+        """Whether what a neighbour is sent may be cut now: it is not sent before it is here."""
+        ...
+
+    def decisions(self, size: int) -> Decisions | None:
+        """For a message of so many bytes that is arriving; None: it is routed when it is here."""
         ...
 
 

@@ -53,7 +53,8 @@ class LinkSettings:
         silence_seconds: An end that has heard nothing gives the session up.
         window_frames: Frames under way, unacknowledged.
         frame_payloads_max: Payloads in one frame.
-        frame_bytes_max: Bytes of their bodies and entries, unless one payload alone has more.
+        frame_bytes_max: Bytes of their bodies and entries, unless one payload alone has more: one
+            part of a long message, which is sent on when its frame has come.
         waiting_max: Payloads that wait for the window; with more the session is given up, because
             to say everything again is shorter.
         offer_seconds: Time between two offers of a session.
@@ -67,7 +68,7 @@ class LinkSettings:
     silence_seconds: float = 4.0
     window_frames: int = 32
     frame_payloads_max: int = 64
-    frame_bytes_max: int = 1 << 20
+    frame_bytes_max: int = 1 << 17
     waiting_max: int = 8192
     offer_seconds: float = 0.3
     offers: int = 4
@@ -153,7 +154,7 @@ class Link:
     @property
     def has_room(self) -> bool:
         """Whether a message can be sent now rather than wait: backpressure."""
-        room = self._settings.frame_bytes_max // 4
+        room = 2 * self._settings.frame_bytes_max
         return self._session is not None and self._waiting_bytes < room and not self._is_full
 
     @property
@@ -214,8 +215,8 @@ class Link:
                 self._astray(message, now)
                 return Received()
         self._heard_at = now
-        self._is_probing = False
         self._acknowledge(message.acknowledged, now)
+        self._is_probing = False
         return Received(began, self._take(message))
 
     def flush(self, now: float) -> list[Hello | Frame]:
@@ -315,10 +316,16 @@ class Link:
             if not self._safeguards.sessions:
                 return
             raise PeerError("overlay.acknowledged", given=number, sent=self._last)
+        if not (self._sent and self._sent[0].number <= number):
+            return
         while self._sent and self._sent[0].number <= number:
             sent = self._sent.popleft()
             if not sent.is_resent:  # else it is not known which one was acknowledged
                 self._round_trip += (now - sent.at - self._round_trip) / 8
+        if not self._is_probing:  # else the others were sent on a connection of before
+            # The link is at work: what waits behind on a slow one is not lost (RFC 6298, 5.3).
+            for sent in self._sent:
+                sent.due = max(sent.due, now + sent.patience)
 
     def _take(self, frame: Frame) -> list[Payload]:
         number = frame.number

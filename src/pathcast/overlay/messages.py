@@ -27,6 +27,7 @@ from msgspec import Meta
 from pathcast.errors import PeerError
 
 __all__ = [
+    "MESSAGE_BYTES_MAX",
     "NUMBER_MAX",
     "Announce",
     "Announcement",
@@ -37,7 +38,11 @@ __all__ = [
     "Forward",
     "Frame",
     "Hello",
+    "InParts",
     "Interest",
+    "MessageBegin",
+    "MessageDropped",
+    "MessagePart",
     "Passed",
     "Payload",
     "Presence",
@@ -51,6 +56,9 @@ __all__ = [
 
 NUMBER_MAX = 2**62
 """Counters and session numbers stay below; a forged one cannot bring a counter to its end."""
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of a message that brokers take from each other, in parts."""
 
 NAME_CHARACTERS_MAX = 128
 """Of a broker, a source, a message, and of a dictionary."""
@@ -176,7 +184,7 @@ class Follow(msgspec.Struct, frozen=True, tag=True):
     after: Number
 
 
-class Published(msgspec.Struct, frozen=True, tag=True):
+class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A message with its header.
 
     Attributes:
@@ -187,6 +195,8 @@ class Published(msgspec.Struct, frozen=True, tag=True):
         format: Name of the wire format of `body`.
         trace: Brokers are to report its way.
         body: The message.
+        considers: None: it is whole. Else it was cut on its way, and wherever it was, all was
+            considered that the receiver had told in its tree up to this number (`Interest`).
     """
 
     position: Number
@@ -196,6 +206,7 @@ class Published(msgspec.Struct, frozen=True, tag=True):
     format: Tree
     trace: bool
     body: bytes
+    considers: Number | None = None
 
 
 class Forward(msgspec.Struct, frozen=True, tag=True):
@@ -209,12 +220,68 @@ class Forward(msgspec.Struct, frozen=True, tag=True):
     messages: tuple[Published, ...]
 
 
+class MessageBegin(msgspec.Struct, frozen=True, tag=True):
+    """Message flow: a message that the receiver's side wants comes in parts.
+
+    It is followed by its `MessagePart`s and, of this stream, by nothing else until the last of them
+    or a `MessageDropped`. With the last one everything up to its position has come.
+
+    Attributes:
+        root: Root broker of the stream.
+        stream: Its number.
+        generation: As of `Forward`.
+        after: As of `Forward`: of the positions between, nothing is wanted.
+        total: Bytes of its body.
+        message: Its header, and the first bytes of its body.
+    """
+
+    root: Name
+    stream: Number
+    generation: Number
+    after: Number
+    total: Annotated[int, Meta(ge=1, le=MESSAGE_BYTES_MAX)]
+    message: Published
+
+
+class MessagePart(msgspec.Struct, frozen=True, tag=True):
+    """Message flow: the next bytes of a message that has begun.
+
+    Attributes:
+        root: Root broker of the stream.
+        stream: Its number.
+        generation: As of `Forward`.
+        position: Of the message.
+        offset: Bytes of its body that have come before.
+        body: Those that follow.
+    """
+
+    root: Name
+    stream: Number
+    generation: Number
+    position: Number
+    offset: Number
+    body: Annotated[bytes, Meta(min_length=1)]
+
+
+class MessageDropped(msgspec.Struct, frozen=True, tag=True):
+    """Message flow: the rest of a message that has begun does not come; its parts are void."""
+
+    root: Name
+    stream: Number
+    generation: Number
+    position: Number
+
+
 class Passed(msgspec.Struct, frozen=True, tag=True):
     """Message flow, backwards: up to which position hosts have had a stream, safely."""
 
     root: Name
     stream: Number
     positions: tuple[tuple[Name, Number], ...]
+
+
+InParts = MessageBegin | MessagePart | MessageDropped
+"""What a message that comes in parts is made of."""
 
 
 class Formats(msgspec.Struct, frozen=True, tag=True):
@@ -227,7 +294,7 @@ class Formats(msgspec.Struct, frozen=True, tag=True):
     names: Annotated[tuple[Tree, ...], Meta(max_length=64)]
 
 
-Payload = Formats | Announce | Interest | Settled | Detach | Follow | Forward | Passed
+Payload = Formats | Announce | Interest | Settled | Detach | Follow | Forward | InParts | Passed
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):
@@ -265,6 +332,10 @@ def size_of(payload: Payload) -> int:
     match payload:
         case Forward(messages=messages):
             return 1 + sum(len(one.body) for one in messages)
+        case MessageBegin(message=message):
+            return 1 + len(message.body)
+        case MessagePart(body=body):
+            return 1 + len(body)
         case Interest(added=added, removed=removed):
             return 1 + sum(map(len, added)) + sum(map(len, removed))
         case Announce(announcements=said):

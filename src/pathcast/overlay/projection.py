@@ -11,9 +11,10 @@ Example:
     >>> for city in ("Bern", "Graz"):
     ...     text = f"for $o in /batch/order where $o/to = '{city}' return <hit>{{$o/no}}</hit>"
     ...     _ = told.add(offer_of(Subscription(city, "ann", text)))
-    >>> link = Projections({"east": told.offer})
+    >>> links = Projections()
+    >>> links.set("east", told.offer)
     >>> message = b"<batch day='1'><order><to>Rome</to></order><order><to>Graz</to></order></batch>"
-    >>> link.project([message, b"<batch><order/></batch>"], "east")
+    >>> links.project([message, b"<batch><order/></batch>"], "east")
     [b"<batch day='1'><order><to>Graz</to></order></batch>", None]
 
 A profile makes an offer only if its result is the same on every message that has been cut so
@@ -32,7 +33,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Final, TypeVar
 
 import numpy as np
@@ -168,37 +169,66 @@ class Offers:
 
 
 class Projections:
-    """The offers of all links of a broker, run together.
+    """The offers of all links of a broker, run together; they change while messages flow.
 
     Args:
         offers: Link -> what the profiles behind it offer; links that offer nothing may be left out.
         engine: "kernel" (default) or "nfa".
-        limits: What one message may cost; None for the default ones.
+        limits: What one message may cost.
         threads: Threads of one batch.
 
     Raises:
-        QuerySyntaxError: An offer that came from elsewhere has a query that cannot be used.
-        UnsupportedQueryError: It has one that selects no elements.
+        QuerySyntaxError: As `set`.
+        UnsupportedQueryError: As `set`.
     """
 
     def __init__(
         self,
-        offers: Mapping[str, Offer | None],
+        offers: Mapping[str, Offer | None] | None = None,
         engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = 1,
     ) -> None:
+        self._free = count()
         self._numbers: dict[Select, int] = {}
+        self._used: Counter[Select] = Counter()
+        self._offers: dict[str, Offer] = {}
         self._links: dict[str, tuple[int, npt.NDArray[np.uint32]]] = {}
-        for link, offer in offers.items():
-            if offer is not None:
-                selects = [self._number(select) for select in offer.selects]
-                unit = self._number(Select(_unit_text(offer.unit)))
-                self._links[link] = unit, np.array(sorted(selects), np.uint32)
-        self._selector = Selector(self._numbers, engine, limits, threads) if self._links else None
+        self._selector = Selector([], engine, limits, threads)
+        for link, offer in (offers or {}).items():
+            self.set(link, offer)
 
-    def _number(self, select: Select) -> int:
-        return self._numbers.setdefault(select, len(self._numbers))
+    def set(self, link: str, offer: Offer | None) -> None:
+        """What the profiles behind a link offer from now on; None if that is nothing.
+
+        Raises:
+            QuerySyntaxError: An offer that came from elsewhere has a query that cannot be used.
+                Nothing is changed then.
+            UnsupportedQueryError: It has one that selects no elements. Likewise.
+
+        Cost: linear in the queries of the offer, that of a compilation for each that no link had.
+        """
+        before, now = _selects(self._offers.get(link)), _selects(offer)
+        entering = {select: next(self._free) for select in now - self._numbers.keys()}
+        self._selector.add({number: select for select, number in entering.items()})
+        self._numbers |= entering
+        self._used.update(now)
+        self._used.subtract(before)
+        leaving = [select for select in before if not self._used[select]]
+        self._selector.remove([self._numbers.pop(select) for select in leaving])
+        for select in leaving:
+            del self._used[select]
+        self._links.pop(link, None)
+        self._offers.pop(link, None)
+        if offer is not None:
+            numbers = sorted(self._numbers[select] for select in offer.selects)
+            unit = self._numbers[Select(_unit_text(offer.unit))]
+            self._links[link] = unit, np.array(numbers, np.uint32)
+            self._offers[link] = offer
+
+    def __contains__(self, link: str) -> bool:
+        """Whether anything can be cut for a link."""
+        return link in self._links
 
     def project(self, messages: Sequence[bytes], link: str) -> list[bytes | None]:
         """What goes over one link of each message; None where nobody behind it has use for one."""
@@ -238,8 +268,6 @@ class Projections:
         self, messages: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
     ) -> Spans | None:
         """Places in the messages that some link with an offer wants."""
-        if self._selector is None:
-            return None
         looked_at = {row for link, rows in wanted.items() if link in self._links for row in rows}
         if not looked_at:
             return None
@@ -315,6 +343,11 @@ def _selecting(program: Program) -> str:
     assert flwor is not None
     bound = Variable(flwor.clauses[0].variable)
     return text_of(Program(Flwor(flwor.clauses, flwor.where, (), bound)))
+
+
+def _selects(offer: Offer | None) -> set[Select]:
+    """Everything that is to be found for an offer: its units, and what is used in them."""
+    return set() if offer is None else {*offer.selects, Select(_unit_text(offer.unit))}
 
 
 def _unit_text(unit: Unit) -> str:

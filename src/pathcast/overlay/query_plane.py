@@ -18,12 +18,13 @@ Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0015
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pathcast.errors import PathcastError, PeerError
-from pathcast.overlay.content import LOCAL, Change, Interests
-from pathcast.overlay.messages import Detach, Interest, Payload, Settled
+from pathcast.overlay.content import LOCAL, Change, Decisions, Interests
+from pathcast.overlay.messages import Detach, Interest, Payload, Published, Settled
 from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["QueryPlane"]
@@ -31,6 +32,8 @@ __all__ = ["QueryPlane"]
 ENTRIES_MAX = 1_000_000
 CHUNK_ENTRIES = 4096
 """Entries of a message; what is more goes into several, additions first."""
+HISTORY_MAX = 4096
+"""Changes of one origin that are remembered for messages under way."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,8 @@ class QueryPlane:
         interests: Empty tables.
         send: Gives a payload to a neighbour, in order and once within a session.
         on_settled: Called with a ticket of `want` when all that can be reached know it.
+        on_forgotten: Called when of messages under way it is not known any more what was considered
+            where they were cut: they have to be asked for again.
         safeguards: For tests.
     """
 
@@ -60,12 +65,14 @@ class QueryPlane:
         interests: Interests,
         send: Callable[[str, Payload], None],
         on_settled: Callable[[int], None],
+        on_forgotten: Callable[[], None],
         safeguards: Safeguards = ALL,
     ) -> None:
         self.interests = interests
         self._tree = tree
         self._send = send
         self._on_settled = on_settled
+        self._on_forgotten = on_forgotten
         self._safeguards = safeguards
         self._attached: dict[str, bool] = {}
         self._heard: dict[str, set[str]] = {}
@@ -73,6 +80,7 @@ class QueryPlane:
         self._number: dict[str, int] = {}
         self._settled: dict[str, int] = {}
         self._unsettled: list[_Unsettled] = []
+        self._history: dict[str, list[tuple[int, dict[str, int]]]] = {}
 
     def is_active(self, neighbour: str) -> bool:
         """Whether both ends have the link in their tree, and the table of the other is here."""
@@ -81,6 +89,39 @@ class QueryPlane:
     def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         """For each message the neighbours that may want it."""
         return self.interests.route(bodies)
+
+    def cut(
+        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
+    ) -> Mapping[str, Sequence[bytes | None]]:
+        """What neighbours are sent of messages that are routed to them; see `Interests.cut`."""
+        return self.interests.cut(bodies, wanted)
+
+    def considered(self, origin: str, upstream: str | None, number: int | None) -> int:
+        """Up to which of its changes an origin was considered where a message was cut.
+
+        Args:
+            origin: A neighbour, or `LOCAL`, whose changes are the tickets of `want`.
+            upstream: The neighbour that the message came from.
+            number: What this broker had told upstream that was considered (`Published.considers`);
+                None if the message came whole: nobody but this broker cuts it.
+
+        Cost: logarithmic in the changes that are remembered.
+        """
+        if number is None:
+            return self._heard_number.get(origin, 0)
+        if upstream is None:
+            return 0
+        history = self._history.get(origin, [])
+        passed = bisect_right(history, number, key=lambda one: one[1].get(upstream, 0))
+        return history[passed - 1][0] if passed else 0
+
+    def is_cutting(self, neighbour: str) -> bool:
+        """As `Interests.is_cutting`."""
+        return self.interests.is_cutting(neighbour)
+
+    def decisions(self, size: int) -> Decisions | None:
+        """As `Interests.decisions`."""
+        return self.interests.decisions(size)
 
     def want(self, added: Iterable[str], removed: Iterable[str], ticket: int) -> None:
         """The broker's own subscribers want this; `on_settled(ticket)` when it is known."""
@@ -111,9 +152,11 @@ class QueryPlane:
         for name in [*new, *turned]:
             self._tell_whole(name)
         self._tell({name: one for name, one in deltas.items() if name not in (*new, *turned)})
-        for name in new:
-            if name in self._heard:
-                self._tell(self.interests.update(name, sorted(self._heard[name]), ()))
+        heard = [name for name in new if name in self._heard]
+        for name in heard:
+            self._tell(self.interests.update(name, sorted(self._heard[name]), ()))
+        for name in heard:
+            self._remember(name, self._heard_number[name], self._needs(name))
         for waiting in self._unsettled:
             if waiting.origin in new and waiting.needs is None:
                 waiting.needs = self._needs(waiting.origin)
@@ -166,6 +209,7 @@ class QueryPlane:
     def hear_detach(self, peer: str) -> None:
         """The neighbour's tree has the link no more."""
         gone = self._heard.pop(peer, set())
+        self._history.pop(peer, None)
         self._unsettled = [one for one in self._unsettled if one.origin != peer]
         if peer in self._attached and self._safeguards.detach:
             self._tell(self.interests.update(peer, (), sorted(gone)))
@@ -183,6 +227,17 @@ class QueryPlane:
         if peer in self._attached:
             self._settled[peer] = max(said.number, self._settled.get(peer, 0))
             self.settle()
+
+    def check_considered(self, peer: str, messages: Iterable[Published]) -> None:
+        """Nobody can consider what was not told.
+
+        Raises:
+            PeerError: A message is to have considered more (`overlay.considered`).
+        """
+        given = max((one.considers or 0 for one in messages), default=0)
+        told = self._number.get(peer, 0)
+        if given > told:
+            raise PeerError("overlay.considered", peer=peer, given=given, told=told)
 
     def settle(self) -> None:
         """Say of changes that wait what can be said now, in order."""
@@ -207,6 +262,10 @@ class QueryPlane:
     def _no_longer_wait_for(self, name: str) -> None:
         """Its link left the tree: should it come back, it is told everything (see the module)."""
         self._settled.pop(name, None)
+        self._history.pop(name, None)
+        for history in self._history.values():
+            for _, needs in history:
+                needs.pop(name, None)
         for one in self._unsettled:
             if one.origin == name:
                 one.needs = None
@@ -216,6 +275,17 @@ class QueryPlane:
     def _wait(self, origin: str, number: int) -> None:
         needs = self._needs(origin) if origin == LOCAL or origin in self._attached else None
         self._unsettled.append(_Unsettled(origin, number, needs))
+        if needs is not None and number:
+            self._remember(origin, number, dict(needs))
+
+    def _remember(self, origin: str, number: int, needs: dict[str, int]) -> None:
+        """From the number `needs` says on, what a neighbour sends considers this change."""
+        history = self._history.setdefault(origin, [])
+        history.append((number, needs))
+        if len(history) > HISTORY_MAX:
+            # Whatever is asked for from here on considers the last change, and with it all others.
+            del history[:-1]
+            self._on_forgotten()
 
     def _needs(self, origin: str) -> dict[str, int]:
         return {

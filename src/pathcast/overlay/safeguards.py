@@ -25,8 +25,10 @@ class Safeguards:
         known: ... and all members know its host.
         save_first: A message is on the root's disk before it is sent.
         cursor: A host drops what its position says it has had.
+        drop: Parts of a message whose rest will not come are dropped, and others are told so.
         detach: What came over a link that left the tree is taken out of the tables.
         numbers: A root takes no message of a publisher twice that numbers them.
+        consider: A subscription is not given a message that was cut before it was known.
     """
 
     sessions: bool = True
@@ -41,8 +43,10 @@ class Safeguards:
     known: bool = True
     save_first: bool = True
     cursor: bool = True
+    drop: bool = True
     detach: bool = True
     numbers: bool = True
+    consider: bool = True
 
 
 ALL = Safeguards()

@@ -16,21 +16,34 @@ or delivers one twice.
 
 A neighbour that is slower than others is sent what it has room for; what waits for it is bounded,
 and is asked for again when it is not. What nobody wants is not sent; that it was not is said
-with the next message or at the next tick.
+with the next message or at the next tick. What is long travels in parts (`parts`).
 
-Source: 001, section 4.2 and 5 (data plane) for routing by tables on the way from the root; the
-recovery by positions is that of Gryphon's guaranteed delivery (docs/adr/0015), which 001 leaves
-open.
+What is sent is cut down to what is of use behind the link, as far as is known. A message that was
+cut says up to which change of its receiver's table that is (`Published.considers`), and a broker
+reckons from it which changes of its own neighbours and subscribers that includes. So who came
+later is not given what was cut without regard to it, and nothing has to wait or be sent again.
+
+Messages are routed, then cut where they were routed to, then sent, and only then given to the
+broker's own subscribers, in their order and when there is time: `taken` is how far they are
+handed over to that, `cursor` how far it is done.
+
+Source: 001, section 4.2 and 5 (data plane) for routing by tables on the way from the root, 4.2.2
+for what is cut, 4.3.1 for what comes first; the recovery by positions is that of Gryphon's
+guaranteed delivery (docs/adr/0015), which 001 leaves open.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pathcast.errors import PeerError
-from pathcast.overlay.messages import Follow, Forward, Passed, Payload, Published
+from pathcast.overlay.content import LOCAL
+from pathcast.overlay.messages import Follow, Forward, InParts, Passed, Payload, Published
+from pathcast.overlay.parts import Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Follower", "Stream"]
@@ -55,6 +68,10 @@ class Follower:
     position: int
     rewinds: bool = True
 
+    def wait(self) -> None:
+        """What it has not been told is not held for it any more, and comes again."""
+        self.position, self.rewinds = self.told, True
+
 
 @dataclass(slots=True)
 class Stream:
@@ -69,13 +86,22 @@ class Stream:
         has_room: Whether a neighbour can be sent to now.
         is_active: Whether a neighbour's table is here and counts.
         route: For each message the neighbours that may want it.
-        deliver: Takes messages for the broker's own subscribers, in order and once.
+        cut: What neighbours are sent of messages that are routed to them (`Interests.cut`).
+        considered: Up to which change of an origin a message considers that came from a neighbour,
+            with which number (`QueryPlane.considered`).
+        is_cutting: Whether what a neighbour is sent may be cut (`Interests.is_cutting`).
+        deliver: Takes messages for the broker's own subscribers, in order and once; says `passed`
+            when they have had them.
+        parts: Long messages that come and go.
         held_max: Messages held for slow followers, except at the root.
+        held_bytes_max: Bytes of their bodies.
         safeguards: For tests.
 
     Attributes:
         at: Position up to which all that this side wants is here.
+        taken: Position up to which it was handed over for the broker's own subscribers.
         held: Messages for those that follow.
+        held_bytes: Bytes of their bodies.
         followers: By name.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
         fresh: Messages that have come and that the broker's own subscribers have not had yet.
@@ -89,11 +115,20 @@ class Stream:
     has_room: Callable[[str], bool]
     is_active: Callable[[str], bool]
     route: Callable[[Sequence[bytes]], Sequence[Set[str]]]
+    cut: Callable[
+        [Sequence[bytes], Mapping[str, Sequence[int]]], Mapping[str, Sequence[bytes | None]]
+    ]
+    considered: Callable[[str, str | None, int | None], int]
+    is_cutting: Callable[[str], bool]
     deliver: Callable[[Stream, Sequence[Published]], None]
+    parts: Parts
     held_max: int = 4096
+    held_bytes_max: int = 268_435_456
     safeguards: Safeguards = ALL
     at: int = 0
+    taken: int = field(init=False)
     held: list[Published] = field(default_factory=list)
+    held_bytes: int = 0
     followers: dict[str, Follower] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     upstream: str | None = None
@@ -102,13 +137,25 @@ class Stream:
     unreported: set[str] = field(default_factory=set)
     fresh: list[Published] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.taken = self.cursor
+
     # Where messages come from.
 
     def publish(self, message: Published) -> None:
         """The root has a message; `advance` sends it on, when it is on the disk."""
-        self.held.append(message)
-        self.fresh.append(message)
-        self.at = message.position
+        self._have_come([message], message.position)
+
+    def hold(self, messages: Sequence[Published]) -> None:
+        """Keep messages for those that follow."""
+        self.held.extend(messages)
+        self.held_bytes += sum(len(one.body) for one in messages)
+
+    def _have_come(self, messages: Sequence[Published], upto: int) -> None:
+        self.at = max(self.at, upto)
+        self.hold(messages)
+        # What was considered is asked now, while it is known of this neighbour.
+        self.fresh.extend(self._sent(LOCAL, one, one.body) for one in messages)
 
     def advance(self) -> None:
         """Sends on what has come, and then gives it to the broker's own subscribers.
@@ -116,14 +163,23 @@ class Stream:
         Once an event: what came together is routed, and answered, together.
         """
         self.pump()
+        if self.parts.arriving is not None:  # after what came before it
+            self._cut_through(self.parts.arriving)
+            self._send_parts()
         self.take_own()
 
     def lead(self, upstream: str | None) -> None:
         """The neighbour that leads to the root is another one, or has a new session."""
         self.upstream = upstream
+        if upstream is not None:
+            self.parts.forget(upstream)
+        self.parts.drop_arriving()
         self.unreported |= self.positions.keys()
         self.generation += 1  # what another one sent is not what this one will
         self.rewind_due = True
+        self._let_go(len(self.held))  # nor is what it considered known any more
+        for follower in self.followers.values():
+            follower.wait()
 
     def rewind(self) -> None:
         """Ask upstream for all that somebody on this side has not had."""
@@ -141,8 +197,9 @@ class Stream:
             return
         positions = [follower.told for follower in served] if self.safeguards.rewind else []
         self.generation += 1
-        self.held = []
-        self.at = min([self.cursor, *positions])
+        self._let_go(len(self.held))
+        self.parts.drop_arriving()
+        self.at = min([self.taken, *positions])
         if self.upstream is not None:
             self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
 
@@ -160,6 +217,8 @@ class Stream:
         reason = ""
         if said.after != self.at and self.safeguards.generations:
             reason = f"{self.at} was expected"
+        elif self.parts.arriving is not None:
+            reason = f"{self.parts.arriving.position} has begun and not ended"
         elif positions != sorted(set(positions)) or positions[-1] > said.upto:
             reason = "they are out of order"
         if reason:
@@ -171,17 +230,50 @@ class Stream:
                 upto=said.upto,
                 reason=reason,
             )
-        self.at = max(self.at, said.upto)
-        self.held.extend(said.messages)
-        self.fresh.extend(said.messages)
+        self._have_come(said.messages, said.upto)
+
+    def hear_part(self, peer: str, said: InParts) -> None:
+        """The upstream neighbour sends a long message; `advance` sends on what is here of it.
+
+        Raises:
+            PeerError: It cannot be (`overlay.part`).
+        """
+        if peer != self.upstream:
+            return
+        if said.generation != self.generation and self.safeguards.generations:
+            return
+        arriving = self.parts.hear(peer, said, self.at)
+        if arriving is not None and arriving.is_whole:
+            self._cut_through(arriving)
+        message = self.parts.ended()
+        if message is not None:
+            self._have_come([message], message.position)
+
+    def _cut_through(self, arriving: Arriving) -> None:
+        """Begin to send a message to those that are known to want it; pass over the others."""
+        if arriving.decisions is None or arriving.message.considers is not None:
+            return  # what was cut is sent on with what each neighbour told, when it is here
+        wanted = arriving.decisions.wanted
+        decided = arriving.decisions.decided if arriving.is_whole else None
+        for name, follower in self._ready(arriving.position):
+            if follower.position < self.at or self.is_cutting(name):
+                continue  # what comes before is still to be looked at; a message is cut whole
+            if name in wanted:
+                self.parts.start(name, arriving, follower.generation, follower.told)
+            elif decided is not None and name not in decided:
+                follower.position = arriving.position
 
     def take_own(self) -> None:
         """For the broker's own subscribers, after others were sent theirs."""
         came, self.fresh = self.fresh, []
-        own = [one for one in came if one.position > self.cursor or not self.safeguards.cursor]
-        if own:
+        own = [one for one in came if one.position > self.taken or not self.safeguards.cursor]
+        if own or self.taken < self.at:
             self.deliver(self, own)
-        self.cursor = max(self.cursor, self.at)
+        self.taken = max(self.taken, self.at)
+
+    def passed(self, position: int) -> None:
+        """The broker's own subscribers have had everything up to a position."""
+        self.cursor = max(self.cursor, position)
 
     # Where they go.
 
@@ -200,6 +292,7 @@ class Stream:
                 upto=self.at,
                 reason="the stream does not go so far",
             )
+        self.parts.forget(peer)
         self.followers[peer] = Follower(said.generation, said.after, said.after)
         self.activate(peer)
 
@@ -207,6 +300,7 @@ class Stream:
         """The table of a follower counts from now on: its position goes up to the root."""
         follower = self.followers.get(peer)
         if follower is not None and self.is_active(peer) and peer != self.upstream:
+            self.parts.stop(peer)
             follower.rewinds = self.safeguards.rewind
             follower.position = follower.told
             self.rewind_due = True
@@ -214,43 +308,84 @@ class Stream:
     def forget(self, peer: str) -> None:
         """A neighbour follows no more."""
         self.followers.pop(peer, None)
+        self.parts.forget(peer)
 
     def pump(self) -> None:
         """Send followers what they have room for."""
-        while ready := self._ready():
+        self._send_parts()
+        while ready := self._ready(self.at):
             start = min(follower.position for _, follower in ready)
             first = bisect_right(self.held, start, key=_position)
-            batch = self.held[first : first + BATCH_MESSAGES]
-            while len(batch) > 1 and sum(len(one.body) for one in batch) > BATCH_BYTES:
-                batch = batch[: len(batch) // 2]
+            batch = self._batch(first)
             is_last = first + len(batch) == len(self.held)
             upto = self.at if is_last else batch[-1].position
             targets = self.route([one.body for one in batch]) if batch else []
+            wanted = {
+                name: [
+                    row
+                    for row, names in enumerate(targets)
+                    if batch[row].position > follower.position and name in names
+                ]
+                for name, follower in ready
+            }
+            bodies = self.cut([one.body for one in batch], wanted) if any(wanted.values()) else {}
             for name, follower in ready:
-                if follower.position < upto:
-                    wanted = tuple(
-                        one
-                        for one, names in zip(batch, targets, strict=True)
-                        if one.position > follower.position and name in names
-                    )
-                    follower.position = upto
-                    if wanted:
-                        self._forward(name, follower, wanted)
+                sent = tuple(
+                    self._sent(name, batch[row], body)
+                    for row, body in zip(wanted[name], bodies.get(name, ()), strict=True)
+                    if body is not None
+                )
+                if sent and self.parts.is_long(sent[0]):
+                    self.parts.start(name, sent[0], follower.generation, follower.told)
+                    continue
+                follower.position = max(follower.position, upto)
+                if sent:
+                    self._forward(name, follower, sent)
+            self._send_parts()
         if not self.is_root:
             self._shed()
 
     @property
     def is_behind(self) -> bool:
         """Whether something has come that has not gone where it is to go."""
-        return bool(self.fresh) or any(one.position < self.at for one in self.followers.values())
+        waits = any(one.position < self.at for one in self.followers.values())
+        return waits or bool(self.fresh) or bool(self.parts.outgoing)
 
-    def _ready(self) -> list[tuple[str, Follower]]:
+    def _sent(self, name: str, one: Published, body: bytes) -> Published:
+        """A message as a neighbour is sent it, or, as it came, the broker's own subscribers."""
+        if one.considers is None and body == one.body:
+            return one
+        number = self.considered(name, self.upstream, one.considers)
+        return msgspec.structs.replace(one, body=body, considers=number)
+
+    def _batch(self, first: int) -> list[Published]:
+        """Messages that are looked at together; a long one by itself."""
+        batch = self.held[first : first + BATCH_MESSAGES]
+        while len(batch) > 1 and sum(len(one.body) for one in batch) > BATCH_BYTES:
+            batch = batch[: len(batch) // 2]
+        long = next((n for n, one in enumerate(batch) if self.parts.is_long(one)), len(batch))
+        return batch[: max(1, long)]
+
+    def _ready(self, position: int) -> list[tuple[str, Follower]]:
+        """Followers that can be sent to, and have not been up to a position."""
         return [
             (name, follower)
             for name, follower in sorted(self.followers.items())
-            if follower.position < self.at and self._is_served(name, follower)
-            if self.has_room(name)
+            if follower.position < position and name not in self.parts.outgoing
+            if self._is_served(name, follower) and self.has_room(name)
         ]
+
+    def _send_parts(self) -> None:
+        """Go on with what followers have begun to be sent."""
+        for name, one in sorted(self.parts.outgoing.items()):
+            follower = self.followers[name]
+            while self._is_served(name, follower) and self.has_room(name):
+                if not self.parts.advance(name):
+                    break
+                if one.is_done:
+                    follower.position = follower.told = one.message.position
+                    self.parts.forget(name)
+                    break
 
     def _is_served(self, name: str, follower: Follower) -> bool:
         return not follower.rewinds and name != self.upstream and self.is_active(name)
@@ -270,14 +405,19 @@ class Stream:
         while served:
             behind = min(follower.position for follower in served)
             first = bisect_right(self.held, behind, key=_position)
-            if len(self.held) - first <= self.held_max:
-                del self.held[:first]
+            self._let_go(first)
+            if len(self.held) <= self.held_max and self.held_bytes <= self.held_bytes_max:
                 return
             for follower in served:
                 if follower.position == behind:
-                    follower.position, follower.rewinds = follower.told, True
+                    follower.wait()
             served = [follower for follower in served if not follower.rewinds]
-        self.held.clear()
+        self._let_go(len(self.held))
+
+    def _let_go(self, count: int) -> None:
+        """Hold the first so many messages no longer."""
+        self.held_bytes -= sum(len(one.body) for one in self.held[:count])
+        del self.held[:count]
 
     # What is said at ticks.
 
@@ -290,7 +430,7 @@ class Stream:
             self.rewind()
         self.pump()
         for name, follower in sorted(self.followers.items()):
-            silent = follower.told < follower.position
+            silent = follower.told < follower.position and name not in self.parts.outgoing
             if silent and self._is_served(name, follower) and self.has_room(name):
                 self._forward(name, follower, ())
 
@@ -327,7 +467,7 @@ class Stream:
 
     def drop_until(self, position: int) -> None:
         """The root keeps these messages no longer."""
-        del self.held[: bisect_right(self.held, position, key=_position)]
+        self._let_go(bisect_right(self.held, position, key=_position))
 
 
 def _position(message: Published) -> int:

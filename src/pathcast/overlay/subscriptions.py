@@ -46,6 +46,7 @@ class Subscriptions:
         self._held: dict[str, Subscription] = {}
         self._in_force: set[str] = set()
         self._count: Counter[str] = Counter()
+        self._tickets: dict[str, int] = {}
 
     def names(self) -> list[str]:
         """Ids, sorted."""
@@ -63,6 +64,10 @@ class Subscriptions:
         """All entries, sorted."""
         return tuple(sorted(self._count))
 
+    def ticket(self, name: str) -> int:
+        """Number of the change that a subscription's profile came with; 0 if it was restored."""
+        return self._tickets.get(name, 0)
+
     def entries_of(self, profile: Profile) -> Entries:
         """What a profile comes to; may be asked in another thread, and the answer is remembered.
 
@@ -72,7 +77,12 @@ class Subscriptions:
         return self._profiles.entries(profile)
 
     def put(
-        self, name: str, subscriber: str, profile: Profile, version: int | None = None
+        self,
+        name: str,
+        subscriber: str,
+        profile: Profile,
+        ticket: int,
+        version: int | None = None,
     ) -> tuple[Subscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
@@ -89,6 +99,7 @@ class Subscriptions:
                 self._profiles.add(name, known.profile)
             raise
         self._held[name] = made
+        self._tickets[name] = ticket
         self._in_force.discard(name)
         # What comes is counted before what goes: what both ask for does neither.
         added = self._enter(entries)
@@ -104,6 +115,7 @@ class Subscriptions:
         if name not in self._held:
             raise UnknownQueryError("query.unknown", id=name)
         held = self._held.pop(name)
+        self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
         return (), self._leave(self._profiles.entries(held.profile))

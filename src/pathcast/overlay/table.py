@@ -31,6 +31,7 @@ from pathcast.engine.routing import Router, RoutingTable
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import RoutingEntry
+from pathcast.overlay.arriving_routes import MessageDecisions, Streams
 from pathcast.overlay.disjuncts import Disjunct, paths_of
 from pathcast.overlay.origins import LOCAL, EntriesByOrigin
 from pathcast.query import canonical_text
@@ -62,6 +63,7 @@ class _Part:
 
     entries: tuple[str, ...]
     router: Router
+    streams: Streams
 
 
 class Table:
@@ -82,6 +84,7 @@ class Table:
         self._parts: list[_Part] = []
         self._gone = 0
         self._paid = 0.0
+        self._version = 0
 
     def set(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> None:
         """Takes what changes of what an origin asks for; as `Interests.update`.
@@ -99,6 +102,7 @@ class Table:
             target = self._targets.setdefault(origin, len(self._targets))
             self._parts.append(self._new_part(dict.fromkeys(entering, 1 << target)))
             self._asked[origin] += len(self._parts[-1].entries)
+        self._version += 1
         for entry in added:
             self._entries.add(origin, entry)
         for entry in removed:
@@ -143,16 +147,31 @@ class Table:
                 before.union(now) if now else before
                 for before, now in zip(reached, found, strict=True)
             ]
-        names = {number: name for name, number in self._targets.items() if self._asked[name]}
+        names = self._names()
         origins = {
             targets: frozenset(names[each] for each in targets if each in names)
             for targets in set(reached)
         }
         return [origins[targets] for targets in reached]
 
+    def decisions(self, size: int) -> MessageDecisions:
+        """Who wants a message of so many bytes that is arriving, by the entries of now."""
+        self._join(is_whole=self._is_paid_by(1))
+        version = self._version
+        return MessageDecisions(
+            [part.streams for part in self._parts],
+            self._names(),
+            size,
+            lambda: self._version == version,
+        )
+
     def __len__(self) -> int:
         """Distinct entries."""
         return len(self._entries)
+
+    def _names(self) -> dict[int, str]:
+        """Target -> origin, of those that ask for something."""
+        return {number: name for name, number in self._targets.items() if self._asked[name]}
 
     def _new_part(self, targets: dict[str, int]) -> _Part:
         """As `_part`, of entries that are perhaps not in canonical text, or none.
@@ -185,7 +204,7 @@ class Table:
             for entry, mask in targets.items()
         ]
         made = RoutingTable(rows, len(self._targets), engine=self._engine, limits=self._limits)
-        return _Part(tuple(targets), made.router(threads=1))
+        return _Part(tuple(targets), made.router(threads=1), Streams(made))
 
     def _join(self, *, is_whole: bool) -> None:
         """Joins routing tables until each is large beside the next, or all of them."""

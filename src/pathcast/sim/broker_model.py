@@ -18,7 +18,7 @@ from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Payload, Source
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Deliver
-from pathcast.sim.toy_content import TOY, satisfies
+from pathcast.sim.toy_content import TOY, results
 
 __all__ = ["BrokerModel", "Publish", "Subscribe"]
 
@@ -52,7 +52,14 @@ class _Reset:
     b: str
 
 
-Move = Subscribe | Publish | _Arrive | _Reset
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A broker runs its local queries."""
+
+    broker: str
+
+
+Move = Subscribe | Publish | _Arrive | _Reset | _Work
 
 
 @dataclass
@@ -65,6 +72,8 @@ class BrokerModel:
         resets: Links whose session may end once, at any moment, with all that is on the way.
         safeguards: For tests.
         trees: See `BrokerSettings`.
+        defers: Local queries are run at any moment; else as soon as there is something to be run.
+        part_bytes: See there.
     """
 
     links: tuple[tuple[str, str], ...]
@@ -72,6 +81,8 @@ class BrokerModel:
     resets: list[tuple[str, str]] = field(default_factory=list)
     safeguards: Safeguards = ALL
     trees: Trees = "spanning"
+    defers: bool = False
+    part_bytes: int = BrokerSettings().part_bytes
     content: Content = TOY
     brokers: dict[str, Broker] = field(default_factory=dict)
     on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)
@@ -92,7 +103,7 @@ class BrokerModel:
                 partial(self._send, name),
                 partial(self._has_room, name),
                 names,
-                BrokerSettings(self.trees),
+                BrokerSettings(self.trees, part_bytes=self.part_bytes),
                 self.safeguards,
             )
         self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}
@@ -111,6 +122,7 @@ class BrokerModel:
             *(_Arrive(a, b) for (a, b), payloads in sorted(self.on_the_way.items()) if payloads),
             *self.todo,
             *(_Reset(a, b) for a, b in self.resets),
+            *(_Work(name) for name, one in sorted(self.brokers.items()) if one.has_local_work),
         ]
 
     def do(self, move: object) -> None:
@@ -126,7 +138,7 @@ class BrokerModel:
                 self.todo.remove(move)
                 message = body.decode()
                 self.due[message] = [
-                    name for name, one in self.in_force.items() if satisfies(body, one.profile)
+                    name for name, one in self.in_force.items() if results(body, one.profile)
                 ]
                 self.brokers[root].publish("source", message, body)
             case _Reset(a, b):
@@ -135,10 +147,13 @@ class BrokerModel:
                 self.on_the_way[b, a].clear()
                 self.brokers[a].session_began(b)
                 self.brokers[b].session_began(a)
+            case _Work(name):
+                self.brokers[name].work_locally()
         self._after()
 
     def check_end(self) -> None:
         """Nothing lost, nothing stale, nobody stands still."""
+        self.defers = False
         self._calm()
         for message, names in self.due.items():
             for name in names:
@@ -163,6 +178,8 @@ class BrokerModel:
         for name, broker in self.brokers.items():
             broker.rewind()
             broker.finish()
+            while broker.has_local_work and not self.defers:
+                broker.work_locally()
             broker.effects.clear()
             given, broker.given = broker.given, []
             for one in given:
@@ -177,6 +194,9 @@ class BrokerModel:
             case Delivery() as one:
                 got = self.delivered.setdefault(one.subscription, [])
                 assert one.message not in got, f"{one.message} came twice to {one.subscription}"
+                profile = self.brokers[host].subscriptions.profile(one.subscription).query
+                whole = results(one.message.encode(), profile)
+                assert one.results == whole, f"{one.subscription} is given {one.results} of {whole}"
                 got.append(one.message)
 
     def _calm(self) -> None:

@@ -19,7 +19,7 @@ from pathcast.sim.broker_world import Scenario
 from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.steps import Step
 
-__all__ = ["random_faults", "random_scenario", "toy_body", "toy_profile"]
+__all__ = ["long_toy_body", "random_faults", "random_scenario", "toy_body", "toy_profile"]
 
 
 def random_faults(draw: random.Random) -> Faults:
@@ -45,12 +45,18 @@ def toy_profile(draw: random.Random) -> str:
     for _ in range(draw.randint(1, 2)):
         entry = draw.choice([f"a{draw.randrange(20)}", f"a{draw.randrange(3)}*", "a*"])
         some.append(entry + draw.choice(["", "", "&x"]))
-    return "|".join(some)
+    return "|".join(some) + draw.choice(["", "", "", "!"])
 
 
 def toy_body(draw: random.Random) -> str:
     """A message of `pathcast.sim.toy_content`."""
-    words = [str(draw.randrange(20)) for _ in range(draw.randint(1, 2))]
+    words = [str(draw.randrange(20)) for _ in range(draw.randint(1, 4))]
+    return " ".join([*words, draw.choice("xy")])
+
+
+def long_toy_body(draw: random.Random) -> str:
+    """A message of `pathcast.sim.toy_content`, of one word or of many."""
+    words = [str(draw.randrange(20)) for _ in range(draw.choice([1, 3, 8, 40]))]
     return " ".join([*words, draw.choice("xy")])
 
 

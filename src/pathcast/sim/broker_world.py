@@ -6,7 +6,8 @@ again, and after some seconds of quiet it must be so that
 
 - *nothing lost*: a message that was accepted after a subscription was acknowledged, and satisfies
   it, was delivered for it (unless a disk with the one or the other was lost);
-- *nothing foreign*: what was delivered satisfies the profile that the subscription had then;
+- *nothing foreign*: what was delivered is what the message, as it was published, gives the profile
+  that the subscription had then;
 - *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over
   twice;
 - *nothing stale*: every table is what it is when made from scratch of all subscriptions and links;
@@ -29,7 +30,7 @@ import msgspec
 from pathcast.errors import PublicationError, UnknownQueryError
 from pathcast.overlay.broker import Trees
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
-from pathcast.overlay.content import Content, Profile
+from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
 from pathcast.overlay.messages import Source
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -45,7 +46,7 @@ from pathcast.protocol import Deliver, Effect, Node
 from pathcast.sim.faults import NO_FAULTS
 from pathcast.sim.network import Network
 from pathcast.sim.steps import Step
-from pathcast.sim.toy_content import TOY, satisfies
+from pathcast.sim.toy_content import TOY, results
 
 __all__ = ["BrokerWorld", "Scenario", "Violation"]
 
@@ -114,7 +115,9 @@ class BrokerWorld:
         scenario: What happens.
         seed: Of the network.
         content: The language; toy by default.
-        satisfies: The single process: whether a message satisfies a profile.
+        results: The single process: what a message gives a profile, nothing if it does not satisfy
+            it.
+        profile: Makes a profile of the text in a step.
         safeguards: For tests.
         settings: Of all brokers; trees are the scenario's.
         through: Passes messages through bytes.
@@ -125,7 +128,8 @@ class BrokerWorld:
     scenario: Scenario
     seed: int
     content: Content = TOY
-    satisfies: Callable[[bytes, str], bool] = satisfies
+    results: Callable[[bytes, str], Results] = results
+    profile: Callable[[str], Profile] = Profile
     safeguards: Safeguards = ALL
     settings: NodeSettings = field(default_factory=NodeSettings)
     through: Callable[[object], object] | None = None
@@ -209,7 +213,8 @@ class BrokerWorld:
             return
         version = 1 if before is None else before.version + 1
         made = self.subscriptions[name] = _Registered(host, profile, version)
-        done = self._call(host, lambda node, now: node.subscribe(name, name, Profile(profile), now))
+        asked = self.profile(profile)
+        done = self._call(host, lambda node, now: node.subscribe(name, name, asked, now))
         if not done and self._saved_version(host, name) != version:
             made.ended = True
             if before is not None and self._saved_version(host, name) == before.version:
@@ -337,10 +342,11 @@ class BrokerWorld:
         known = self.subscriptions[name]
         if known.host != host or known.version != given.version:
             raise Violation(f"{given} comes from {host}, but {name} is {known}")
-        if not self.satisfies(given.results[0], known.profile):
-            raise Violation(f"{given} does not satisfy {known}")
         if given.message not in self.accepted:
             raise Violation(f"{given} was never published")
+        expected = self.results(self.accepted[given.message].body, known.profile)
+        if not expected or given.results != expected:
+            raise Violation(f"{given} is not {expected}, what the message gives {known}")
         handed = (name, given.version, given.root, given.stream, given.position, self._life[host])
         if handed in self._handed:
             raise Violation(f"{given} was handed over twice by {host}, which did not crash")
@@ -371,7 +377,7 @@ class BrokerWorld:
             for message, one in self.accepted.items():
                 must = not one.may_be_lost and one.at >= known.in_force_at
                 is_there = message in self.deliveries[name]
-                if must and not is_there and self.satisfies(one.body, known.profile):
+                if must and not is_there and self.results(one.body, known.profile):
                     raise Violation(
                         f"{message} ({one.body!r}, of {one.root} at {one.at:.3f}) was not "
                         f"delivered for {name} ({known})"
@@ -431,7 +437,7 @@ class BrokerWorld:
             entry
             for known in self.subscriptions.values()
             if not known.ended and known.host in hosts
-            for entry in profiles.entries(Profile(known.profile))
+            for entry in profiles.entries(self.profile(known.profile))
         }
         one.update("", sorted(wanted), ())
         return one.told("asked")

@@ -9,3 +9,9 @@ of frames), `neighbours` (connections kept and made again), `carrier` (a node an
 
 It decides nothing about routes, trees or subscriptions: a node does. Needs the extra `net`.
 """
+
+import os
+
+# Who forks to run another program, as PySpark does, needs no gRPC there; its handlers for that
+# end the fork when other threads are calling.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

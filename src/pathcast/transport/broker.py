@@ -39,6 +39,9 @@ from pathcast.overlay.messages import (
     Frame,
     Hello,
     Interest,
+    MessageBegin,
+    MessageDropped,
+    MessagePart,
     Passed,
     Payload,
     Settled,
@@ -151,7 +154,7 @@ REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain)
 ANSWERS: Final = (Accepted, Explained, NotTaken)
 
 _PLACE: Final = ("code", "message", "line", "column", "offset")
-_MESSAGES: Final = Follow | Forward | Passed
+_MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Passed
 _QUERIES: Final = Interest | Settled
 
 
@@ -193,11 +196,11 @@ def broker_kind(
         name: Of the broker.
         neighbours: Brokers that it may have links with.
         members: Other brokers of the network as it was founded.
-        content: The language of profiles and messages; XML when not given.
+        content: The language of profiles and messages; XML, within `limits`, when not given.
         settings: Of the protocol.
-        limits: What a message may cost that is published here.
+        limits: What a message may cost.
     """
-    language = content or xml_content()
+    language = content or xml_content(limits=limits)
     links = dict.fromkeys(neighbours, 1)
 
     def make(saved: Mapping[str, bytes], life: int) -> Node:
@@ -218,6 +221,7 @@ def broker_kind(
             Explain: "operate",
         },
         describe=_described,
+        add_link=_add_link,
         refusals=Doorkeeper(limits or Limits()),
     )
 
@@ -261,13 +265,14 @@ class Doorkeeper:
 def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
     """All of them are one event: kept, routed and told together; of messages all or none."""
     assert isinstance(node, BrokerNode)
-    sources = Counter(
-        each.source
+    fresh = [
+        each
         for each in messages
         if isinstance(each, Publish) and not node.broker.has_had(_numbered(client, each))
-    )
-    for source in sources:
-        node.broker.check_publication(source, sources.total(), client)
+    ]
+    sizes = [len(each.body) for each in fresh]
+    for source in dict.fromkeys(each.source for each in fresh):
+        node.broker.check_publication(source, sizes, client)
     answers = [_answer(node, client, message) for message in messages]
     return [*node.done(now), *(Send(client, each) for each in answers if each is not None)]
 
@@ -331,6 +336,11 @@ def _explained(node: BrokerNode, body: bytes) -> Explained:
     )
 
 
+def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
+    assert isinstance(node, BrokerNode)
+    return node.add_link(peer, 1, now)
+
+
 def _delivery(what: object) -> tuple[str, bytes]:
     body = msgspec.msgpack.encode(what)
     if isinstance(what, Delivery | Undecided):
@@ -348,6 +358,10 @@ def _described(node: Node) -> Mapping[str, object]:
         for tree, plane in broker.planes.items()
         if isinstance(plane.interests, XmlInterests)
     }
+    saved: Counter[str] = Counter()
+    for plane in broker.planes.values():
+        if isinstance(plane.interests, XmlInterests):
+            saved.update(plane.interests.saved)
     links = broker.announcements.presences()
     return {
         "sessions": {peer: counts[0] for peer, counts in node.link_counts().items()},
@@ -359,6 +373,7 @@ def _described(node: Node) -> Mapping[str, object]:
             for tree, plane in broker.planes.items()
         },
         "tables": tables,
+        "cut_bytes": dict(saved),
         "formats": {
             peer: {
                 "format": each.format.value,

@@ -74,6 +74,8 @@ class NodeKind:
         roles: Message type -> what a client has to be allowed in order to send it; all others are
             for neighbours alone.
         describe: What it can say of itself to the operator, as JSON.
+        add_link: Tells a node of a neighbour that it did not know at the beginning; when not given
+            its nodes know all at the beginning.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
     """
@@ -86,6 +88,7 @@ class NodeKind:
     prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role] = field(default_factory=dict)
     describe: Callable[[Node], Mapping[str, object]] = _nothing_known
+    add_link: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
 
 
@@ -173,6 +176,11 @@ class Carrier:
         self._group = _Group()
         await self._end()
         await self.neighbours.stop()
+
+    def add_link(self, peer: str) -> None:
+        """Tells the node of a neighbour that it did not know."""
+        if self.kind.add_link is not None:
+            self._event(self.kind.add_link, self.node, peer)
 
     async def serve(self, peer: str, stream: ByteStream) -> None:
         """Runs a stream that a neighbour has made, whose name is certain."""

@@ -32,6 +32,7 @@ from pathcast.transport.grpc_streams import (
     connected,
     error_from,
 )
+from pathcast.transport.pieces import receive_pieces, send_in_pieces
 from pathcast.transport.security import introduction
 from pathcast.transport.service import (
     ANSWER_SECONDS,
@@ -99,7 +100,7 @@ class BrokerClient:
             self._publishing = self._stream("Publish")
         packets = tuple(self._codec.packet(message) for message in messages)
         try:
-            await self._publishing.send(_ENCODE(Publications(packets)))
+            await send_in_pieces(self._publishing, _ENCODE(Publications(packets)))
             data = await self._publishing.receive()
             if data is None:
                 raise self._hung_up()
@@ -166,7 +167,7 @@ class BrokerClient:
         """
         self._following = self._stream("Deliveries")
         await self._following.send(_ENCODE(Follow(subscriber, after)))
-        while (data := await self._following.receive()) is not None:
+        while (data := await receive_pieces(self._following, self._address.name)) is not None:
             yield _INBOXES.decode(data).deliveries
         raise self._hung_up()
 
@@ -179,7 +180,8 @@ class BrokerClient:
         """
         stream = self._stream("Deliveries")
         await stream.send(_ENCODE(Follow(subscriber, after, until_now=True)))
-        while (data := await self._in_time(stream.receive())) is not None:
+        name = self._address.name
+        while (data := await self._in_time(receive_pieces(stream, name))) is not None:
             if not (deliveries := _INBOXES.decode(data).deliveries):
                 return
             yield deliveries

@@ -24,6 +24,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -165,22 +166,26 @@ class Disk:
         self._last |= last
         return list(last)
 
-    def waiting(self, subscriber: str, after: int, limit: int) -> list[Waiting]:
+    def waiting(
+        self, subscriber: str, after: int, limit: int, bytes_max: int = 1 << 62
+    ) -> list[Waiting]:
         """The next deliveries of a subscriber that it did not acknowledge.
 
         Args:
             subscriber: Whose.
             after: Position of the last one that is not wanted.
             limit: How many at most.
+            bytes_max: Bytes of their bodies; the first one comes whatever it has.
         """
-        return [
-            Waiting(*row)
-            for row in self._rows(
-                "select position, id, body from deliveries where subscriber = ? "
-                "and position > ? and body is not null order by position limit ?",
-                (subscriber, after, limit),
-            )
-        ]
+        which = (
+            "from deliveries where subscriber = ? and position > ? and body is not null "
+            "order by position limit ?"
+        )
+        sizes = self._rows(f"select length(body) {which}", (subscriber, after, limit))
+        ends = accumulate(size for (size,) in sizes)
+        count = max(1, sum(end <= bytes_max for end in ends))
+        rows = self._rows(f"select position, id, body {which}", (subscriber, after, count))
+        return [Waiting(*row) for row in rows]
 
     def cursor(self, subscriber: str) -> int:
         """Position up to which a subscriber has acknowledged; 0 at the beginning."""

@@ -32,7 +32,7 @@ from pathcast.transport.broker import Accepted, RegisterSource, Subscribe, Unsub
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.process import running, until_ended
+from pathcast.transport.process import Reread, running, until_ended
 from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
 from pathcast.transport.request_carrier import RequestCarrier
 from pathcast.transport.security import Gate
@@ -105,15 +105,21 @@ class HostedBroker:
         settings: What it is told, with a registration service.
         kind: Its node.
         ready: Called with the address where it listens, whenever it begins to.
+        reread: Reads the settings again, at SIGHUP.
     """
 
     def __init__(
-        self, settings: BrokerSettings, kind: NodeKind, ready: Callable[[str], None]
+        self,
+        settings: BrokerSettings,
+        kind: NodeKind,
+        ready: Callable[[str], None],
+        reread: Reread | None,
     ) -> None:
         assert settings.registration is not None
         self._settings = settings
         self._kind = kind
         self._ready = ready
+        self._reread = reread
         self._address = _address(settings, settings.registration)
         self._told: asyncio.Queue[Served | Change] = asyncio.Queue()
 
@@ -179,7 +185,12 @@ class HostedBroker:
         gate = Gate(self._settings.peers, with_certificates=self._settings.tls is not None)
         methods = RegistrationMethods(carrier, gate, ToBroker)
         async with running(
-            self._settings, hosted, disk=disk, locate=locate, beside=[methods]
+            self._settings,
+            hosted,
+            disk=disk,
+            locate=locate,
+            beside=[methods],
+            reread=self._reread,
         ) as broker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))
@@ -227,7 +238,10 @@ def _address(settings: BrokerSettings, registration: RegistrationSection) -> str
 
 
 async def run_hosted_broker(
-    settings: BrokerSettings, kind: NodeKind, ready: Callable[[str], None] = lambda _: None
+    settings: BrokerSettings,
+    kind: NodeKind,
+    ready: Callable[[str], None] = lambda _: None,
+    reread: Reread | None = None,
 ) -> None:
     """Runs one process of a broker that has a registration service: see `HostedBroker.run`."""
-    await HostedBroker(settings, kind, ready).run()
+    await HostedBroker(settings, kind, ready, reread).run()

@@ -121,6 +121,10 @@ class LocalProcesses:
         while _is_there(process):
             time.sleep(0.01)
 
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Sends a signal to a node, if it runs."""
+        _signal(self._process(name), number)
+
     def operator(self, name: str) -> BrokerClient:
         """A client of a node for its operator.
 

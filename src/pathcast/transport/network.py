@@ -8,12 +8,14 @@ It is no way to run a network of machines: there each broker is its own service.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field, model_validator
 
+from pathcast.errors import ConfigError
 from pathcast.settings import FROZEN, FileSettings, read_settings
 from pathcast.transport.broker import CODEC, Explain, Explained
 from pathcast.transport.local_processes import LocalProcesses, free_ports
@@ -33,6 +35,10 @@ class NetworkSection(BaseModel):
     )
     clients: tuple[str, ...] = Field(
         default=(), description="Clients that may publish and subscribe at each broker."
+    )
+    projection: bool = Field(
+        default=True,
+        description="Whether messages are cut down to what is of use behind a link.",
     )
 
     @property
@@ -87,6 +93,28 @@ class LocalNetwork(LocalProcesses):
         for name in section.brokers:
             (directory / f"{name}.toml").write_text(_settings(name, section, ports))
         return cls(directory)
+
+    def link(self, one: str, other: str) -> None:
+        """Makes two brokers neighbours: in their files, and of those that run at once.
+
+        Raises:
+            ConfigError: They are neighbours, or one of them is not there.
+        """
+        first, second = sorted([one, other])
+        for name in (first, second):
+            if name not in self.names:
+                reason = f"there is no broker {name} in {self.directory}"
+                raise ConfigError("config.invalid", key="link", reason=reason)
+        called = load_settings(self.directory / f"{second}.toml")
+        if first == second or first in [each.name for each in called.neighbours]:
+            reason = f"{first} and {second} are neighbours, or one broker"
+            raise ConfigError("config.invalid", key="link", reason=reason)
+        address = f'address = "{called.broker.listen}"\n'
+        for name, peer, how in ((first, second, address), (second, first, "")):
+            with (self.directory / f"{name}.toml").open("a") as file:
+                file.write(f'\n[[neighbours]]\nname = "{peer}"\n{how}')
+        for name in (first, second):
+            self.signal(name, signal.SIGHUP)
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -151,6 +179,7 @@ def _settings(name: str, section: NetworkSection, ports: Mapping[str, int]) -> s
     parts = [
         f'[broker]\nname = "{name}"\ndirectory = "{name}"\nlisten = "127.0.0.1:{ports[name]}"\n'
         f"members = [{', '.join(f'{each!r}' for each in others)}]\n"
+        f"projection = {str(section.projection).lower()}\n"
     ]
     for each in neighbours:
         address = f'address = "127.0.0.1:{ports[each]}"\n' if name < each else ""

@@ -1,5 +1,8 @@
 """A broker process: a carrier that listens, until somebody wants it to end.
 
+At SIGHUP it reads its settings again, and takes up neighbours that it did not know; what else has
+changed there counts when it is started anew.
+
 The operator of the machine speaks to it at a port of loopback with a token that is made anew for
 each life of the process; both are in the file `control` of its directory, which only its owner can
 read.
@@ -10,17 +13,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import msgspec
 
-from pathcast.errors import UnavailableError
+from pathcast.errors import PathcastError, UnavailableError
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection import ByteStream
@@ -31,6 +36,8 @@ from pathcast.transport.security import Gate, Peer
 from pathcast.transport.service import GuardedMethods, Service, listen
 from pathcast.transport.settings import BrokerSettings
 from pathcast.transport.webhooks import WebhookSender, post_inbox
+
+LOG = logging.getLogger("pathcast.transport")
 
 OPERATOR: Final = "operator"
 CONTROL: Final = "control"
@@ -63,6 +70,10 @@ Locate = Callable[[Address], Awaitable[Address]]
 """Where a neighbour is now, of which the settings know where it was."""
 
 
+Reread = Callable[[], BrokerSettings]
+"""Reads the settings of a process again; raises ConfigError."""
+
+
 async def _as_told(address: Address) -> Address:
     return address
 
@@ -75,6 +86,7 @@ async def running(
     disk: Disk | None = None,
     locate: Locate = _as_told,
     beside: Sequence[GuardedMethods] = (),
+    reread: Reread | None = None,
 ) -> AsyncIterator[Carrier]:
     """A broker that listens; it is stopped gracefully at the end.
 
@@ -84,6 +96,7 @@ async def running(
         disk: Its directory, if it is open already.
         locate: Says where neighbours are that move.
         beside: What else is offered where it listens.
+        reread: Reads the settings again, at SIGHUP.
 
     Raises:
         ConfigError: It cannot listen there.
@@ -117,14 +130,55 @@ async def running(
         await carrier.start(list(addresses))
         host = settings.broker.listen.rpartition(":")[0]
         control = Control(name, os.getpid(), f"{host}:{port}", f"127.0.0.1:{control_port}", token)
-        _write_control(path, control)
-        async with posting(carrier, settings):
-            yield carrier
+        take_up = partial(_take_up_neighbours, carrier, gate, addresses)
+        with _reread_at_hangup(reread, take_up):
+            _write_control(path, control)
+            async with posting(carrier, settings):
+                yield carrier
     finally:
         path.unlink(missing_ok=True)
         await carrier.stop()
         for server in servers:
             await server.stop(STOP_SECONDS)
+
+
+def _take_up_neighbours(
+    carrier: Carrier, gate: Gate, addresses: dict[str, Address], settings: BrokerSettings
+) -> None:
+    """Neighbours that the settings name and nobody knows here; those that are known stay."""
+    for peer in settings.peers:
+        if "neighbour" not in peer.roles or gate.knows(peer.name):
+            continue
+        LOG.info("%s has a new neighbour, %s", carrier.name, peer.name)
+        gate.add(peer)
+        carrier.add_link(peer.name)
+        if peer.name in settings.addresses:
+            addresses[peer.name] = settings.addresses[peer.name]
+            carrier.neighbours.connect([peer.name])
+
+
+@contextlib.contextmanager
+def _reread_at_hangup(
+    reread: Reread | None, take_up: Callable[[BrokerSettings], None]
+) -> Iterator[None]:
+    """Settings are read again now, and at every SIGHUP meanwhile; bad ones change nothing."""
+    if reread is None:
+        yield
+        return
+
+    def again() -> None:
+        try:
+            take_up(reread())
+        except PathcastError as error:
+            LOG.error("settings are not taken up: %s", error)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, again)
+    try:
+        again()
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
 
 
 @contextlib.asynccontextmanager
@@ -144,7 +198,10 @@ async def posting(carrier: Carrier, settings: BrokerSettings) -> AsyncIterator[N
 
 
 async def run_broker(
-    settings: BrokerSettings, kind: NodeKind, ready: Callable[[str], None] = lambda _: None
+    settings: BrokerSettings,
+    kind: NodeKind,
+    ready: Callable[[str], None] = lambda _: None,
+    reread: Reread | None = None,
 ) -> None:
     """Runs a broker until SIGTERM or Ctrl-C.
 
@@ -152,12 +209,13 @@ async def run_broker(
         settings: What it is told.
         kind: Its node.
         ready: Called with the address where it listens, as soon as it does.
+        reread: Reads the settings again, at SIGHUP.
 
     Raises:
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had, or it could not keep what it was told.
     """
-    async with running(settings, kind) as carrier:
+    async with running(settings, kind, reread=reread) as carrier:
         ready(read_control(settings.broker.directory).listen)
         await until_ended(carrier.run)
 

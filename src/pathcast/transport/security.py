@@ -122,6 +122,14 @@ class Gate:
         self._peers = {peer.name: peer for peer in peers}
         self._with_certificates = with_certificates
 
+    def knows(self, name: str) -> bool:
+        """Whether somebody of this name may call."""
+        return name in self._peers
+
+    def add(self, peer: Peer) -> None:
+        """From now on this one may call."""
+        self._peers[peer.name] = peer
+
     def admit(
         self, metadata: Mapping[str, str | bytes], identities: Iterable[bytes], role: Role
     ) -> str:

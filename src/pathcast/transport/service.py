@@ -44,11 +44,14 @@ from pathcast.transport.frames import (
     in_groups,
 )
 from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
+from pathcast.transport.pieces import receive_pieces, send_in_pieces
 from pathcast.transport.security import Certificates, Gate, Role, check_plain
 
 ANSWER_SECONDS: Final = 30.0
 BATCH: Final = 256
-"""Deliveries that are read from the disk, and sent, at a time."""
+"""Deliveries that are read from the disk at a time."""
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of their bodies."""
 
 
 class Publications(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -189,7 +192,7 @@ class Service(GuardedMethods):
         client = self._admit(context, "publish")
         stream = ServerStream(client, context)
         codec = self._carrier.codec
-        while (data := await stream.receive()) is not None:
+        while (data := await receive_pieces(stream, client)) is not None:
             packets = decode(_PUBLICATIONS, data, client).packets
             messages = [codec.message(packet, client) for packet in packets]
             for kind in {type(message) for message in messages}:
@@ -265,16 +268,16 @@ class Service(GuardedMethods):
                 raise SourceError("inbox.ahead", path=subscriber, after=sent, last=last)
             while not follow.until_now or sent < last:
                 something.clear()
-                found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH)
+                found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH, BATCH_BYTES)
                 for group in in_groups(found, lambda each: len(each.body)):
-                    await stream.send(_ENCODE(Inbox(tuple(group))))
+                    await send_in_pieces(stream, _ENCODE(Inbox(tuple(group))))
                 if found:
                     sent = found[-1].position
                 elif follow.until_now:
                     break
                 else:
                     await something.wait()
-            await stream.send(_ENCODE(Inbox(())))
+            await send_in_pieces(stream, _ENCODE(Inbox(())))
 
     async def _status(self, _: bytes, context: Any) -> bytes:
         self._admit(context, "operate")

@@ -7,15 +7,19 @@ Example:
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from pathcast.errors import ConfigError
-from pathcast.limits import MIB
+from pathcast.overlay.broker import BrokerSettings as ProtocolSettings
+from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.link_formats import check_format
+from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import (
     FROZEN,
     FileSettings,
@@ -24,6 +28,7 @@ from pathcast.settings import (
     described,
     read_settings,
 )
+from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates, Peer, Role
@@ -36,10 +41,6 @@ def checked_address(address: str) -> str:
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"{address!r} is not HOST:PORT")
     return address
-
-
-MESSAGE_BYTES_MAX = 4 * MIB
-"""Bytes of a message; a frame has to hold it and more."""
 
 
 class BrokerSection(BaseModel):
@@ -76,12 +77,23 @@ class BrokerSection(BaseModel):
         description="Messages that neighbours have not taken yet, of all of them, before "
         "publishers have to wait.",
     )
+    projection: bool = Field(
+        default=True,
+        description="Whether messages are cut down to what is of use behind a link, where that "
+        "saves bytes. Without it messages come here whole, and go from here as they come.",
+    )
 
     message_bytes_max: int = Field(
-        default=MESSAGE_BYTES_MAX,
+        default=8 << 20,
         ge=1,
         le=MESSAGE_BYTES_MAX,
-        description="Bytes of a message that is published here; a frame has to hold it.",
+        description="Bytes of a message that publishers may give, and that profiles are answered "
+        "on; the same at all brokers of a network.",
+    )
+    cut_through: bool = Field(
+        default=True,
+        description="Whether a long message is sent on as soon as a neighbour is known to want "
+        "it, before all of it is here.",
     )
 
     _listen = field_validator("listen")(checked_address)
@@ -117,6 +129,10 @@ class NeighbourSection(BaseModel):
     )
     token: SecretStr | None = Field(
         default=None, description="Secret that the two share and that the one who calls gives."
+    )
+    projection: bool = Field(
+        default=True,
+        description="Whether messages to this neighbour are cut down to what is of use behind it.",
     )
 
     format: str = Field(
@@ -314,6 +330,15 @@ class BrokerSettings(FileSettings):
 def secret_of(token: SecretStr | None) -> str | None:
     """The text of a secret."""
     return None if token is None else token.get_secret_value()
+
+
+def node_settings(settings: BrokerSettings) -> NodeSettings:
+    """What the protocol is told."""
+    section = settings.broker
+    broker = ProtocolSettings(
+        message_bytes_max=section.message_bytes_max, cut_through=section.cut_through
+    )
+    return replace(DEFAULT, broker=broker, formats=settings.formats, clock=time.perf_counter)
 
 
 def database_of(place: str) -> str | Path:

@@ -138,6 +138,28 @@ def write_blocks(
     return [name for name in marked if name in blocks]
 
 
+def places_table(values: Sequence[Value], units: Mapping[str, str]) -> str:
+    """Values as a Markdown table: a row a place, a column a measure.
+
+    Args:
+        values: Of one figure.
+        units: What is written behind a number of a unit; nothing for the others.
+    """
+    if not values:
+        return ""
+    measures = list(dict.fromkeys(value.measure for value in values))
+    by_key = {(v.variant, v.series, v.x, v.measure): v for v in values}
+    rows = [["", "", "", *measures], ["---"] * (3 + len(measures))]
+    for variant, series, x in dict.fromkeys((v.variant, v.series, v.x) for v in values):
+        cells = [by_key.get((variant, series, x, measure)) for measure in measures]
+        texts = [
+            BLANK if cell is None else number(cell.spread.median) + units.get(cell.unit, "")
+            for cell in cells
+        ]
+        rows.append([variant, series, f"{x:,.12g}" if x else "", *texts])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
 def marks_of(page: Path) -> tuple[str, list[str]]:
     """The text of a page, and the names of its blocks.
 

@@ -16,12 +16,14 @@ OverlayKind: TypeAlias = Literal[
     "budgets",
     "forms",
     "state",
+    "projection",
     "links",
     "pareto",
     "changes",
     "in_force",
     "host_brokers",
     "capacity",
+    "hops",
 ]
 Where: TypeAlias = Literal["random", "location", "content"]
 """At the broker where the user lives, who lives anywhere, or in a region; or by content."""
@@ -43,9 +45,14 @@ class OverlaySet(_Strict):
             `populations`, those that distinct profiles and their frequencies are drawn by.
         messages: Messages that are counted.
         sample: Messages that levels are chosen by; none of those that are counted.
-        links: Links that the profiles lie behind.
+        links: Links that the profiles lie behind; for `projection`, leaves of the tree of brokers,
+            a power of 2.
         budgets: Table bytes in per cent of those of the exact table.
         brokers: Sizes of networks.
+        hops: Links that a message passes, ascending.
+        megabits: Widths of links, a second.
+        delay_ms: On each link, beside its width.
+        sizes: Bytes of messages, about.
         populations: Profiles of all brokers together, equal ones among them.
         repeats: Places on the axis of Figure 9.
         changes: Changes that are measured.
@@ -57,6 +64,10 @@ class OverlaySet(_Strict):
     links: int = Field(default=8, ge=1)
     budgets: tuple[float, ...] = ()
     brokers: tuple[int, ...] = ()
+    hops: tuple[int, ...] = ()
+    megabits: tuple[int, ...] = ()
+    delay_ms: float = Field(default=0.1, ge=0)
+    sizes: tuple[int, ...] = ()
     populations: tuple[int, ...] = ()
     repeats: tuple[int, ...] = ()
     changes: int = Field(default=1, ge=1)

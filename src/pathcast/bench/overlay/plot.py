@@ -13,6 +13,7 @@ from pathcast.bench.figures.plot import DOTS_AN_INCH
 from pathcast.bench.figures.point import Value
 from pathcast.bench.overlay.budgets import COMMON, COVERING, OPTIMISED, TABLES, WRONG
 from pathcast.bench.overlay.definition import OverlayFigure
+from pathcast.bench.overlay.hops import HOP
 from pathcast.bench.overlay.host_brokers import HOSTS, LINKS
 from pathcast.bench.overlay.links import EXACT, GROUP
 from pathcast.bench.timing import missing_library
@@ -73,6 +74,14 @@ def _draw_budgets(axes: Any, values: Sequence[Value]) -> None:
     axes.set_ylabel("% of bytes wrongly forwarded")
 
 
+def _draw_hops(axes: Any, values: Sequence[Value]) -> None:
+    _curves(axes, values, (HOP,))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("bytes of a message")
+    axes.set_ylabel("ms for a further hop")
+
+
 def _draw_links(axes: Any, values: Sequence[Value]) -> None:
     _curves(axes, values, (EXACT, GROUP))
     axes.set_xscale("log")
@@ -113,4 +122,5 @@ _DRAWN: Final = {
     "links": _draw_links,
     "host_brokers": _draw_host_brokers,
     "in_force": _draw_in_force,
+    "hops": _draw_hops,
 }

@@ -13,15 +13,19 @@ from pathcast.bench.overlay.capacity import run_capacity
 from pathcast.bench.overlay.changes import run_changes, run_in_force
 from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures
 from pathcast.bench.overlay.forms import run_forms
+from pathcast.bench.overlay.hops import run_hops
 from pathcast.bench.overlay.host_brokers import run_host_brokers
 from pathcast.bench.overlay.links import run_links
 from pathcast.bench.overlay.pareto import run_pareto
+from pathcast.bench.overlay.projection import run_projection
 from pathcast.bench.overlay.state import run_state
 
 _CHECKS = {
     "budgets": "every table forwards whatever somebody behind it wants",
     "forms": "a profile that holds has an entry that holds",
+    "hops": "every message is delivered once",
     "state": "contents only: no protocol is run",
+    "projection": "results at the leaves are those of whole messages",
     "links": "messages come to the brokers that have an entry which holds, and end there",
     "pareto": "every table lets through whatever somebody behind it wants",
     "changes": "Interests tell as many brokers as the arithmetic says",
@@ -71,6 +75,10 @@ def _points(
             return run_forms(figure, chosen, seed, say)
         case "state":
             return run_state(figure, chosen, seed, say)
+        case "projection":
+            return run_projection(figure, chosen, seed, say)
+        case "hops":
+            return run_hops(figure, chosen, seed, say)
         case "links":
             return run_links(figure, chosen, seed, say)
         case "pareto":

@@ -4,7 +4,8 @@ The marks are those of the other figures (`bench.figures.page`), with names such
 and `placement_9_full` for a full run.
 
 Example:
-    >>> placement_table([])
+    >>> figure = PlacementFigure(name="9", title="t", kind="visits", domains=("alerts",), sets={})
+    >>> placement_table(figure, [])
     ''
 """
 
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from pathcast.bench.figures.page import BLANK, time_text, write_blocks
 from pathcast.bench.figures.point import Value
-from pathcast.bench.placement.definition import PlacementFigures
+from pathcast.bench.placement.definition import PlacementFigure, PlacementFigures
 from pathcast.bench.placement.statements import judge
 from pathcast.bench.report import number
 
@@ -38,15 +39,16 @@ def write_placement_page(
         values,
         definition.figures,
         run="placement_run",
-        table=lambda figure, found: placement_table(found),
+        table=placement_table,
         judge=lambda figure, found: judge(figure.name, found),
         # Full runs have blocks of their own, so that a page can show both.
         suffix="_full" if record["set"] == "full" else "",
     )
 
 
-def placement_table(values: Sequence[Value]) -> str:
+def placement_table(figure: PlacementFigure, values: Sequence[Value]) -> str:
     """The values of a figure as a Markdown table: a row a place, a column a measure."""
+    del figure
     if not values:
         return ""
     measures = list(dict.fromkeys(value.measure for value in values))

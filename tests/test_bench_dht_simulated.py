@@ -1,0 +1,115 @@
+"""Arithmetic over a trace counts what simulated peers send, each kind of message for itself.
+
+If these fail, figures of thousands of peers are not figures of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+pytest.importorskip("msgspec")
+
+from pathcast.bench.dht.documents import Documents
+from pathcast.bench.dht.replay import Replay
+from pathcast.bench.dht.ring import Ring
+from pathcast.bench.dht.trace import Trace
+from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.messages import Member
+from pathcast.dht.state_table import StateTable
+from pathcast.protocol import Effect, Node
+from pathcast.schema import parse_dtd
+from pathcast.sim.filtering_world import FilteringWorld
+from pathcast.workload import (
+    DocumentParameters,
+    QueryParameters,
+    domain_graph,
+    generate_documents,
+    generate_queries,
+)
+
+RECURSIVE = parse_dtd("<!ELEMENT a (b|c)*><!ELEMENT b (a|b|c)*><!ELEMENT c (b*)>")
+
+
+def counts(world: FilteringWorld) -> tuple[Counter[str], Counter[str]]:
+    """Questions that peers have sent to others, by kind, and the hops of their look-ups."""
+    sent, hops = Counter[str](), Counter[str]()
+
+    def add(node: Node, _: float) -> Sequence[Effect]:
+        assert isinstance(node, FilteringPeer)
+        sent.update(node.courier.sent)
+        hops.update(node.courier.hops)
+        return ()
+
+    for name in world.names:
+        world.network.call(name, add)
+    return sent, hops
+
+
+@pytest.mark.parametrize(
+    ("length", "peers", "is_recursive"),
+    [(0, 50, True), (1, 100, True), (2, 50, True), (0, 200, False)],
+)
+def test_replay_counts_what_peers_send(length: int, peers: int, is_recursive: bool) -> None:
+    graph = RECURSIVE if is_recursive else domain_graph("alerts")
+    queries = list(
+        generate_queries(
+            graph,
+            QueryParameters(
+                count=200 if is_recursive else 80,
+                seed=length,
+                depth_max=6,
+                wildcard=0.2,
+                descendant=0.3,
+            ),
+        )
+    )
+    documents = DocumentParameters(count=6, seed=peers, depth_max=4, repeats_max=2, elements_max=40)
+    messages = list(generate_documents(graph, documents))
+
+    members = sorted((Member(f"p{n}", 0) for n in range(peers)), key=lambda m: m.identifier)
+    places = np.array([member.identifier >> 96 for member in members], np.uint64)
+    table = StateTable.of(queries)
+    trace = Trace.of(table, Documents.of(messages, table.labels), length)
+    replay = Replay(trace, Ring(places, np.arange(peers), peers), publishers=4)
+
+    world = FilteringWorld.on_static_ring(1, peers, FilteringSettings(length, whole=True))
+    assert set(world.names) == {member.name for member in members}
+    for number, query in enumerate(queries):
+        world.subscribe(world.names[number % peers], f"s{number}", query)
+    world.run(3.0)
+    assert world.not_in_force() == []
+    indexed = counts(world)[0]["IndexQuery"]
+    assert indexed > 0
+    for iteratively in (False, True):
+        traffic = replay.iterative() if iteratively else replay.recursive()
+        kind = "ExpandState" if iteratively else "RecExpandState"
+        for document, message in enumerate(messages):
+            sent, hops = counts(world)
+            world.publish(members[document % 4].name, message, iteratively=iteratively)
+            while world.publications[-1].outcome is None and world.network.now < 1_000:
+                world.run(1.0)
+            now_sent, now_hops = counts(world)
+            asked, way = now_sent[kind] - sent[kind], now_hops[kind] - hops[kind]
+            outcome = world.publications[-1].outcome
+            assert outcome is not None
+            assert outcome.is_proved
+            # An iterative question has an answer, which is counted with it.
+            answers = asked if iteratively else 0
+            assert traffic.messages[document] == asked + answers
+            assert traffic.looked_up[document] == way + answers
+            if iteratively:
+                assert outcome.hops == traffic.chain[document]
+                assert outcome.way == traffic.chain_looked_up[document]
+            else:
+                # Who comes first is not always who has come the longest way.
+                assert 0 < outcome.hops <= traffic.chain[document]
+                assert 0 < outcome.way <= traffic.chain_looked_up[document]
+            occurs = trace.documents.counts[trace.documents.pair_document == document]
+            nodes = trace.documents.pair_node[trace.documents.pair_document == document]
+            done = np.bincount(trace.node[trace.is_done], minlength=len(trace.documents.above))
+            assert outcome.visits == (occurs * done[nodes]).sum()
+    assert world.check() > 0
