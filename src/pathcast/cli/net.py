@@ -10,6 +10,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.local_processes import end_all, start_gone
 from pathcast.cli.net_demo import demo, sent_by_flow
 
 if TYPE_CHECKING:
@@ -105,10 +106,7 @@ def kill(
 
 def heal(directory: DirectoryOption = NETWORK) -> ExitCode:
     """Start the brokers that do not run."""
-    network = _network(directory)
-    gone = [name for name in network.names if not network.is_running(name)]
-    network.start(gone)
-    say(f"started: {', '.join(gone) or 'nothing, all run'}")
+    start_gone(_network(directory))
     return ExitCode.OK
 
 
@@ -144,9 +142,7 @@ def trace(
 
 def down(directory: DirectoryOption = NETWORK) -> ExitCode:
     """End all brokers; what they keep stays, and pathcast net heal goes on with it."""
-    network = _network(directory)
-    network.stop(network.names)
-    say(f"{len(network.names)} brokers have ended")
+    end_all(_network(directory))
     return ExitCode.OK
 
 

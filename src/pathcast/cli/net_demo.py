@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import shutil
 import signal
 import sys
 import time
@@ -24,8 +23,8 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
+from pathcast.cli.local_processes import clear_demo, until
 from pathcast.customize import Broker
-from pathcast.errors import ConfigError, UnavailableError
 from pathcast.model import DeliverMode, Subscription
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
@@ -48,7 +47,6 @@ ROOTS = {"alerts": "b1", "news": "b4", "payments": "b6"}
 KILLED = "b2"
 MODES: Final[tuple[DeliverMode, ...]] = ("ids", "fragment", "message")
 PUBLISHED_AT_ONCE = 50
-PATIENCE_SECONDS = 180.0
 
 
 class Given(NamedTuple):
@@ -80,7 +78,7 @@ def demo(
         from pathcast.transport.network import LocalNetwork, load_topology
         from pathcast.transport.network_map import network_map
     started = time.monotonic()
-    _clear(out)
+    clear_demo(out, "topology.toml")
     out.mkdir(parents=True, exist_ok=True)
     topology = out / "topology.toml"
     topology.write_text(TOPOLOGY, encoding="utf-8")
@@ -139,16 +137,6 @@ def sent_by_flow(statuses: Iterable[Mapping[str, Any] | None]) -> dict[str, int]
         for each in status["neighbours"].values() if status is not None else ():
             total.update(each["sent_by_flow"])
     return dict(total)
-
-
-def _clear(out: Path) -> None:
-    """Takes out an earlier demonstration; anything else is left alone."""
-    if not out.exists() or not any(out.iterdir()):
-        return
-    if not (out / "topology.toml").is_file():
-        reason = f"{out} is there and is not an earlier demonstration"
-        raise ConfigError("config.invalid", key="--out", reason=reason)
-    shutil.rmtree(out)
 
 
 def _messages(count: int, seed: int) -> list[Message]:
@@ -217,7 +205,7 @@ async def _deliveries(
     shares = _shares(subscriptions, network.names)
     await asyncio.gather(*(_subscribe(network, name, rows) for name, rows in shares.items()))
     say(f"all profiles registered: {time.monotonic() - begun:.1f} s")
-    await _until(lambda: sum(len(each.in_force) for each in readers.values()) >= len(subscriptions))
+    await until(lambda: sum(len(each.in_force) for each in readers.values()) >= len(subscriptions))
     say(f"all profiles in force: {time.monotonic() - begun:.1f} s")
     begun = time.monotonic()
     half = len(stream) // 2
@@ -228,7 +216,7 @@ async def _deliveries(
     await asyncio.to_thread(network.start, [KILLED])
     say(f"{KILLED} is started again")
     with contextlib.suppress(TimeoutError):
-        await _until(lambda: sum(len(each.given) for each in readers.values()) >= len(expected))
+        await until(lambda: sum(len(each.given) for each in readers.values()) >= len(expected))
     # Whatever is doubled or foreign would still come.
     await asyncio.sleep(1.0)
     say(f"all delivered: {time.monotonic() - begun:.1f} s")
@@ -238,13 +226,6 @@ async def _deliveries(
         if isinstance(result, Exception):
             raise result
     return sum((each.given for each in readers.values()), Counter())
-
-
-async def _until(holds: object) -> None:
-    assert callable(holds)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not holds():
-            await asyncio.sleep(0.05)
 
 
 async def _register_sources(network: LocalNetwork) -> None:
@@ -297,18 +278,9 @@ class _Reader:
         from pathcast.transport.broker import DELIVERIES
         from pathcast.transport.process import OPERATOR
 
-        after = 0
-        while True:
-            with contextlib.suppress(UnavailableError):
-                async with self._network.operator(self._name) as client:
-                    async for group in client.deliveries(OPERATOR, after):
-                        for each in group:
-                            told = DELIVERIES.decode(each.body)
-                            if isinstance(told, Delivery):
-                                id = told.subscription.removeprefix(f"{OPERATOR}/")
-                                self.given[Given(id, told.message, digest(told.results))] += 1
-                            elif isinstance(told, InForce):
-                                self.in_force.add(told.subscription)
-                        after = group[-1].position
-                        await client.acknowledge(after)
-            await asyncio.sleep(0.1)
+        async for told in self._network.followed(self._name, DELIVERIES):
+            if isinstance(told, Delivery):
+                id = told.subscription.removeprefix(f"{OPERATOR}/")
+                self.given[Given(id, told.message, digest(told.results))] += 1
+            elif isinstance(told, InForce):
+                self.in_force.add(told.subscription)

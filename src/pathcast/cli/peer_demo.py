@@ -10,7 +10,6 @@ It measures nothing: twenty processes share the cores of one machine.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import signal
 import sys
 import time
@@ -23,9 +22,8 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.local_processes import until
+from pathcast.cli.local_processes import clear_demo, until
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError
 from pathcast.model import Query
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
@@ -58,7 +56,7 @@ def demo(
         from pathcast.transport.local_ring import LocalRing
         from pathcast.transport.ring_map import ring_map
     started = time.monotonic()
-    _clear(out)
+    clear_demo(out, MARKER)
     ring = LocalRing.write(out, peers, SETTINGS)
     source = DOMAINS[DOMAIN]
     graph = source.graph()
@@ -94,16 +92,6 @@ def demo(
     say(f"{time.monotonic() - started:.0f} s in all")
     whole = not (lost or doubled or foreign or stream.keys() - run.proved)
     return ExitCode.OK if whole else ExitCode.REFUSED
-
-
-def _clear(out: Path) -> None:
-    """Takes out an earlier demonstration; anything else is left alone."""
-    if not out.exists() or not any(out.iterdir()):
-        return
-    if not (out / MARKER).is_file():
-        reason = f"{out} is there and is not an earlier demonstration"
-        raise ConfigError("config.invalid", key="--out", reason=reason)
-    shutil.rmtree(out)
 
 
 def _expected(rows: Mapping[str, str], stream: Mapping[str, bytes]) -> set[tuple[str, str]]:
