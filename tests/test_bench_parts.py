@@ -174,7 +174,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
     # The figures have definitions of their own kind, and tests of their own.
     papers = ("", "broker-", "placement-", "chunking-", "overlay-", "wire-", "dht-")
     figures = {f"{paper}figures" for paper in papers}
-    assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, *figures}
+    assert {path.stem for path in DEFINITIONS.glob("*.toml")} == {*kinds, *figures, "deployments"}
     for name, kind in kinds.items():
         definition = read_definition(DEFINITIONS, name, kind)
         assert set(definition.sets) == {"quick", "short", "full"}

@@ -220,6 +220,7 @@ def test_the_map_shows_who_holds_and_who_is_down() -> None:
     assert "b is down" in drawing
 
 
+@pytest.mark.nightly
 def test_processes_find_what_one_process_finds_although_one_is_killed(tmp_path: Path) -> None:
     called = CliRunner().invoke(
         build_app(),
