@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -84,14 +84,18 @@ async def _measured(
     process = read_control(network.directory / HERE).process
     async with AsyncExitStack() as stack:
         run = _Run(
-            [await stack.enter_async_context(_publisher(network, name)) for name in PUBLISHERS],
+            {
+                name: await stack.enter_async_context(_publisher(network, name))
+                for name in PUBLISHERS
+            },
             load.messages,
             definition.batch,
         )
         here = Inbox(await stack.enter_async_context(network.operator(HERE)))
         onward = Inbox(await stack.enter_async_context(network.operator(NEXT)))
         following = [asyncio.create_task(inbox.follow()) for inbox in (here, onward)]
-        await here.client.ask(RegisterSource(SOURCE, Source()))
+        for name, client in run.clients.items():
+            await client.ask(RegisterSource(name, Source()))
         await _registered(onward.client, onward, load.behind)
         began = time.monotonic()
         await _registered(here.client, here, load.here)
@@ -170,7 +174,7 @@ class _Run:
     """What is published, by whom."""
 
     def __init__(
-        self, clients: Sequence[BrokerClient], messages: Sequence[bytes], batch: int
+        self, clients: Mapping[str, BrokerClient], messages: Sequence[bytes], batch: int
     ) -> None:
         self.clients = clients
         self.published = 0
@@ -183,13 +187,11 @@ class _Run:
         """As fast as the broker takes them."""
         before = sum(len(inbox.came) for inbox in inboxes)
         processor, began = _processor_seconds(process), time.monotonic()
-        groups = iter(
-            [self._next(min(self._batch, count - n)) for n in range(0, count, self._batch)]
-        )
+        sizes = iter([min(self._batch, count - n) for n in range(0, count, self._batch)])
 
-        async def publish(client: BrokerClient) -> None:
-            for group in groups:
-                await client.publish(group)
+        async def publish(name: str) -> None:
+            for size in sizes:
+                await self.clients[name].publish(self._next(size, name))
 
         await asyncio.gather(*map(publish, self.clients))
         await self._all_came(inboxes)
@@ -214,22 +216,24 @@ class _Run:
             if ready == sent or not free:
                 await asyncio.sleep(0.0005)
                 continue
-            client, group = free.pop(), self._next(min(ready - sent, self._batch))
+            name = free.pop()
+            group = self._next(min(ready - sent, self._batch), name)
             sent += len(group)
-            task = asyncio.create_task(client.publish(group))
+            task = asyncio.create_task(self.clients[name].publish(group))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
-            task.add_done_callback(lambda _, client=client: free.append(client))  # type: ignore[misc]
+            task.add_done_callback(lambda _, name=name: free.append(name))  # type: ignore[misc]
         await asyncio.gather(*under_way)
         await self._all_came(inboxes)
         return due
 
-    def _next(self, count: int) -> list[object]:
+    def _next(self, count: int, source: str) -> list[object]:
+        """The next messages; who publishes them is their source."""
         numbers = range(self.published, self.published + count)
         self.published += count
         self._awaited += sum(self.due[number % len(self.due)] for number in numbers)
         bodies = self._messages
-        return [Publish(SOURCE, str(number), bodies[number % len(bodies)]) for number in numbers]
+        return [Publish(source, str(number), bodies[number % len(bodies)]) for number in numbers]
 
     async def _all_came(self, inboxes: Sequence[Inbox]) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
