@@ -65,9 +65,19 @@ def test_commands_of_the_readme_print_what_the_readme_shows(tmp_path: Path) -> N
             assert done.stdout == expected, command
 
 
+def test_the_network_file_of_the_readme_can_be_used(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+    from pathcast.transport.network import load_topology
+
+    [text] = [block for block in blocks("toml") if "[network]" in block]
+    path = tmp_path / "topology.toml"
+    path.write_text(text, encoding="utf-8")
+    assert load_topology(path).network.brokers == ["basel", "bern", "chur"]
+
+
 def test_the_pipeline_file_of_the_readme_can_be_used(tmp_path: Path) -> None:
     settings = pytest.importorskip("pathcast.spark.settings")
-    [text] = blocks("toml")
+    [text] = [block for block in blocks("toml") if "[source]" in block]
     path = tmp_path / "pipeline.toml"
     path.write_text(text, encoding="utf-8")
     assert Path(settings.load_settings(path).output.path).is_relative_to(tmp_path)
