@@ -432,7 +432,7 @@ def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:
 def test_every_key_is_described() -> None:
     result = CliRunner().invoke(build_app(), ["broker", "run", "--describe"])
     assert result.exit_code == 0
-    for key in ("broker.listen", "tls.key", "neighbours.token", "clients.webhook_networks"):
+    for key in ("[broker]", "  listen  (", "[tls]", "  token  (", "  webhook_networks  ("):
         assert key in result.output
 
 

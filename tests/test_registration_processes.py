@@ -257,8 +257,9 @@ def test_commands_describe_show_and_move(processes: Processes) -> None:
     runner, app = CliRunner(), build_app()
     told = runner.invoke(app, ["registry", "run", "--describe"])
     assert told.exit_code == 0
-    assert "registry.lease_seconds" in told.stdout
-    assert "registration.store" in runner.invoke(app, ["broker", "run", "--describe"]).stdout
+    assert "[registry]" in told.stdout
+    assert "  lease_seconds  (" in told.stdout
+    assert "[registration]" in runner.invoke(app, ["broker", "run", "--describe"]).stdout
     with Store.open(processes.store) as store:
         store.write([Broker("b", "10.0.0.1:7400", "eu/b", 1e6, 10)])
     database = str(processes.store)

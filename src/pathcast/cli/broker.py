@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.console import extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 
 
 def build_broker() -> typer.Typer:
@@ -21,16 +20,9 @@ def build_broker() -> typer.Typer:
 
 
 def run_a_broker(
-    file: Annotated[
-        Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
-    ] = None,
-    override: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
-    ] = None,
-    describe: Annotated[
-        bool, typer.Option("--describe", help="List every key of the file, and end.")
-    ] = False,
+    file: SettingsArgument = None,
+    override: OverrideOption = None,
+    describe: DescribeOption = False,
 ) -> ExitCode:
     """Run a broker until SIGTERM or Ctrl-C.
 
@@ -48,9 +40,7 @@ def run_a_broker(
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import describe_settings, load_settings, node_settings
     if describe:
-        for setting in describe_settings():
-            answers().print(f"{setting.key}: {setting.type} ({setting.default})")
-            answers().print(f"    {setting.description}")
+        print_settings(describe_settings())
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")

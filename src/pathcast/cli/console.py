@@ -10,9 +10,9 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 from rich.console import Console
@@ -20,6 +20,9 @@ from rich.text import Text
 
 from pathcast.cli.exits import ExitCode, exit_code_for
 from pathcast.errors import MissingDependencyError, PathcastError
+
+if TYPE_CHECKING:
+    from pathcast.settings import SettingDescription
 
 P = ParamSpec("P")
 
@@ -37,6 +40,19 @@ def answers() -> Console:
 def say(text: str) -> None:
     """One notice to the person who called."""
     notices().print(text)
+
+
+def print_settings(settings: Iterable[SettingDescription]) -> None:
+    """Every key of a file by sections, as `--describe` lists them."""
+    out = answers()
+    section = ""
+    for setting in settings:
+        name, _, key = setting.key.partition(".")
+        if name != section:
+            out.print(f"[{name}]")
+            section = name
+        out.print(f"  {key}  ({setting.type}; default: {setting.default})")
+        out.print(f"      {setting.description}")
 
 
 def say_error(error: Exception | str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +31,16 @@ class Format(StrEnum):
 
 FormatOption = Annotated[
     Format, typer.Option("--format", help="text for people, json for programs.")
+]
+SettingsArgument = Annotated[
+    Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
+]
+OverrideOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
+]
+DescribeOption = Annotated[
+    bool, typer.Option("--describe", help="List every key of the file, and end.")
 ]
 EngineOption = Annotated[
     Engine | None,

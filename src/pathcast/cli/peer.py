@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.console import answers, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
+from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.peer_demo import demo
 from pathcast.errors import ConfigError
 
@@ -39,16 +40,9 @@ def build_peer() -> typer.Typer:
 
 
 def run_a_peer(
-    file: Annotated[
-        Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
-    ] = None,
-    override: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
-    ] = None,
-    describe: Annotated[
-        bool, typer.Option("--describe", help="List every key of the file, and end.")
-    ] = False,
+    file: SettingsArgument = None,
+    override: OverrideOption = None,
+    describe: DescribeOption = False,
 ) -> ExitCode:
     """Run a peer until SIGTERM or Ctrl-C.
 
@@ -63,9 +57,7 @@ def run_a_peer(
         from pathcast.transport.peer_settings import describe_peer_settings, load_peer_settings
         from pathcast.transport.process import run_broker
     if describe:
-        for setting in describe_peer_settings():
-            answers().print(f"{setting.key}: {setting.type} ({setting.default})")
-            answers().print(f"    {setting.description}")
+        print_settings(describe_peer_settings())
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")

@@ -155,13 +155,11 @@ class _Run:
         await until(lambda: len(self._subscribed) >= len(rows))
         say(f"all queries in force: {time.monotonic() - begun:.1f} s")
         begun = time.monotonic()
-        ids = list(stream)
-        first, second = ids[: len(ids) // 2], ids[len(ids) // 2 :]
-        await self._publish(stay, {id: stream[id] for id in first})
-        await until(lambda: len(self._waiting) <= len(first) // 2)
+        publishing = asyncio.create_task(self._publish(stay, stream))
+        await until(lambda: len(self.proved | self._unproved) >= len(stream) // 2)
         ring.kill(killed)
-        say(f"{killed} is killed while {len(self._waiting)} messages are under way")
-        await self._publish(stay, {id: stream[id] for id in second})
+        say(f"{killed} is killed, and {len(self._waiting)} messages have no outcome yet")
+        await publishing
         for left in range(TRIES, 0, -1):
             await until(lambda: not self._waiting)
             again = {id: stream[id] for id in sorted(self._unproved)}

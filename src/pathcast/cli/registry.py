@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.console import answers, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-
-FileArgument = Annotated[
-    Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
-]
-OverrideOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
-]
+from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 
 
 def build_registry() -> typer.Typer:
@@ -31,11 +23,9 @@ def build_registry() -> typer.Typer:
 
 
 def run_a_node(
-    file: FileArgument = None,
+    file: SettingsArgument = None,
     override: OverrideOption = None,
-    describe: Annotated[
-        bool, typer.Option("--describe", help="List every key of the file, and end.")
-    ] = False,
+    describe: DescribeOption = False,
 ) -> ExitCode:
     """Run a node of the registration service until SIGTERM or Ctrl-C.
 
@@ -51,9 +41,7 @@ def run_a_node(
             load_registry_settings,
         )
     if describe:
-        for setting in describe_registry_settings():
-            answers().print(f"{setting.key}: {setting.type} ({setting.default})")
-            answers().print(f"    {setting.description}")
+        print_settings(describe_registry_settings())
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pathcast.cli.console import answers, extra, write_json_line
+from pathcast.cli.console import answers, extra, print_settings, write_json_line
 from pathcast.cli.exits import ExitCode
+from pathcast.cli.options import DescribeOption
 from pathcast.errors import ConfigError
 
 
@@ -31,9 +32,7 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one line of JSON.")
     ] = False,
-    describe: Annotated[
-        bool, typer.Option("--describe", help="List every key that the file may have, and exit.")
-    ] = False,
+    describe: DescribeOption = False,
 ) -> ExitCode:
     """Run messages through Spark: matches, dead letters and an inbox per subscriber.
 
@@ -43,7 +42,9 @@ def run(
     stopped ends with 0.
     """
     if describe:
-        _describe()
+        from pathcast.spark.settings import describe_settings
+
+        print_settings(describe_settings())
         return ExitCode.OK
     if pipeline is None:
         raise ConfigError("config.invalid", key="PIPELINE.toml", reason="is missing")
@@ -65,17 +66,3 @@ def run(
     # SIGTERM is how a service ends that has no other end; a batch has one, and is not there yet.
     is_service = settings.mode.kind == "stream" and summary.stopped_by == "SIGTERM"
     return ExitCode.INTERRUPTED if summary.was_stopped and not is_service else ExitCode.OK
-
-
-def _describe() -> None:
-    from pathcast.spark.settings import describe_settings
-
-    out = answers()
-    section = ""
-    for setting in describe_settings():
-        name, _, key = setting.key.partition(".")
-        if name != section:
-            out.print(f"[{name}]")
-            section = name
-        out.print(f"  {key}  ({setting.type}; default: {setting.default})")
-        out.print(f"      {setting.description}")
