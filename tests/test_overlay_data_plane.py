@@ -10,7 +10,7 @@ pytest.importorskip("msgspec")
 
 import msgspec
 
-from pathcast.overlay import broker as broker_module
+from pathcast.overlay import local_queries
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.deliveries import Delivery
@@ -228,8 +228,8 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_module, "LOCAL_WAITING_MAX", 5)
-    monkeypatch.setattr(broker_module, "LOCAL_MESSAGES", 3)
+    monkeypatch.setattr(local_queries, "LOCAL_WAITING_MAX", 5)
+    monkeypatch.setattr(local_queries, "LOCAL_MESSAGES", 3)
     line = Line()
     b = line.nodes["b"]
     effects = [effect for frame in line.frames(20) for effect in b.receive("a", frame, line.now)]

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from pathcast.overlay.broker import Trees
+from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.messages import Frame, Interest
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.sim import Faults, Step

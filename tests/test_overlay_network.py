@@ -19,7 +19,7 @@ from broker_engines import missing
 from pathcast import Broker, Subscription
 from pathcast.model import Query
 from pathcast.overlay import query_plane
-from pathcast.overlay.broker import Trees
+from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Forward, Frame, Hello, decoded, encoded

@@ -14,8 +14,8 @@ pytest.importorskip("msgspec")
 from every_engine import engines
 from pathcast.errors import PeerError, PublicationError
 from pathcast.overlay import table
-from pathcast.overlay.broker import BrokerSettings
 from pathcast.overlay.broker_node import NodeSettings
+from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import LOCAL, Content
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.interest import Policy

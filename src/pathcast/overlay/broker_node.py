@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
-from pathcast.overlay.broker import Broker, BrokerSettings
+from pathcast.overlay.broker import Broker
+from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import OPERATOR, Refused
 from pathcast.overlay.link import Link, LinkSettings
@@ -21,7 +22,7 @@ from pathcast.overlay.link_formats import LinkFormats
 from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Payload, Source
 from pathcast.overlay.publishers import Numbered
 from pathcast.overlay.safeguards import ALL, Safeguards
-from pathcast.protocol import Deliver, Effect, Send, Wake
+from pathcast.protocol import Effect, Send, Wake
 
 __all__ = ["BrokerNode", "NodeSettings"]
 
@@ -236,8 +237,7 @@ class BrokerNode:
         self._shunned[peer] = _Shunned(now + seconds, seconds)
         self._links[peer].close(now)
         self.broker.session_ended(peer)
-        given = Refused(peer, error.code, error.message)
-        self.broker.given.append(Deliver(OPERATOR, given))
+        self.broker.outcome.deliver(OPERATOR, Refused(peer, error.code, error.message))
 
     def done(self, now: float) -> list[Effect]:
         """The effects of an event: what is saved, then sent to neighbours, then delivered.
@@ -251,8 +251,7 @@ class BrokerNode:
         broker = self.broker
         while broker.is_behind:
             broker.work_locally()
-        effects, given = broker.effects, broker.given
-        broker.effects, broker.given = [], []
+        effects, given = broker.outcome.taken()
         for peer, link in self._links.items():
             for message in link.flush(now):
                 if isinstance(message, Frame) and message.number:

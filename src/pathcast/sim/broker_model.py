@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from pathcast.overlay.broker import Broker, BrokerSettings, Trees
+from pathcast.overlay.broker import Broker
+from pathcast.overlay.broker_settings import BrokerSettings, Trees
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import Payload, Source
@@ -180,8 +181,7 @@ class BrokerModel:
             broker.finish()
             while broker.has_local_work and not self.defers:
                 broker.work_locally()
-            broker.effects.clear()
-            given, broker.given = broker.given, []
+            _, given = broker.outcome.taken()
             for one in given:
                 if isinstance(one, Deliver):
                     self._take(name, one)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from pathcast.overlay.broker import Trees
+from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.trees import are_connected
 from pathcast.sim.broker_world import Scenario
 from pathcast.sim.faults import NO_FAULTS, Faults

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from pathcast.errors import PublicationError, UnknownQueryError
-from pathcast.overlay.broker import Trees
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
+from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
 from pathcast.overlay.messages import Source

@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from pathcast.errors import ConfigError
-from pathcast.overlay.broker import BrokerSettings as ProtocolSettings
 from pathcast.overlay.broker_node import NodeSettings
+from pathcast.overlay.broker_settings import BrokerSettings as ProtocolSettings
 from pathcast.overlay.link_formats import check_format
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import (

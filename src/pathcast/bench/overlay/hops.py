@@ -23,8 +23,8 @@ from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast.bench.timing import Spread
 from pathcast.errors import WrongCountError
-from pathcast.overlay.broker import BrokerSettings
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
+from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import Delivery, InForce
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX, Source, decoded, encoded

@@ -1,0 +1,40 @@
+"""What an operator decides about a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["DEFAULT", "BrokerSettings", "Trees"]
+
+Trees = Literal["spanning", "broadcast"]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """What an operator decides.
+
+    Attributes:
+        trees: "spanning": one tree for all, a table per neighbour. "broadcast": a tree per root, a
+            table per root and child, as in 001.
+        log_messages_max: Messages a root holds for members that have not had them; with more it
+            takes no new ones.
+        log_bytes_max: Bytes of these messages.
+        held_messages_max: Messages a broker holds for a neighbour that is slow.
+        held_bytes_max: Bytes of these messages.
+        message_bytes_max: Bytes of a message that a root takes; `MESSAGE_BYTES_MAX` at most.
+        part_bytes: Bytes of a part; longer messages travel in parts.
+        cut_through: Whether a message that comes in parts is sent on before all of it is here.
+    """
+
+    trees: Trees = "spanning"
+    log_messages_max: int = 100_000
+    log_bytes_max: int = 1 << 30
+    held_messages_max: int = 4096
+    held_bytes_max: int = 1 << 28
+    message_bytes_max: int = 8 << 20
+    part_bytes: int = 64 << 10
+    cut_through: bool = True
+
+
+DEFAULT = BrokerSettings()

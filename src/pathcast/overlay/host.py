@@ -1,0 +1,162 @@
+"""A broker as the host of subscriptions: what it takes of clients, and when it is in force.
+
+What subscribers come to want is told in all trees under one number, a *ticket*, at the end of an
+event; a subscription is in force when its ticket is settled in every tree and all members of the
+network know this host.
+
+What it keeps on disk: its subscriptions.
+
+Source: 001, section 3.1 (host broker); docs/adr/0015 for when a subscription is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from pathcast.errors import PathcastError
+from pathcast.overlay.announcements import Announcements
+from pathcast.overlay.content import Profile, Profiles
+from pathcast.overlay.deliveries import OPERATOR, InForce, Lapsed, Refused
+from pathcast.overlay.outcome import Outcome
+from pathcast.overlay.query_plane import QueryPlane
+from pathcast.overlay.safeguards import Safeguards
+from pathcast.overlay.subscriptions import Subscription, Subscriptions
+
+__all__ = ["Host"]
+
+
+class Host:
+    """Subscriptions of one host, and those of them that wait to be in force.
+
+    Args:
+        name: Of the broker.
+        profiles: Answers them; empty.
+        planes: The query plane of each tree.
+        announcements: Say who the members are, and whom they know.
+        disk: What was saved by a former life.
+        outcome: Takes what is to be kept, and what subscribers are told.
+        safeguards: For tests.
+
+    Attributes:
+        subscriptions: All of them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        profiles: Profiles,
+        planes: Mapping[str, QueryPlane],
+        announcements: Announcements,
+        disk: Mapping[str, bytes],
+        outcome: Outcome,
+        safeguards: Safeguards,
+    ) -> None:
+        self.subscriptions = Subscriptions(profiles)
+        self._name = name
+        self._planes = planes
+        self._announcements = announcements
+        self._outcome = outcome
+        self._safeguards = safeguards
+        self._known_by: set[str] = {name}
+        self._tickets: dict[int, tuple[list[Subscription], set[str]]] = {}
+        self._ticket = 0
+        # What the present event has changed, until `tell`.
+        self._awaited: list[Subscription] = []
+        self._wanted: tuple[list[str], list[str]] = ([], [])
+        for key in sorted(disk):
+            if key.startswith("subscription/"):
+                self._restore(msgspec.msgpack.decode(disk[key], type=Subscription))
+
+    def subscribe(
+        self, subscription: str, subscriber: str, profile: Profile, version: int | None
+    ) -> None:
+        """Register a profile; see `Broker.subscribe`.
+
+        Raises:
+            PathcastError: It is no profile.
+        """
+        made, added, removed = self.subscriptions.put(
+            subscription, subscriber, profile, self._ticket + 1, version
+        )
+        self._outcome.save(f"subscription/{subscription}", made)
+        self._awaited.append(made)
+        self._want(added, removed)
+
+    def unsubscribe(self, subscription: str) -> None:
+        """Take a profile out.
+
+        Raises:
+            UnknownQueryError: There is none of this id.
+        """
+        added, removed = self.subscriptions.take_out(subscription)
+        self._outcome.forget(f"subscription/{subscription}")
+        self._want(added, removed)
+
+    def await_all(self) -> None:
+        """All subscriptions are to be in force anew."""
+        self._awaited.extend(self.subscriptions.lapse())
+
+    def lapse(self) -> None:
+        """Messages were not kept for this broker: its subscribers are told, and begin again."""
+        self._known_by = {self._name}
+        for subscription in self.subscriptions.lapse():
+            self._outcome.deliver(subscription.subscriber, Lapsed(subscription.name))
+            self._awaited.append(subscription)
+
+    def tell(self) -> None:
+        """Tells what subscribers want by now; they are in force when that is settled."""
+        awaited, (added, removed) = self._awaited, self._wanted
+        if not (awaited or added or removed):
+            return
+        self._awaited, self._wanted = [], ([], [])
+        ticket = 0
+        if awaited:
+            ticket = self._ticket = self._ticket + 1
+            self._tickets[ticket] = (awaited, set(self._planes))
+        for _, plane in sorted(self._planes.items()):
+            plane.want(added, removed, ticket)
+        self._acknowledge()
+
+    def tell_all(self, plane: QueryPlane) -> None:
+        """Tells a new tree everything."""
+        plane.want(self.subscriptions.entries(), (), self._ticket)
+
+    def settled(self, tree: str, ticket: int) -> None:
+        """All that can be reached in a tree know what was told with a ticket."""
+        if ticket in self._tickets:
+            self._tickets[ticket][1].discard(tree)
+            self._acknowledge()
+
+    def review(self) -> None:
+        """Who knows this host may have changed."""
+        roster = self._announcements.roster()
+        for name, one in self._announcements.presences().items():
+            if one.roster == roster:
+                self._known_by.add(name)
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        """Subscriptions are in force that everybody knows, once everybody knows this broker."""
+        unknown = set(self._announcements.members) - self._known_by
+        if unknown and self._safeguards.known:
+            return
+        for ticket, (awaited, planes) in list(self._tickets.items()):
+            if planes & self._planes.keys():
+                continue
+            del self._tickets[ticket]
+            for one in filter(self.subscriptions.acknowledge, awaited):
+                self._outcome.deliver(one.subscriber, InForce(one.name, one.version, ticket))
+
+    def _want(self, added: Iterable[str], removed: Iterable[str]) -> None:
+        self._wanted[0].extend(added)
+        self._wanted[1].extend(removed)
+
+    def _restore(self, saved: Subscription) -> None:
+        """A subscription of a former life; one that cannot be answered any more ends alone."""
+        try:
+            self.subscriptions.restore(saved)
+        except PathcastError as error:
+            self._outcome.forget(f"subscription/{saved.name}")
+            self._outcome.deliver(OPERATOR, Refused(saved.name, error.code, error.message))

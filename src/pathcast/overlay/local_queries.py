@@ -1,0 +1,152 @@
+"""Local queries: messages that wait for a broker's own subscribers, and what they give these.
+
+They have the lowest priority: what neighbours are to be sent comes first. How far the subscribers
+have had a stream, its *cursor*, is kept with what they were given.
+
+Source: 001, section 4.3.1 (priorities).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from pathcast.overlay.content import Verdict
+from pathcast.overlay.deliveries import Delivery, Undecided
+from pathcast.overlay.messages import Published
+from pathcast.overlay.outcome import Outcome
+from pathcast.overlay.safeguards import Safeguards
+from pathcast.overlay.streams import Stream
+from pathcast.overlay.subscriptions import Subscription, Subscriptions
+from pathcast.protocol import Save
+
+__all__ = ["LocalQueries"]
+
+LOCAL_MESSAGES = 64
+"""Messages that local queries are run on at a time."""
+
+LOCAL_WAITING_MAX = 4096
+"""Messages that wait for local queries, before these are run ahead of what comes next."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Messages of a stream that wait for local queries, and the position that they end."""
+
+    stream: Stream
+    messages: Sequence[Published]
+    upto: int
+
+
+class LocalQueries:
+    """Messages that wait for the subscribers of one host.
+
+    Args:
+        subscriptions: Answer messages.
+        disk: What was saved by a former life.
+        outcome: Takes deliveries and cursors.
+        safeguards: For tests.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        disk: Mapping[str, bytes],
+        outcome: Outcome,
+        safeguards: Safeguards,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._outcome = outcome
+        self._safeguards = safeguards
+        self._waiting: deque[_Waiting] = deque()
+        self._messages = 0
+        self._cursors = {
+            key.removeprefix("cursor/"): msgspec.msgpack.decode(disk[key], type=tuple[int, int])
+            for key in disk
+            if key.startswith("cursor/")
+        }
+
+    @property
+    def has_work(self) -> bool:
+        """Whether messages wait."""
+        return bool(self._waiting)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so many wait that they have to be seen to before anything else is taken."""
+        return self._messages > LOCAL_WAITING_MAX
+
+    def cursor(self, root: str, number: int) -> int:
+        """Position up to which subscribers have had a stream, as it was kept."""
+        saved, cursor = self._cursors.get(root, (0, 0))
+        return cursor if saved == number else 0
+
+    def keep_cursor(self, stream: Stream) -> None:
+        """Keeps how far subscribers have had a stream, if that is not kept."""
+        if self._cursors.get(stream.root) != (stream.number, stream.cursor):
+            self._outcome.effects.append(self._cursor(stream))
+
+    def add(self, stream: Stream, messages: Sequence[Published]) -> None:
+        """Messages wait from now on."""
+        if not messages and stream.cursor == stream.taken:
+            stream.passed(stream.at)  # nothing of it waits
+            return
+        self._waiting.append(_Waiting(stream, messages, stream.at))
+        self._messages += len(messages)
+
+    def work(self) -> None:
+        """Run local queries on what has waited longest: as many messages as make a batch."""
+        taken: list[_Waiting] = []
+        count = 0
+        while self._waiting and count < LOCAL_MESSAGES:
+            taken.append(self._waiting.popleft())
+            count += len(taken[-1].messages)
+        self._work(taken)
+
+    def retire(self, stream: Stream) -> None:
+        """A stream is gone, and may be back: its subscribers are given now what waits of it."""
+        waiting = [one for one in self._waiting if one.stream is stream]
+        self._waiting = deque(one for one in self._waiting if one.stream is not stream)
+        self._work(waiting)
+
+    def _work(self, taken: Sequence[_Waiting]) -> None:
+        """What messages give is left with the carrier, then cursors."""
+        work = [(one.stream, message) for one in taken for message in one.messages]
+        self._messages -= len(work)
+        given = self._answer(work) if work else set()
+        for one in taken:
+            one.stream.passed(one.upto)
+        for root, stream in {one.stream.root: one.stream for one in taken}.items():
+            if root in given:  # with the deliveries: else they would be made again after a crash
+                self._outcome.given.append(self._cursor(stream))
+
+    def _answer(self, work: Sequence[tuple[Stream, Published]]) -> set[str]:
+        """Leaves what messages give with the carrier. Returns the roots of those that give any."""
+        roots: set[str] = set()
+        answered = self._subscriptions.answers([one.body for _, one in work])
+        for (stream, one), answers in zip(work, answered, strict=True):
+            for subscription, results in answers:
+                if not self._is_regarded(subscription, one):
+                    continue
+                name, version = subscription.name, subscription.version
+                at = (name, version, stream.root, stream.number, one.position, one.message)
+                if isinstance(results, Verdict):
+                    given: Delivery | Undecided = Undecided(*at, results.code, results.reason)
+                else:
+                    given = Delivery(*at, results)
+                self._outcome.deliver(subscription.subscriber, given)
+                roots.add(stream.root)
+        return roots
+
+    def _is_regarded(self, subscription: Subscription, one: Published) -> bool:
+        """Whether a message, if it was cut, was cut with regard to a subscription."""
+        if one.considers is None or not self._safeguards.consider:
+            return True
+        return one.considers >= self._subscriptions.ticket(subscription.name)
+
+    def _cursor(self, stream: Stream) -> Save:
+        self._cursors[stream.root] = (stream.number, stream.cursor)
+        return Save(f"cursor/{stream.root}", msgspec.msgpack.encode((stream.number, stream.cursor)))

@@ -1,0 +1,224 @@
+"""A broker as the root of its sources: what it takes of publishers, and its log.
+
+A message is taken if its source is one of this root's and its sender may publish for it, and if
+there is room in the log; it is on the disk before it is sent, and stays there until all members of
+the network have had it.
+
+What it keeps on disk: its sources and their owners, the number of its stream, the last number of
+each publisher, and the log.
+
+Source: 001, sections 3.1 and 5 (Figure 10, message pre-processor); docs/adr/0015 for the log.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pathcast.errors import PublicationError
+from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.messages import Published, Source
+from pathcast.overlay.outcome import Outcome
+from pathcast.overlay.publishers import Logged, Numbered, Publishers
+from pathcast.overlay.safeguards import Safeguards
+from pathcast.overlay.streams import Stream
+
+__all__ = ["Root"]
+
+
+class Root:
+    """Sources, publishers and the log of one root.
+
+    Args:
+        incarnation: A number no former life had.
+        disk: What was saved by a former life.
+        outcome: Takes what is to be kept.
+        settings: What an operator decides.
+        safeguards: For tests.
+
+    Attributes:
+        sources: By id, those that are withdrawn as well.
+        stream_number: Of its stream; 0 while it is the root of nothing.
+        start: Position up to which all members have had everything.
+        is_leaving: Nothing is taken any more.
+    """
+
+    def __init__(
+        self,
+        incarnation: int,
+        disk: Mapping[str, bytes],
+        outcome: Outcome,
+        settings: BrokerSettings,
+        safeguards: Safeguards,
+    ) -> None:
+        self._incarnation = incarnation
+        self._outcome = outcome
+        self._settings = settings
+        self._safeguards = safeguards
+        self._owners: dict[str, str] = {}
+        self._publishers = Publishers()
+        self._kept: deque[tuple[int, int]] = deque()
+        self._taken: list[Logged] = []
+        self.sources: dict[str, Source] = {}
+        self.stream_number = 0
+        self.start = 0
+        self.is_leaving = "leaving" in disk
+        self._restored = self._restore(disk)
+
+    def restored(self) -> list[Published]:
+        """The messages that a former life left in the log, once."""
+        restored, self._restored = self._restored, []
+        return restored
+
+    def leave(self) -> None:
+        """Take nothing any more."""
+        self.is_leaving = True
+        self._outcome.save("leaving", True)
+
+    # Sources.
+
+    def register(self, source: str, entry: Source, owner: str) -> None:
+        """Take a source; see `Broker.register_source`.
+
+        Raises:
+            PublicationError: It is somebody else's.
+        """
+        self.check_owner(source, owner)
+        self.sources[source] = entry
+        self._outcome.save(f"source/{source}", entry)
+        if owner and self._owners.get(source) != owner:
+            self._owners[source] = owner
+            self._outcome.save(f"owner/{source}", owner)
+        self._have_stream()
+
+    def _have_stream(self) -> None:
+        """Who is the root of something has a stream, whose number no other life gave one."""
+        if not self.stream_number:
+            self.stream_number = max(1, self._incarnation)
+            self._outcome.save("stream", self.stream_number)
+
+    def check_owner(self, source: str, sender: str) -> None:
+        """The message pre-processor's check of the id that a message carries.
+
+        Raises:
+            PublicationError: It is somebody else's, which is not told apart from none.
+
+        Source: 001, section 5 (Figure 10): the root validates the source id, nobody else does.
+        """
+        if sender and self._owners.get(source, sender) != sender:
+            raise PublicationError("publication.source", source=source, retry="no")
+
+    # Messages.
+
+    def has_had(self, numbered: Numbered | None) -> bool:
+        """Whether a message was taken before, as far as its publisher numbers them."""
+        return self._safeguards.numbers and self._publishers.has_had(numbered)
+
+    def take(
+        self,
+        stream: Stream,
+        source: str,
+        message: str,
+        body: bytes,
+        format: str,
+        trace: bool,
+        numbered: Numbered | None,
+    ) -> int:
+        """Take a message that was checked; `keep` puts it on the disk. Returns its position."""
+        version = self.sources[source].dictionary_version
+        position = max(stream.at, self.start) + 1
+        made = Published(position, source, message, version, format, trace, body)
+        stream.publish(made)
+        self._publishers.took(numbered)
+        self._taken.append(Logged(made, numbered))
+        return position
+
+    def check(
+        self,
+        stream: Stream | None,
+        members: Sequence[str],
+        has_joined: bool,
+        source: str,
+        sizes: Sequence[int],
+        sender: str,
+    ) -> None:
+        """Refuses messages that are not to be taken; see `Broker.check_publication`.
+
+        Raises:
+            PublicationError: See there.
+        """
+        self.check_owner(source, sender)
+        entry = self.sources.get(source)
+        if entry is None or entry.withdrawn or stream is None or self.is_leaving:
+            raise PublicationError("publication.source", source=source, retry="no")
+        if not has_joined:
+            raise PublicationError("publication.joining", retry="yes")
+        settings = self._settings
+        longest = max(sizes, default=0)
+        if longest > settings.message_bytes_max:
+            raise PublicationError(
+                "publication.too_long",
+                given=longest,
+                maximum=settings.message_bytes_max,
+                retry="no",
+            )
+        is_long = stream.held_bytes + sum(sizes) > settings.log_bytes_max
+        if sizes and (is_long or len(stream.held) + len(sizes) > settings.log_messages_max):
+            slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
+            raise PublicationError(
+                "publication.log",
+                held=len(stream.held),
+                maximum=settings.log_messages_max,
+                bytes=stream.held_bytes,
+                bytes_maximum=settings.log_bytes_max,
+                slowest=slowest,
+                retry="yes",
+            )
+
+    # The log.
+
+    def keep(self) -> None:
+        """What was taken since the last time is kept, together, before it is sent."""
+        taken, self._taken = self._taken, []
+        if taken and self._safeguards.save_first:
+            first, last = taken[0].message.position, taken[-1].message.position
+            self._outcome.save(f"log/{first:016x}", taken)
+            self._kept.append((first, last))
+
+    def trim(self, stream: Stream, members: Sequence[str]) -> bool:
+        """What all members have had leaves the log. Returns whether anything did."""
+        if self._safeguards.retain:
+            position = min(stream.positions.get(name, 0) for name in members)
+        else:
+            position = stream.at
+        if position <= self.start:
+            return False
+        self.start = position
+        self._outcome.effects += self._publishers.keep()
+        self._outcome.save("log", position)
+        stream.drop_until(position)
+        while self._kept and self._kept[0][1] <= position:
+            self._outcome.forget(f"log/{self._kept.popleft()[0]:016x}")
+        return True
+
+    def _restore(self, disk: Mapping[str, bytes]) -> list[Published]:
+        decode = msgspec.msgpack.decode
+        self.start = decode(disk["log"], type=int) if "log" in disk else 0
+        self.stream_number = decode(disk["stream"], type=int) if "stream" in disk else 0
+        log: list[Logged] = []
+        for key in sorted(disk):
+            room, _, name = key.partition("/")
+            if room == "source":
+                self.sources[name] = decode(disk[key], type=Source)
+            elif room == "owner":
+                self._owners[name] = decode(disk[key], type=str)
+            elif room == "log" and name:
+                kept = decode(disk[key], type=list[Logged])
+                self._kept.append((kept[0].message.position, kept[-1].message.position))
+                log += kept
+        self._publishers.restore(disk, log)
+        if self.sources:
+            self._have_stream()
+        return [one.message for one in log if one.message.position > self.start]
