@@ -166,18 +166,18 @@ class RingWorld:
 
     def rings(self) -> list[Ring]:
         """Pointers of all peers that run and have not left."""
-        peers = [_watched(node).peer for node in self.network.nodes.values()]
-        return [peer.ring for peer in peers if peer.ring.is_member or not peer.has_left]
+        return [peer.ring for peer in self._running() if peer.ring.is_member or not peer.has_left]
 
     def may_go(self, name: str) -> bool:
         """Whether a peer may fail under the operating assumption."""
         if name in self.base or name not in self.network.nodes:
             return False
-        members = [ring for ring in self.rings() if ring.is_member and ring.me.name != name]
-        live = {ring.me for ring in members}
+        others = [peer for peer in self._running() if peer.ring.is_member and peer.me.name != name]
+        # Who is about to leave stays for nobody.
+        live = {peer.me for peer in others if not peer.has_left}
         since = self.network.now - self._way_seconds
         self._on_their_way = [way for way in self._on_their_way if way.since >= since]
-        lists = [ring.successors for ring in members]
+        lists = [peer.ring.successors for peer in others]
         lists += [way.successors for way in self._on_their_way if way.to != name]
         return all(any(member in live for member in successors) for successors in lists)
 
@@ -206,6 +206,9 @@ class RingWorld:
                 else:
                     continue
                 self._on_their_way.append(_OnItsWay(self.network.now, effect.to, successors))
+
+    def _running(self) -> list[Peer]:
+        return [_watched(node).peer for node in self.network.nodes.values()]
 
     def _node(self, name: str, life: int, disk: Mapping[str, bytes]) -> Node:
         made: list[Peer] = []
