@@ -169,7 +169,9 @@ def read_settings(
     file = Path(path)
     try:
         merged: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise _invalid(str(file), error.strerror or str(error)) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _invalid(str(file), str(error)) from error
     _merge(merged, EnvSettingsSource(settings)())
     for override in overrides:

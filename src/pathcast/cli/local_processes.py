@@ -40,8 +40,9 @@ def start_gone(processes: LocalProcesses) -> None:
 
 def end_all(processes: LocalProcesses) -> None:
     """Ends all, gracefully."""
-    processes.stop(processes.names)
-    say(f"{len(processes.names)} processes have ended")
+    running = [name for name in processes.names if processes.is_running(name)]
+    processes.stop(running)
+    say(f"ended: {', '.join(running) or 'nothing, none ran'}")
 
 
 async def until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:

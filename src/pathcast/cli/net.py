@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from pathcast.cli.columns import in_bytes, print_columns
 from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
+from pathcast.cli.net_client import NETWORK, DirectoryOption, add_clients, network_in
 from pathcast.cli.net_demo import demo, sent_by_flow
-
-if TYPE_CHECKING:
-    from pathcast.transport.network import LocalNetwork
-
-DirectoryOption = Annotated[
-    Path, typer.Option("--directory", help="Directory of the network, as its topology names it.")
-]
-NETWORK = Path("network")
 
 
 def build_net() -> typer.Typer:
@@ -33,6 +27,7 @@ def build_net() -> typer.Typer:
     app.command("link", epilog=EXIT_CODES_HELP)(guarded(link))
     app.command("trace", epilog=EXIT_CODES_HELP)(guarded(trace))
     app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
+    add_clients(app)
     app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     return app
 
@@ -55,29 +50,52 @@ def up(
     network = LocalNetwork.write(load_topology(topology))
     network.start(network.names)
     say(f"{len(network.names)} brokers run; their files are in {network.directory}")
+    say("what is next: pathcast net subscribe, publish, inbox, ls, map, trace")
     return ExitCode.OK
 
 
 def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
-    """List brokers: connections, tree, tables, subscriptions, what waits."""
-    statuses = asyncio.run(_network(directory).statuses())
-    for name, status in statuses.items():
-        answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
+    """List brokers: connections, tree, tables, subscriptions, what was sent and what waits.
+
+    Sent is what a broker sent to others over the connections that it has now,
+    cut out what that would be more if messages went whole, sent again are
+    frames, waiting are deliveries that no subscriber has taken.
+    """
+    statuses = asyncio.run(network_in(directory).statuses())
+    print_columns(COLUMNS, [(name, *_row(status)) for name, status in statuses.items()])
+    sent = sent_by_flow(statuses.values())
+    flows = ", ".join(f"{flow.lower()} {in_bytes(count)}" for flow, count in sent.items())
+    answers().print(f"sent between brokers, over the connections of now: {flows or 'nothing'}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
 
 
-def _line(status: dict[str, Any]) -> str:
+COLUMNS = (
+    "broker",
+    "connected to",
+    "tree",
+    "subscriptions",
+    "table entries",
+    "sent",
+    "cut out",
+    "sent again",
+    "waiting",
+)
+
+
+def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
+    if status is None:
+        return ("does not run",)
     node = status["node"]
     tree = sorted({peer for peers in node["tree"].values() for peer in peers})
-    cut = sum(node["cut_bytes"].values())
-    sent = sent_by_flow([status])
-    flows = ", ".join(f"{flow.lower()} {count / 1e6:.2f}" for flow, count in sent.items())
     return (
-        f"connected to {', '.join(sorted(status['neighbours'])) or 'nobody'}; "
-        f"tree: {', '.join(tree) or 'nobody'}; {node['subscriptions']:,} subscriptions, "
-        f"{sum(node['tables'].values()):,} table entries, MB sent: {flows}; "
-        f"{cut / 1e6:.2f} MB cut out of that, {sum(node['resent'].values()):,} frames sent again, "
-        f"{sum(status['inboxes'].values()):,} deliveries wait"
+        ", ".join(sorted(status["neighbours"])) or "nobody",
+        "has left" if node["has_left"] else ", ".join(tree) or "nobody",
+        f"{node['subscriptions']:,}",
+        f"{sum(node['tables'].values()):,}",
+        in_bytes(sum(sent_by_flow([status]).values())),
+        in_bytes(sum(node["cut_bytes"].values())),
+        f"{sum(node['resent'].values()):,}",
+        f"{sum(status['inboxes'].values()):,}",
     )
 
 
@@ -86,7 +104,7 @@ def draw(
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Draw the network: brokers, links, tree, bytes, tables."""
-    network = _network(directory)
+    network = network_in(directory)
     from pathcast.transport.network_map import network_map
 
     out.write_text(network_map(asyncio.run(network.statuses()), network.links), encoding="utf-8")
@@ -99,14 +117,14 @@ def kill(
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Kill a broker, as a failure of power would."""
-    _network(directory).kill(broker)
+    network_in(directory).kill(broker)
     say(f"{broker} is killed; pathcast net heal starts it again")
     return ExitCode.OK
 
 
 def heal(directory: DirectoryOption = NETWORK) -> ExitCode:
     """Start the brokers that do not run."""
-    start_gone(_network(directory))
+    start_gone(network_in(directory))
     return ExitCode.OK
 
 
@@ -116,7 +134,7 @@ def link(
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Make two brokers neighbours, while they run."""
-    _network(directory).link(one, other)
+    network_in(directory).link(one, other)
     say(f"{one} and {other} are neighbours")
     return ExitCode.OK
 
@@ -126,13 +144,18 @@ def trace(
     at: Annotated[str, typer.Option("--at", help="Broker where it would be published.")],
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
-    """Say where a message would go, hop by hop, and who would get it; nothing is sent."""
-    network = _network(directory)
+    """Say where a message would go, hop by hop, why, and who would get it; nothing is sent.
+
+    Why: entries of the tables that hold of the message, 20 for a hop at most.
+    """
+    network = network_in(directory)
     from pathcast.transport.network import traced
 
     for hop in asyncio.run(traced(network, at, message.read_bytes())):
         who = f"from {hop.sender}" if hop.sender else "published here"
         answers().print(f"{'  ' * hop.depth}{hop.broker} ({who})")
+        for entry in hop.reasons:
+            answers().print(f"{'  ' * hop.depth}  wanted there: {entry}")
         for subscription in hop.subscriptions:
             answers().print(f"{'  ' * hop.depth}  delivered: {subscription}")
         if not hop.subscriptions and not hop.neighbours:
@@ -142,13 +165,5 @@ def trace(
 
 def down(directory: DirectoryOption = NETWORK) -> ExitCode:
     """End all brokers; what they keep stays, and pathcast net heal goes on with it."""
-    end_all(_network(directory))
+    end_all(network_in(directory))
     return ExitCode.OK
-
-
-def _network(directory: Path) -> LocalNetwork:
-    with extra("net", "pathcast net"):
-        from pathcast.transport.network import LocalNetwork
-    network = LocalNetwork(directory)
-    network.names  # noqa: B018  (refuses a directory without one)
-    return network

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,16 +13,9 @@ from pathcast.cli.console import answers, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
+from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, ring_in
 from pathcast.cli.peer_demo import demo
 from pathcast.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathcast.transport.local_ring import LocalRing
-
-DirectoryOption = Annotated[
-    Path, typer.Option("--directory", help="Directory of the ring, as it was begun.")
-]
-RING = Path("ring")
 
 
 def build_peer() -> typer.Typer:
@@ -35,6 +28,7 @@ def build_peer() -> typer.Typer:
     app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
     app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
     app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
+    add_clients(app)
     app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     return app
 
@@ -89,7 +83,7 @@ def up(
 
 def ls(directory: DirectoryOption = RING) -> ExitCode:
     """List peers: neighbours on the ring, what they hold, what they did."""
-    statuses = asyncio.run(_ring(directory).statuses())
+    statuses = asyncio.run(ring_in(directory).statuses())
     for name, status in statuses.items():
         answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
@@ -113,7 +107,7 @@ def draw(
     directory: DirectoryOption = RING,
 ) -> ExitCode:
     """Draw the ring: where peers stand, what they hold, what they did."""
-    ring = _ring(directory)
+    ring = ring_in(directory)
     from pathcast.transport.ring_map import ring_map
 
     out.write_text(ring_map(asyncio.run(ring.statuses())), encoding="utf-8")
@@ -126,7 +120,7 @@ def kill(
     directory: DirectoryOption = RING,
 ) -> ExitCode:
     """Kill a peer, as a failure of power would."""
-    ring = _ring(directory)
+    ring = ring_in(directory)
     if peer in ring.base:
         reason = f"{peer} is of the base ({', '.join(ring.base)}), which has to stay"
         raise ConfigError("config.invalid", key="peer", reason=reason)
@@ -137,19 +131,11 @@ def kill(
 
 def heal(directory: DirectoryOption = RING) -> ExitCode:
     """Start the peers that do not run; they join again."""
-    start_gone(_ring(directory))
+    start_gone(ring_in(directory))
     return ExitCode.OK
 
 
 def down(directory: DirectoryOption = RING) -> ExitCode:
     """End all peers, and with them the ring: what it held is gone, subscriptions stay."""
-    end_all(_ring(directory))
+    end_all(ring_in(directory))
     return ExitCode.OK
-
-
-def _ring(directory: Path) -> LocalRing:
-    with extra("net", "pathcast peer"):
-        from pathcast.transport.local_ring import LocalRing
-    ring = LocalRing(directory)
-    ring.names  # noqa: B018  (refuses a directory without one)
-    return ring

@@ -6,7 +6,9 @@
 | `Unsubscribe` | takes profiles out | `Accepted` |
 | `RegisterSource` | takes a data source | `Accepted` |
 | `Publish` | looks at a message, and takes it | the receipt: it is on disk; or `NotTaken` |
-| `Explain` | says where a message would go from here | `Explained` |
+| `Explain` | says where a message would go from here, and why | `Explained` |
+| `Leave` | goes for good, once others have had what it published | `Accepted` |
+| `Expel` | takes a broker out of the network that does not come back | `Accepted` |
 
 Ids of subscriptions are the client's own: at the broker the client's name stands before them.
 Deliveries in an inbox are MessagePack of `pathcast.overlay.deliveries`.
@@ -28,7 +30,7 @@ from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
-from pathcast.overlay.content import Content, Profile
+from pathcast.overlay.content import LOCAL, Content, Profile
 from pathcast.overlay.deliveries import Delivery, Told, Undecided
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
@@ -49,6 +51,7 @@ from pathcast.overlay.messages import (
 )
 from pathcast.overlay.messages import Name as LinkName
 from pathcast.overlay.publishers import Numbered
+from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
@@ -57,6 +60,9 @@ from pathcast.transport.frames import Codec, Flow, Name
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
 """A connection loses nothing while it lives, and a new one is told of: what is not acknowledged was
 dropped from a full queue, or waits for a busy broker, which the same once more makes no faster."""
+
+REASONS_MAX: Final = 20
+"""Entries that are told of a neighbour, of those that hold of a message."""
 
 Asked = TypeVar("Asked")
 
@@ -127,6 +133,23 @@ class Explain(msgspec.Struct, frozen=True, tag=True):
     body: bytes
 
 
+class Leave(msgspec.Struct, frozen=True, tag=True):
+    """Asks a broker to go for good: its subscriptions end, nothing is kept for it any more.
+
+    It has left when all others have had what it is the root of; until then it has to run.
+    """
+
+
+class Expel(msgspec.Struct, frozen=True, tag=True):
+    """Takes a broker out of the network that will not come back: nothing is kept for it.
+
+    Attributes:
+        broker: Which; if it comes back all the same, its subscribers are told what they missed.
+    """
+
+    broker: LinkName
+
+
 class Accepted(msgspec.Struct, frozen=True, tag=True):
     """All is on disk, but what was refused.
 
@@ -143,14 +166,18 @@ class Explained(msgspec.Struct, frozen=True, tag=True):
     Attributes:
         neighbours: Neighbours in the tree who want it, or something like it.
         subscriptions: Subscriptions here that it satisfies.
+        reasons: Neighbour -> entries of its table that hold of the message, some of them; none for
+            one that gets it because that cannot be told within the limits, or because it wanted it
+            until a moment ago.
     """
 
     neighbours: tuple[str, ...]
     subscriptions: tuple[str, ...]
+    reasons: dict[str, tuple[str, ...]] = {}
 
 
 KINDS: Final = (Hello, Frame)
-REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain)
+REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain, Leave, Expel)
 ANSWERS: Final = (Accepted, Explained, NotTaken)
 
 _PLACE: Final = ("code", "message", "line", "column", "offset")
@@ -219,6 +246,8 @@ def broker_kind(
             RegisterSource: "publish",
             Publish: "publish",
             Explain: "operate",
+            Leave: "operate",
+            Expel: "operate",
         },
         describe=_described,
         add_link=_add_link,
@@ -312,6 +341,12 @@ def _answer(node: BrokerNode, client: str, message: object) -> object | None:
             )
         case Explain(body):
             return _explained(node, body)
+        case Leave():
+            broker.leave()
+            return Accepted()
+        case Expel(name):
+            _expel(node, name)
+            return Accepted()
     raise ConfigError("config.invalid", key="request", reason=f"{type(message).__name__} is none")
 
 
@@ -326,14 +361,26 @@ def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -
 
 
 def _explained(node: BrokerNode, body: bytes) -> Explained:
-    neighbours: set[str] = set()
+    reasons: dict[str, tuple[str, ...]] = {}
     for plane in node.broker.planes.values():
-        neighbours |= plane.route([body])[0]
+        for peer in plane.route([body])[0] - {LOCAL}:
+            held = entries_that_hold(plane.interests.entries(peer), body)
+            reasons[peer] = tuple(sorted({*reasons.get(peer, ()), *held}))[:REASONS_MAX]
     (answers,) = node.broker.subscriptions.answers([body])
     return Explained(
-        tuple(sorted(neighbours - {""})),
+        tuple(sorted(reasons)),
         tuple(sorted(subscription.name for subscription, _ in answers)),
+        {peer: reasons[peer] for peer in sorted(reasons)},
     )
+
+
+def _expel(node: BrokerNode, name: str) -> None:
+    members = node.broker.announcements.members
+    if name == node.broker.name or name not in members:
+        others = ", ".join(each for each in members if each != node.broker.name) or "none"
+        reason = f"{name} is no other member of the network; members: {others}"
+        raise ConfigError("config.invalid", key="expel", reason=reason)
+    node.broker.expel(name)
 
 
 def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
@@ -367,6 +414,7 @@ def _described(node: Node) -> Mapping[str, object]:
         "sessions": {peer: counts[0] for peer, counts in node.link_counts().items()},
         "resent": {peer: counts[1] for peer, counts in node.link_counts().items()},
         "members": broker.announcements.members,
+        "has_left": broker.announcements.has_left(broker.name),
         "links": {name: [peer for peer, _ in each.links] for name, each in links.items()},
         "tree": {
             tree: sorted(peer for peer in dict(links[broker.name].links) if plane.is_active(peer))

@@ -22,7 +22,8 @@ import msgspec
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.frames import Codec
-from pathcast.transport.process import OPERATOR, operator_of, read_control
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.process import OPERATOR, Control, operator_of, read_control
 
 __all__ = ["LocalProcesses", "free_ports"]
 
@@ -40,11 +41,13 @@ class LocalProcesses:
         COMMAND: Of `pathcast`, that runs one of them.
         CODEC: Of their protocol.
         BEGUN_BY: What makes such a directory, for who names another.
+        HEALED_BY: What starts those that do not run.
     """
 
     COMMAND: ClassVar[tuple[str, ...]]
     CODEC: ClassVar[Codec]
     BEGUN_BY: ClassVar[str]
+    HEALED_BY: ClassVar[str]
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -57,7 +60,10 @@ class LocalProcesses:
             ConfigError: There are settings in it.
         """
         if any(directory.glob("*.toml")):
-            reason = f"{directory} is in use; end what runs there, then take it away"
+            reason = (
+                f"{directory} holds one already: {cls.HEALED_BY} starts what does not run of it; "
+                "to begin anew, end what runs there and take it away"
+            )
             raise ConfigError("config.invalid", key="directory", reason=reason)
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -73,6 +79,16 @@ class LocalProcesses:
             reason = f"nothing is in {self.directory}; {self.BEGUN_BY} begins it"
             raise ConfigError("config.invalid", key="--directory", reason=reason)
         return found
+
+    def check_name(self, name: str) -> None:
+        """Refuses a name that none of them has.
+
+        Raises:
+            ConfigError: It is none; it says which there are.
+        """
+        if name not in self.names:
+            reason = f"there is none in {self.directory}; there are {', '.join(self.names)}"
+            raise ConfigError("config.invalid", key=name, reason=reason)
 
     def is_running(self, name: str) -> bool:
         """Whether a node's process is there."""
@@ -114,9 +130,10 @@ class LocalProcesses:
         """Ends a node as a failure of power would.
 
         Raises:
+            ConfigError: There is none of that name.
             UnavailableError: It does not run.
         """
-        process = read_control(self.directory / name).process
+        process = self._control(name).process
         _signal(process, signal.SIGKILL)
         while _is_there(process):
             time.sleep(0.01)
@@ -129,9 +146,22 @@ class LocalProcesses:
         """A client of a node for its operator.
 
         Raises:
+            ConfigError: There is none of that name.
             UnavailableError: It does not run.
         """
+        self._control(name)
         return operator_of(self.directory / name, self.CODEC)
+
+    def client(self, name: str, client: str) -> BrokerClient:
+        """A client of a node that its settings name, without a token; or its operator.
+
+        Raises:
+            ConfigError: There is no node of that name.
+            UnavailableError: It does not run.
+        """
+        if client == OPERATOR:
+            return self.operator(name)
+        return BrokerClient(client, Address(name, self._control(name).listen), self.CODEC)
 
     async def statuses(self) -> dict[str, dict[str, Any] | None]:
         """What each says of itself; None where none runs."""
@@ -183,6 +213,13 @@ class LocalProcesses:
             return read_control(self.directory / name).process == process
         except UnavailableError:
             return False
+
+    def _control(self, name: str) -> Control:
+        self.check_name(name)
+        if not self.is_running(name):
+            reason = f"it does not run; {self.HEALED_BY} starts it"
+            raise UnavailableError("peer.unreachable", name=name, reason=reason)
+        return read_control(self.directory / name)
 
     def _process(self, name: str) -> int | None:
         return read_control(self.directory / name).process if self.is_running(name) else None

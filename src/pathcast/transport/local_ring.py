@@ -24,6 +24,7 @@ class LocalRing(LocalProcesses):
     COMMAND = ("peer", "run")
     CODEC = CODEC
     BEGUN_BY = "pathcast peer up"
+    HEALED_BY = "pathcast peer heal"
 
     @classmethod
     def write(

@@ -78,6 +78,7 @@ class LocalNetwork(LocalProcesses):
     COMMAND = ("broker", "run")
     CODEC = CODEC
     BEGUN_BY = "pathcast net up TOPOLOGY"
+    HEALED_BY = "pathcast net heal"
 
     @classmethod
     def write(cls, topology: Topology) -> LocalNetwork:
@@ -102,9 +103,7 @@ class LocalNetwork(LocalProcesses):
         """
         first, second = sorted([one, other])
         for name in (first, second):
-            if name not in self.names:
-                reason = f"there is no broker {name} in {self.directory}"
-                raise ConfigError("config.invalid", key="link", reason=reason)
+            self.check_name(name)
         called = load_settings(self.directory / f"{second}.toml")
         if first == second or first in [each.name for each in called.neighbours]:
             reason = f"{first} and {second} are neighbours, or one broker"
@@ -135,6 +134,7 @@ class Hop(NamedTuple):
         depth: Hops from there.
         neighbours: Neighbours that it would be sent to.
         subscriptions: Subscriptions here that it satisfies.
+        reasons: Entries by which the broker before sends it here, some of them.
     """
 
     broker: str
@@ -142,6 +142,7 @@ class Hop(NamedTuple):
     depth: int
     neighbours: tuple[str, ...]
     subscriptions: tuple[str, ...]
+    reasons: tuple[str, ...]
 
 
 async def traced(network: LocalNetwork, broker: str, body: bytes) -> list[Hop]:
@@ -156,17 +157,21 @@ async def traced(network: LocalNetwork, broker: str, body: bytes) -> list[Hop]:
         UnavailableError: A broker on the way does not run.
     """
     hops: list[Hop] = []
-    waiting = [(broker, "", 0)]
+    waiting: list[tuple[str, str, int, tuple[str, ...]]] = [(broker, "", 0, ())]
     while waiting:
-        name, sender, depth = waiting.pop()
+        name, sender, depth, reasons = waiting.pop()
         async with network.operator(name) as client:
             told = await client.ask(Explain(body))
         assert isinstance(told, Explained)
         onward = tuple(each for each in told.neighbours if each != sender)
-        hops.append(Hop(name, sender, depth, onward, told.subscriptions))
+        hops.append(Hop(name, sender, depth, onward, told.subscriptions, reasons))
         # Tables that are being changed may point in a circle; a broker is visited once.
         known = {hop.broker for hop in hops}
-        waiting += [(each, name, depth + 1) for each in reversed(onward) if each not in known]
+        waiting += [
+            (each, name, depth + 1, told.reasons.get(each, ()))
+            for each in reversed(onward)
+            if each not in known
+        ]
     return hops
 
 

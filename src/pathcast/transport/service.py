@@ -317,7 +317,8 @@ async def listen(
         else:
             port = server.add_secure_port(address, certificates.of_server())
     except RuntimeError as error:
-        raise ConfigError("config.invalid", key="listen", reason=str(error)) from error
+        reason = f"nothing can listen at {address}: it is taken, or not of this machine"
+        raise ConfigError("config.invalid", key="listen", reason=reason) from error
     await server.start()
     if address.startswith("unix:"):
         with contextlib.suppress(FileNotFoundError):

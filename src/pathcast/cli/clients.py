@@ -1,0 +1,112 @@
+"""What `pathcast net` and `pathcast peer` do for clients, whatever node they speak to.
+
+A client is known to a node by its name; the operator of this machine is one everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.console import say, write_json_line
+from pathcast.cli.exits import ExitCode
+from pathcast.cli.messages import message_names, read_batches
+from pathcast.customize.identity import message_id
+
+if TYPE_CHECKING:
+    from pathcast.transport.client import BrokerClient
+
+IN_FORCE_SECONDS = 60.0
+"""How long a command waits for what it asked for to be known everywhere."""
+
+AsOption = Annotated[
+    str,
+    typer.Option("--as", metavar="NAME", help="Client of the node: one that its file names."),
+]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The client's id of it.")]
+MessagesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="MESSAGE...", help="XML files; directories are walked; - is a pipe."),
+]
+AfterOption = Annotated[
+    int, typer.Option("--after", metavar="POSITION", min=0, help="Only what came after this one.")
+]
+FollowOption = Annotated[
+    bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+]
+SettleOption = Annotated[
+    bool, typer.Option("--settle", help="What is printed need not be kept any more.")
+]
+
+
+Publish = Callable[[Sequence[tuple[str, bytes]]], Awaitable[Mapping[str, str]]]
+"""Publishes messages, each with its id; id -> reason of those that are refused."""
+
+
+async def publish_files(names: Sequence[str], bytes_max: int, publish: Publish) -> ExitCode:
+    """Publishes files, and prints a line of JSON for each: its id, or why it is refused."""
+    given = taken = 0
+    for batch in read_batches(message_names(names), bytes_max=bytes_max):
+        bodies = {each.name: each.content for each in batch if isinstance(each.content, bytes)}
+        ids = {name: message_id(body) for name, body in bodies.items()}
+        refused = await publish([(ids[name], body) for name, body in bodies.items()])
+        for name, content in batch:
+            id = ids.get(name)
+            error = str(content) if id is None else refused.get(id)
+            write_json_line({"message": name, "id": id, "error": error})
+            given, taken = given + 1, taken + (error is None)
+    say(f"{taken:,} of {given:,} messages are taken")
+    return ExitCode.OK if taken == given else ExitCode.REFUSED
+
+
+async def last_position(client: BrokerClient, name: str) -> int:
+    """Position of the last thing that waits in an inbox; 0 where nothing does."""
+    last = 0
+    async for group in client.waiting(name, 0):
+        last = group[-1].position
+    return last
+
+
+async def until_told(
+    client: BrokerClient, name: str, after: int, is_awaited: Callable[[bytes], bool]
+) -> bool:
+    """Waits for something in an inbox; whether it came in time."""
+    try:
+        async with asyncio.timeout(IN_FORCE_SECONDS):
+            async for group in client.deliveries(name, after):
+                if any(is_awaited(each.body) for each in group):
+                    return True
+    except TimeoutError:
+        pass
+    return False
+
+
+async def print_inbox(
+    client: BrokerClient,
+    name: str,
+    read: Callable[[bytes], dict[str, Any]],
+    *,
+    after: int,
+    follow: bool,
+    settle: bool,
+) -> None:
+    """Prints an inbox, a line of JSON for each thing in it.
+
+    Args:
+        client: Of the node.
+        name: Whose inbox.
+        read: What to print of one.
+        after: Position that it begins behind.
+        follow: Whether to go on with what comes.
+        settle: Whether to acknowledge what is printed.
+    """
+    groups = client.deliveries(name, after) if follow else client.waiting(name, after)
+    async for group in groups:
+        for each in group:
+            write_json_line({"position": each.position, **read(each.body)})
+        typer.get_text_stream("stdout").flush()
+        if settle:
+            await client.settle(name, group[-1].position)

@@ -1,0 +1,214 @@
+"""`pathcast net subscribe`, `publish` and the like: what clients of a network ask for.
+
+They speak to a network on this machine, as its operator or as a client that its topology names.
+A program speaks to brokers by `pathcast.transport.client`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from pathcast.cli.clients import (
+    AfterOption,
+    AsOption,
+    FollowOption,
+    IdArgument,
+    MessagesArgument,
+    SettleOption,
+    last_position,
+    print_inbox,
+    publish_files,
+    until_told,
+)
+from pathcast.cli.console import extra, guarded, say, say_error, say_warning
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.transport.network import LocalNetwork
+
+NETWORK: Final = Path("network")
+OPERATOR: Final = "operator"
+
+DirectoryOption = Annotated[
+    Path, typer.Option("--directory", help="Directory of the network, as its topology names it.")
+]
+AtOption = Annotated[str, typer.Option("--at", metavar="BROKER", help="Broker that is asked.")]
+
+
+class Deliver(StrEnum):
+    """Choices of `--deliver`."""
+
+    FRAGMENT = "fragment"
+    MESSAGE = "message"
+    IDS = "ids"
+
+
+def add_clients(app: typer.Typer) -> None:
+    """The commands of clients."""
+    for command in (subscribe, unsubscribe, publish, inbox):
+        app.command(epilog=EXIT_CODES_HELP)(guarded(command))
+
+
+def network_in(directory: Path) -> LocalNetwork:
+    """The network of a directory; ConfigError if there is none."""
+    with extra("net", "pathcast net"):
+        from pathcast.transport.network import LocalNetwork
+    network = LocalNetwork(directory)
+    network.names  # noqa: B018  (refuses a directory without one)
+    return network
+
+
+def subscribe(
+    id: IdArgument,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="XPath, or XQuery.")],
+    at: AtOption,
+    client: AsOption = OPERATOR,
+    deliver: Annotated[
+        Deliver, typer.Option("--deliver", help="Results of the query, the message, or its id.")
+    ] = Deliver.FRAGMENT,
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Register a subscription at a broker, and wait until it is in force.
+
+    From then on every message that is published anywhere in the network and
+    satisfies it comes into the inbox of the client at that broker. An id that
+    is known gets the new query:
+
+        pathcast net subscribe dear '//order[total > 100]' --at bern
+    """
+    network = network_in(directory)
+    return asyncio.run(_subscribe(network, at, client, id, query, deliver))
+
+
+async def _subscribe(
+    network: LocalNetwork, at: str, name: str, id: str, query: str, deliver: Deliver
+) -> ExitCode:
+    from pathcast.overlay.content import Profile
+    from pathcast.overlay.deliveries import InForce
+    from pathcast.transport.broker import DELIVERIES
+
+    def is_awaited(body: bytes) -> bool:
+        told = DELIVERIES.decode(body)
+        return isinstance(told, InForce) and told.subscription == f"{name}/{id}"
+
+    async with network.client(at, name) as client:
+        after = await last_position(client, name)
+        refused = await client.subscribe_many([(id, Profile(query, deliver.value))])
+        for _, sentence in refused.values():
+            say_error(sentence)
+        if refused:
+            return ExitCode.REFUSED
+        if await until_told(client, name, after, is_awaited):
+            say(f"{id} is in force")
+            return ExitCode.OK
+    say_warning(f"{id} is registered and not in force yet: some broker cannot be reached")
+    return ExitCode.REFUSED
+
+
+def unsubscribe(
+    id: IdArgument, at: AtOption, client: AsOption = OPERATOR, directory: DirectoryOption = NETWORK
+) -> ExitCode:
+    """Take a subscription out; nothing is delivered for it from now on."""
+    return asyncio.run(_unsubscribe(network_in(directory), at, client, id))
+
+
+async def _unsubscribe(network: LocalNetwork, at: str, name: str, id: str) -> ExitCode:
+    from pathcast.transport.broker import Accepted, Unsubscribe
+
+    async with network.client(at, name) as client:
+        answer = await client.ask(Unsubscribe((id,)))
+    assert isinstance(answer, Accepted)
+    for _, _, sentence in answer.refused:
+        say_error(sentence)
+    return ExitCode.REFUSED if answer.refused else ExitCode.OK
+
+
+def publish(
+    messages: MessagesArgument,
+    at: AtOption,
+    source: Annotated[
+        str, typer.Option("--source", help="Source of the messages; registered if it is new.")
+    ] = "messages",
+    client: AsOption = OPERATOR,
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Publish messages at a broker: a line of JSON for each, when it is on the broker's disk.
+
+    A message that is not well-formed or too long is refused alone:
+
+        pathcast net publish orders/ --at basel
+    """
+    return asyncio.run(_publish(network_in(directory), at, source, client, messages))
+
+
+async def _publish(
+    network: LocalNetwork, at: str, source: str, name: str, names: list[str]
+) -> ExitCode:
+    from pathcast.overlay.messages import MESSAGE_BYTES_MAX, Source
+    from pathcast.transport.broker import NotTaken, Publish, RegisterSource
+
+    async with network.operator(at) as operator:
+        roots = (await operator.status())["node"]["sources"]
+    if roots.get(source, at) != at:
+        reason = f"{source} is a source of {roots[source]}: publish there, or name another"
+        raise ConfigError("config.invalid", key="--source", reason=reason)
+    async with network.client(at, name) as client:
+        if source not in roots:
+            await client.ask(RegisterSource(source, Source()))
+
+        async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
+            answers = await client.publish([Publish(source, id, body) for id, body in rows])
+            return {each.message: each.reason for each in answers if isinstance(each, NotTaken)}
+
+        return await publish_files(names, MESSAGE_BYTES_MAX, send)
+
+
+def inbox(
+    at: AtOption,
+    client: AsOption = OPERATOR,
+    after: AfterOption = 0,
+    follow: FollowOption = False,
+    settle: SettleOption = False,
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Print what waits for a client at a broker, a line of JSON a delivery.
+
+    Who keeps the position of the last line goes on with --after, and sees each once:
+
+        pathcast net inbox --at bern --follow
+    """
+    asyncio.run(_inbox(network_in(directory), at, client, after, follow, settle))
+    return ExitCode.OK
+
+
+async def _inbox(
+    network: LocalNetwork, at: str, name: str, after: int, follow: bool, settle: bool
+) -> None:
+    async with network.client(at, name) as client:
+        await print_inbox(client, name, _delivery, after=after, follow=follow, settle=settle)
+
+
+def _delivery(body: bytes) -> dict[str, Any]:
+    from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Undecided
+    from pathcast.transport.broker import DELIVERIES
+
+    told = DELIVERIES.decode(body)
+    match told:
+        case Delivery():
+            results = [each.decode(errors="backslashreplace") for each in told.results]
+            return {"subscription": told.subscription, "message": told.message, "results": results}
+        case Undecided():
+            error = {"code": told.code, "reason": told.reason}
+            return {"subscription": told.subscription, "message": told.message, "undecided": error}
+        case InForce(subscription):
+            return {"subscription": subscription, "notice": "in force"}
+        case Lapsed(subscription):
+            return {"subscription": subscription, "notice": "messages were lost to it"}
+    return {"peer": told.peer, "notice": "refused", "code": told.code, "reason": told.reason}

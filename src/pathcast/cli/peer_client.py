@@ -1,0 +1,190 @@
+"""`pathcast peer subscribe`, `publish` and the like: what clients of a ring ask for.
+
+They speak to a ring on this machine, as the operator or as a client that a peer's file names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from pathcast.cli.clients import (
+    AfterOption,
+    AsOption,
+    FollowOption,
+    IdArgument,
+    MessagesArgument,
+    SettleOption,
+    last_position,
+    print_inbox,
+    publish_files,
+    until_told,
+)
+from pathcast.cli.console import extra, guarded, say, say_error, say_warning
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.limits import Limits
+
+if TYPE_CHECKING:
+    from pathcast.transport.local_ring import LocalRing
+
+RING: Final = Path("ring")
+OPERATOR: Final = "operator"
+
+DirectoryOption = Annotated[
+    Path, typer.Option("--directory", help="Directory of the ring, as it was begun.")
+]
+AtOption = Annotated[str, typer.Option("--at", metavar="PEER", help="Peer that is asked.")]
+
+
+def add_clients(app: typer.Typer) -> None:
+    """The commands of clients."""
+    for command in (subscribe, unsubscribe, publish, inbox):
+        app.command(epilog=EXIT_CODES_HELP)(guarded(command))
+
+
+def ring_in(directory: Path) -> LocalRing:
+    """The ring of a directory; ConfigError if there is none."""
+    with extra("net", "pathcast peer"):
+        from pathcast.transport.local_ring import LocalRing
+    ring = LocalRing(directory)
+    ring.names  # noqa: B018  (refuses a directory without one)
+    return ring
+
+
+def subscribe(
+    id: IdArgument,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="XPath.")],
+    at: AtOption,
+    client: AsOption = OPERATOR,
+    directory: DirectoryOption = RING,
+) -> ExitCode:
+    """Register a query at a peer, and wait until it is indexed on the ring.
+
+    From then on every message that is published at any peer and satisfies it
+    comes into the inbox of the client at that peer, as its name:
+
+        pathcast peer subscribe dear '//order[total > 100]' --at p04
+    """
+    return asyncio.run(_subscribe(ring_in(directory), at, client, id, query))
+
+
+async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -> ExitCode:
+    from pathcast.dht.subscriptions import Subscribed
+    from pathcast.transport.peer import TOLD, Accepted, Register, StandingQuery
+
+    async with ring.client(at, name) as client:
+        after = await last_position(client, name)
+        answer = await client.ask(Register((StandingQuery(id, query),)))
+        assert isinstance(answer, Accepted)
+        for _, _, sentence in answer.refused:
+            say_error(sentence)
+        if answer.refused:
+            return ExitCode.REFUSED
+        if await until_told(
+            client, name, after, lambda body: TOLD.decode(body) == Subscribed(f"{name}/{id}")
+        ):
+            say(f"{id} is indexed")
+            return ExitCode.OK
+    say_warning(f"{id} is registered and not indexed yet; the peer goes on trying")
+    return ExitCode.REFUSED
+
+
+def unsubscribe(
+    id: IdArgument, at: AtOption, client: AsOption = OPERATOR, directory: DirectoryOption = RING
+) -> ExitCode:
+    """Take a query out; nothing is told of it from now on."""
+    return asyncio.run(_unsubscribe(ring_in(directory), at, client, id))
+
+
+async def _unsubscribe(ring: LocalRing, at: str, name: str, id: str) -> ExitCode:
+    from pathcast.transport.peer import Accepted, Withdraw
+
+    async with ring.client(at, name) as client:
+        answer = await client.ask(Withdraw((id,)))
+    assert isinstance(answer, Accepted)
+    for _, _, sentence in answer.refused:
+        say_error(sentence)
+    return ExitCode.REFUSED if answer.refused else ExitCode.OK
+
+
+def publish(
+    messages: MessagesArgument,
+    at: AtOption,
+    client: AsOption = OPERATOR,
+    directory: DirectoryOption = RING,
+) -> ExitCode:
+    """Publish messages at a peer: a line of JSON for each that is taken or refused.
+
+    What became of a message, and whether all are proved to have been told who
+    had to be, comes into the publisher's inbox:
+
+        pathcast peer publish orders/ --at p05
+        pathcast peer inbox --at p05
+    """
+    return asyncio.run(_publish(ring_in(directory), at, client, messages))
+
+
+async def _publish(ring: LocalRing, at: str, name: str, names: list[str]) -> ExitCode:
+    from pathcast.transport.peer import Accepted, Publish
+
+    async with ring.client(at, name) as client:
+
+        async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
+            answers = await client.publish([Publish(id, body) for id, body in rows])
+            told = [each for each in answers if isinstance(each, Accepted)]
+            return {id: sentence for each in told for id, _, sentence in each.refused}
+
+        return await publish_files(names, Limits().message_bytes_max, send)
+
+
+def inbox(
+    at: AtOption,
+    client: AsOption = OPERATOR,
+    after: AfterOption = 0,
+    follow: FollowOption = False,
+    settle: SettleOption = False,
+    directory: DirectoryOption = RING,
+) -> ExitCode:
+    """Print what waits for a client at a peer, a line of JSON a match or outcome.
+
+    A match names the publication, the outcome of which says to its publisher
+    which message that was:
+
+        pathcast peer inbox --at p04 --follow
+    """
+    asyncio.run(_inbox(ring_in(directory), at, client, after, follow, settle))
+    return ExitCode.OK
+
+
+async def _inbox(
+    ring: LocalRing, at: str, name: str, after: int, follow: bool, settle: bool
+) -> None:
+    async with ring.client(at, name) as client:
+        await print_inbox(client, name, _told, after=after, follow=follow, settle=settle)
+
+
+def _told(body: bytes) -> dict[str, Any]:
+    from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
+    from pathcast.transport.peer import TOLD, Outcome
+
+    told = TOLD.decode(body)
+    match told:
+        case Matched(subscription, publication):
+            return {"subscription": subscription, "publication": publication}
+        case Outcome(message, published):
+            return {
+                "message": message,
+                "publication": published.publication,
+                "proved": published.is_proved,
+                "unproved": len(published.unproved),
+                "problems": [each.subscription for each in published.problems],
+            }
+        case Subscribed(subscription):
+            return {"subscription": subscription, "notice": "indexed"}
+        case Unsubscribed(subscription):
+            return {"subscription": subscription, "notice": "taken out"}
+    return {"subscription": told.subscription, "notice": "not acknowledged yet"}
