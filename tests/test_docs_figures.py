@@ -13,25 +13,10 @@ import pytest
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 
-from pathcast.bench.broker.definition import BrokerFigures
-from pathcast.bench.broker.page import write_broker_page
-from pathcast.bench.chunking.definition import ChunkingFigures
-from pathcast.bench.chunking.page import write_chunking_page
 from pathcast.bench.definitions import read_definition
-from pathcast.bench.deployments.definition import DeploymentFigures
-from pathcast.bench.deployments.page import write_deployments_page
-from pathcast.bench.dht.definition import DhtFigures
-from pathcast.bench.dht.page import write_dht_page
-from pathcast.bench.figures.definition import FiguresDefinition
 from pathcast.bench.figures.output import read_run
-from pathcast.bench.figures.page import write_page
 from pathcast.bench.figures.verdicts import Answer
-from pathcast.bench.overlay.definition import OverlayFigures
-from pathcast.bench.overlay.page import write_overlay_page
-from pathcast.bench.placement.definition import PlacementFigures
-from pathcast.bench.placement.page import write_placement_page
-from pathcast.bench.wire.definition import WireFigures
-from pathcast.bench.wire.page import write_wire_page
+from pathcast.cli.figures import PAPERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "figures.md"
@@ -77,51 +62,20 @@ def test_every_section_has_a_block_and_words() -> None:
     assert sum(bool(prose) for _, _, prose in SECTIONS) >= 33
 
 
-def test_tables_are_what_the_records_give(tmp_path: Path) -> None:
-    """Writing the page again from the records that it links to changes nothing."""
-    linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
-    runs = [ROOT / "benchmarks" / "records" / run for run in re.findall(linked, TEXT)]
-    first, second, third, fourth, thousand, times, hops, fifth, sixth, seventh = runs
-    page = tmp_path / "figures.md"
-    page.write_text(TEXT, encoding="utf-8")
-    figures = read_definition(ROOT / "benchmarks", "figures", FiguresDefinition)
-    assert write_page(page, first, *read_run(first), figures)
-    broker = read_definition(ROOT / "benchmarks", "broker-figures", BrokerFigures)
-    assert write_broker_page(page, second, *read_run(second), broker)
-    placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
-    assert write_placement_page(page, third, *read_run(third), placement)
-    overlay = read_definition(ROOT / "benchmarks", "overlay-figures", OverlayFigures)
-    assert write_overlay_page(page, fourth, *read_run(fourth), overlay)
-    assert write_overlay_page(page, thousand, *read_run(thousand), overlay)
-    assert write_overlay_page(page, times, *read_run(times), overlay)
-    assert write_overlay_page(page, hops, *read_run(hops), overlay)
-    chunking = read_definition(ROOT / "benchmarks", "chunking-figures", ChunkingFigures)
-    assert write_chunking_page(page, fifth, *read_run(fifth), chunking)
-    wire = read_definition(ROOT / "benchmarks", "wire-figures", WireFigures)
-    assert write_wire_page(page, sixth, *read_run(sixth), wire)
-    dht = read_definition(ROOT / "benchmarks", "dht-figures", DhtFigures)
-    assert write_dht_page(page, seventh, *read_run(seventh), dht)
-    assert without_folders(page.read_text(encoding="utf-8")) == without_folders(TEXT)
-
-
-def test_tables_of_the_page_on_scaling_are_what_its_records_give(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
-    linked = r"\[values\.csv and record\.json\]\(\.\./benchmarks/records/([\w-]+)\)"
-    page = tmp_path / "scaling.md"
+@pytest.mark.parametrize(("name", "runs"), [("figures.md", 10), ("scaling.md", 4)])
+def test_tables_are_what_the_records_give(tmp_path: Path, name: str, runs: int) -> None:
+    """Writing a page again from the records that it links to changes nothing."""
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    record = r"\.\./benchmarks/records/(\w+-\w+-([\w-]+)-(?:short|full))"
+    linked = re.findall(rf"\[values\.csv and record\.json\]\({record}\)", text)
+    assert len(linked) == runs
+    page = tmp_path / name
     page.write_text(text, encoding="utf-8")
-    placement = read_definition(ROOT / "benchmarks", "placement-figures", PlacementFigures)
-    chunking = read_definition(ROOT / "benchmarks", "chunking-figures", ChunkingFigures)
-    deployments = read_definition(ROOT / "benchmarks", "deployments", DeploymentFigures)
-    runs = re.findall(linked, text)
-    assert len(runs) == 4
-    for run in runs:
+    for run, benchmark in linked:
+        paper = PAPERS[benchmark]()
         directory = ROOT / "benchmarks" / "records" / run
-        if "-placement-" in run:
-            assert write_placement_page(page, directory, *read_run(directory), placement)
-        elif "-deployments-" in run:
-            assert write_deployments_page(page, directory, *read_run(directory), deployments)
-        else:
-            assert write_chunking_page(page, directory, *read_run(directory), chunking)
+        definition = read_definition(ROOT / "benchmarks", benchmark, paper.definition)
+        assert paper.page.write(page, directory, *read_run(directory), definition.figures)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(text)
 
 

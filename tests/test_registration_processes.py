@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,8 +33,8 @@ from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import Delivery
 from pathcast.overlay.host_choice import ByContent
 from pathcast.overlay.hosting import version_of
-from pathcast.overlay.registration_messages import RegisterSource, TellHost
-from pathcast.store import Broker, Store
+from pathcast.overlay.registration_messages import RegisterInterest, RegisterSource, TellHost
+from pathcast.store import Broker
 from pathcast.store import Profile as Registered
 from pathcast.transport.broker import CODEC, Publish, Subscribe, broker_kind
 from pathcast.transport.client import BrokerClient
@@ -48,99 +46,25 @@ from pathcast.transport.registration_client import RegistrationClient
 from pathcast.transport.registry_process import host_choice
 from pathcast.transport.registry_settings import load_registry_settings
 from pathcast.transport.settings import load_settings
-from test_broker_process import eventually, free_ports
+from postgresql_server import PostgresqlServer
+from registration_processes import SERVICE, RegistrationProcesses, order, orders
 
-LEASE_SECONDS = 2.0
-
-
-class Processes:
-    """Two nodes of the service, brokers a and b, and a second process of b."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.store = directory / "profiles.db"
-        names = ["r1", "r2", "a", "b", "backup"]
-        self.ports = dict(zip(names, free_ports(len(names)), strict=True))
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-        for name in names[:2]:
-            self._write(
-                name,
-                f'[registry]\nname = "{name}"\nstore = "profiles.db"\n'
-                f'listen = "127.0.0.1:{self.ports[name]}"\ntoken = "of the service"\n'
-                f"lease_seconds = {LEASE_SECONDS}\n"
-                '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
-                '[[clients]]\nname = "shop"\n[[clients]]\nname = "bob"\n',
-            )
-        self._write_broker("a", "a", "b")
-        self._write_broker("b", "b", "a")
-        self._write_broker("backup", "b", "a")
-
-    def _write_broker(self, process: str, name: str, neighbour: str) -> None:
-        # Where it is called is what the database says, and not this.
-        address = 'address = "127.0.0.1:1"\nformat = "dictionary+zlib"\n'
-        self._write(
-            process,
-            f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = ["{neighbour}"]\n'
-            f'listen = "127.0.0.1:{self.ports[process]}"\n'
-            f'[[neighbours]]\nname = "{neighbour}"\n{address}'
-            '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'
-            '[[clients]]\nname = "shop"\n[[clients]]\nname = "bob"\n'
-            '[registration]\nstore = "profiles.db"\nnodes = ["r1", "r2"]\n'
-            f'token = "of the service"\nlocation = "eu/{name}"\n'
-            f"lease_seconds = {LEASE_SECONDS}\n",
-        )
-
-    def _write(self, process: str, text: str) -> None:
-        (self.directory / f"{process}.toml").write_text(text)
-
-    def start(self, *processes: str) -> None:
-        for name in processes:
-            kind = "registry" if name.startswith("r") else "broker"
-            command = [sys.executable, "-m", "pathcast", kind, "run", f"{name}.toml"]
-            with (self.directory / f"{name}.log").open("ab") as log:
-                self.running[name] = subprocess.Popen(
-                    command, cwd=self.directory, stdout=log, stderr=log
-                )
-
-    def kill(self, name: str) -> None:
-        process = self.running.pop(name)
-        process.kill()
-        process.wait()
-
-    def address(self, process: str, token: str | None = None) -> Address:
-        return Address(process, f"127.0.0.1:{self.ports[process]}", token)
-
-    def client(self, name: str, token: str | None = None) -> RegistrationClient:
-        service = [self.address(each, token) for each in ("r1", "r2")]
-        return RegistrationClient(name, service, Address("", "", token))
-
-    async def are_played(self, **players: str) -> None:
-        def played() -> dict[str, str]:
-            with Store.open(self.store) as store:
-                brokers = store.state(Broker)[1]
-            return {each.id: each.address for each in brokers}
-
-        async def holds() -> bool:
-            wanted = {id: self.address(each).target for id, each in players.items()}
-            found = await asyncio.to_thread(played)
-            return wanted.items() <= found.items()
-
-        await eventually(holds, 180)
+FLAVOURS = ["SQLite, plain text", "PostgreSQL, certificates"]
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Store.open(tmp_path / "profiles.db"):
+def processes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RegistrationProcesses]:
+    """Of one of the flavours; of the first when a test does not say."""
+    if getattr(request, "param", FLAVOURS[0]) == FLAVOURS[0]:
+        found = RegistrationProcesses(tmp_path, "profiles.db")
+    else:
+        trustme = pytest.importorskip("trustme")
+        server: PostgresqlServer = request.getfixturevalue("postgresql")
+        found = RegistrationProcesses(tmp_path, server.database(), trustme.CA())
+    with found.open_store():
         pass
-    found = Processes(tmp_path)
     yield found
-    for process in found.running.values():
-        process.kill()
-        process.wait()
-
-
-def body(number: int) -> bytes:
-    return f"<order><no>{number}</no><to>{['Bern', 'Chur'][number % 2]}</to></order>".encode()
+    found.stop()
 
 
 async def gather(client: RegistrationClient, profile: str, got: list[str], count: int) -> None:
@@ -161,7 +85,7 @@ async def _insistent(client: BrokerClient, message: Publish) -> None:
 
 
 async def strangers_are_refused(
-    processes: Processes, ann: RegistrationClient, shop: RegistrationClient
+    processes: RegistrationProcesses, ann: RegistrationClient, shop: RegistrationClient
 ) -> None:
     """Of what is registered, nobody changes what is not his; each refusal is typed."""
     made = await ann.register_interest("//nothing", location="eu/b")
@@ -170,14 +94,16 @@ async def strangers_are_refused(
         await ann.register_interest("//[")
     with pytest.raises(RegistrationError, match=r"registration\.unknown"):
         await _changed_by_a_stranger(processes, made.profile)
-    b = processes.address("b", "hers")
+    shown = processes.certificates
+    b = processes.address("b", "hers", shown.get("ann"))
     async with BrokerClient("ann", b, CODEC) as client:
         with pytest.raises(RegistrationError) as refused:
             await client.ask(Subscribe((("s", Profile("//a")),)))
         assert refused.value.code == "registration.service"
         with pytest.raises(PeerRefusedError):
             await _insistent(client, Publish(source.source, "m", b"<a/>"))
-    async with BrokerClient("bob", processes.address("b"), CODEC) as client:
+    of_bob = processes.address("b", shown=shown.get("bob"))
+    async with BrokerClient("bob", of_bob, CODEC) as client:
         with pytest.raises(PublicationError):
             await client.publish([Publish(source.source, "m", b"<a/>")])
     callers = Callers("ann", lambda target: b)
@@ -189,9 +115,38 @@ async def strangers_are_refused(
     async with processes.client("ann") as without_token:
         with pytest.raises(UnavailableError):
             await without_token.register_interest("//a", seconds=0.5)
+    if shown:
+        await certificates_of_others_are_refused(processes)
 
 
-def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processes) -> None:
+async def certificates_of_others_are_refused(processes: RegistrationProcesses) -> None:
+    """A token is not enough, nor a certificate of somebody else, at the service and at a broker."""
+    shown = processes.certificates
+    asked = RegisterInterest("1", "ann", "//a")
+    told = TellHost(Registered("p-forged", "ann", "//x", host="b"))
+    calls = [
+        ("ann", "hers", "bob", processes.leader(), asked),
+        ("r1", "of the service", "ann", "b", told),
+        ("r1", "of the service", "bob", "a", told),
+    ]
+    for name, token, shown_as, process, message in calls:
+        address = processes.address(process, token, shown[shown_as])
+        callers = Callers(name, lambda target, address=address: address)
+        with pytest.raises(PeerRefusedError) as refused:
+            await callers.call(address.target, message)
+        assert refused.value.code == "peer.certificate"
+        await callers.close()
+    plain = processes.address(processes.leader(), "hers")
+    callers = Callers("ann", lambda target: plain)
+    with pytest.raises(UnavailableError):
+        await callers.call(plain.target, asked)
+    await callers.close()
+
+
+@pytest.mark.parametrize("processes", FLAVOURS, indirect=True)
+def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
+    processes: RegistrationProcesses,
+) -> None:
     async def main() -> None:
         processes.start("r1", "r2", "a", "b")
         await processes.are_played(a="a", b="b")
@@ -208,10 +163,9 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processe
                 if start == 30:
                     processes.kill("b")
                 if start == 60:
-                    leader = await asyncio.to_thread(_leader, processes.store)
+                    leader = await asyncio.to_thread(processes.leader)
                     processes.kill(leader)
-                batch = [(f"m{number}", body(number)) for number in range(start, start + 10)]
-                await shop.publish(source.source, batch)
+                await shop.publish(source.source, orders(range(start, start + 10)))
             await asyncio.wait_for(gathering, 180)
             assert got == [f"m{number}" for number in range(0, 120, 2)]
             await processes.are_played(a="a", b="backup")
@@ -223,7 +177,7 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processe
             assert second.address == processes.address("backup").target
             await ann.change_interest(first.profile, "/order[to = 'Basel']")
             await ann.delete_interest(first.profile)
-            await shop.publish(source.source, [("other", body(1)), ("last", body(999))])
+            await shop.publish(source.source, [("other", order(1)[1]), ("last", order(999)[1])])
             got = []
             await asyncio.wait_for(gather(ann, second.profile, got, 1), 180)
             assert got == ["last"]
@@ -231,38 +185,34 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(processes: Processe
     asyncio.run(main())
 
 
-def _leader(path: Path) -> str:
-    with Store.open(path) as store, store._database.reading() as connection:
-        rows = connection.exec_driver_sql("SELECT holder FROM leases WHERE name = 'registration'")
-        return str(rows.scalar_one())
-
-
-async def the_example_of_the_documentation_runs(processes: Processes) -> None:
+async def the_example_of_the_documentation_runs(processes: RegistrationProcesses) -> None:
     text = (Path(__file__).parent.parent / "docs/brokers.md").read_text(encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (example,) = (each for each in examples if "first_delivery" in each)
     names: dict[str, Any] = {}
     exec(example, names)
-    service = [processes.address(each) for each in ("r1", "r2")]
-    assert await names["first_delivery"]("bob", service, Address("", "")) == "order-1"
+    shown = processes.certificates.get("bob")
+    service = [processes.address(each, shown=shown) for each in SERVICE]
+    broker = Address("", "", certificates=shown)
+    assert await names["first_delivery"]("bob", service, broker) == "order-1"
 
 
-async def _changed_by_a_stranger(processes: Processes, profile: str) -> None:
+async def _changed_by_a_stranger(processes: RegistrationProcesses, profile: str) -> None:
     async with processes.client("bob") as bob:
         bob._registrant.places[profile] = ("b", processes.address("b").target)
         await bob.delete_interest(profile)
 
 
-def test_commands_describe_show_and_move(processes: Processes) -> None:
+def test_commands_describe_show_and_move(processes: RegistrationProcesses) -> None:
     runner, app = CliRunner(), build_app()
     told = runner.invoke(app, ["registry", "run", "--describe"])
     assert told.exit_code == 0
     assert "[registry]" in told.stdout
     assert "  lease_seconds  (" in told.stdout
     assert "[registration]" in runner.invoke(app, ["broker", "run", "--describe"]).stdout
-    with Store.open(processes.store) as store:
+    with processes.open_store() as store:
         store.write([Broker("b", "10.0.0.1:7400", "eu/b", 1e6, 10)])
-    database = str(processes.store)
+    database = str(processes.directory / processes.store)
     assert "b: active, 10.0.0.1:7400" in runner.invoke(app, ["registry", "ls", database]).stdout
     assert runner.invoke(app, ["registry", "gone", database, "b"]).exit_code == 0
     assert "b: gone" in runner.invoke(app, ["registry", "ls", database]).stdout
@@ -271,7 +221,7 @@ def test_commands_describe_show_and_move(processes: Processes) -> None:
     assert runner.invoke(app, ["registry", "gone", database, "nobody"]).exit_code != 0
 
 
-def test_settings_that_cannot_work_are_refused(processes: Processes) -> None:
+def test_settings_that_cannot_work_are_refused(processes: RegistrationProcesses) -> None:
     settings = load_settings(processes.directory / "b.toml", ["broker.listen=127.0.0.1:0"])
     with pytest.raises(ConfigError, match=r"registration\.address"):
         asyncio.run(run_hosted_broker(settings, broker_kind("b", ["a"])))

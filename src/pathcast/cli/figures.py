@@ -20,8 +20,8 @@ from pathcast.cli.console import answers, say, say_error
 from pathcast.cli.exits import ExitCode
 
 if TYPE_CHECKING:
+    from pathcast.bench.figures.page import FigurePage
     from pathcast.bench.figures.point import Value
-    from pathcast.bench.figures.verdicts import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +55,13 @@ class PaperFigures:
         definition: Model of the file `benchmarks/NAME.toml`.
         run: Runs what a request asks for.
         draw: As `Output` wants it.
-        table: A figure and its values as Markdown.
-        judge: What the paper says of a figure, judged by its values.
-        write_page: Writes the blocks of a page; gives their names.
+        page: How they stand in a page.
     """
 
     definition: type[Any]
     run: Callable[[Request], None]
     draw: Callable[[Any, Sequence[Value], str, Path], bool]
-    table: Callable[[Any, Sequence[Value]], str]
-    judge: Callable[[Any, Sequence[Value]], Sequence[Verdict]]
-    write_page: Callable[..., list[str]]
+    page: FigurePage[Any]
 
 
 def run_paper_figures(
@@ -144,8 +140,8 @@ def _print(paper: PaperFigures, outcomes: Sequence[Any]) -> None:
         figure = outcome.figure
         out.print(f"{figure.caption}: {figure.title} ({outcome.workload})")
         if outcome.values:
-            out.print(paper.table(figure, outcome.values))
-            if verdicts := paper.judge(figure, outcome.values):
+            out.print(paper.page.table(figure, outcome.values))
+            if verdicts := paper.page.judge(figure, outcome.values):
                 out.print(statements_table(verdicts))
         for check in outcome.checks:
             out.print(f"checked {check}")
@@ -159,13 +155,13 @@ def _print(paper: PaperFigures, outcomes: Sequence[Any]) -> None:
 def _written(paper: PaperFigures, page: Path | None, run: Path, definition: Any) -> ExitCode:
     record, values = read_run(run)
     if page is not None:
-        names = paper.write_page(page, run, record, values, definition)
+        names = paper.page.write(page, run, record, values, definition.figures)
         say(f"{page}: wrote {', '.join(names)}")
     return ExitCode.OK
 
 
 def _filtering() -> PaperFigures:
-    from pathcast.bench.figures import page, plot, run, statements
+    from pathcast.bench.figures import page, plot, run
     from pathcast.bench.figures.definition import FiguresDefinition
 
     def run_all(ask: Request) -> None:
@@ -176,14 +172,12 @@ def _filtering() -> PaperFigures:
         definition=FiguresDefinition,
         run=run_all,
         draw=plot.draw,
-        table=page.table,
-        judge=lambda figure, values: statements.judge(figure.name, values, figure.paper),
-        write_page=page.write_page,
+        page=page.PAGE,
     )
 
 
 def _brokers() -> PaperFigures:
-    from pathcast.bench.broker import page, plot, run, statements
+    from pathcast.bench.broker import page, plot, run
     from pathcast.bench.broker.definition import BrokerFigures
 
     def run_all(ask: Request) -> None:
@@ -194,26 +188,24 @@ def _brokers() -> PaperFigures:
         definition=BrokerFigures,
         run=run_all,
         draw=plot.draw_broker,
-        table=page.broker_table,
-        judge=lambda figure, values: statements.judge(figure.name, values),
-        write_page=page.write_broker_page,
+        page=page.PAGE,
     )
 
 
 def _from_room(room: str) -> Callable[[], PaperFigures]:
     """The figures of a room of `pathcast.bench` that has, of each of these, its own.
 
-    They are `definition.RoomFigures`, `run.run_room_figures`, `plot.draw_room`, `page.room_table`,
-    `page.write_room_page` and `statements.judge`, with the name of the room for `room`.
+    They are `definition.RoomFigures`, `run.run_room_figures`, `plot.draw_room` and `page.PAGE`,
+    with the name of the room for `room`.
 
     Args:
         room: Its name, such as "wire".
     """
 
     def read() -> PaperFigures:
-        definition, run, plot, page, statements = (
+        definition, run, plot, page = (
             import_module(f"pathcast.bench.{room}.{name}")
-            for name in ("definition", "run", "plot", "page", "statements")
+            for name in ("definition", "run", "plot", "page")
         )
         run_figures = getattr(run, f"run_{room}_figures")
 
@@ -224,9 +216,7 @@ def _from_room(room: str) -> Callable[[], PaperFigures]:
             definition=getattr(definition, f"{room.capitalize()}Figures"),
             run=run_all,
             draw=getattr(plot, f"draw_{room}"),
-            table=getattr(page, f"{room}_table"),
-            judge=lambda figure, values: statements.judge(figure.name, values),
-            write_page=getattr(page, f"write_{room}_page"),
+            page=page.PAGE,
         )
 
     return read
@@ -247,9 +237,7 @@ def _deployments() -> PaperFigures:
         definition=DeploymentFigures,
         run=run_all,
         draw=lambda figure, values, workload, path: False,
-        table=page.deployments_table,
-        judge=lambda figure, values: [],
-        write_page=page.write_deployments_page,
+        page=page.PAGE,
     )
 
 

@@ -9,38 +9,17 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
-from pathcast.bench.broker.definition import BrokerFigure, BrokerFigures
+from pathcast.bench.broker.definition import BrokerFigure
 from pathcast.bench.broker.kernel_subject import KERNEL, SERIALISED
 from pathcast.bench.broker.statements import OPERATORS, judge
-from pathcast.bench.figures.page import BLANK, time_text, write_blocks
+from pathcast.bench.figures.page import BLANK, FigurePage, time_text
 from pathcast.bench.figures.point import Value
 from pathcast.bench.report import number
 
 AXES = {"queries": "Q", "predicates": "PP", "returns": "RP"}
-
-
-def write_broker_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: BrokerFigures,
-) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="broker_run",
-        table=broker_table,
-        judge=lambda figure, found: judge(figure.name, found),
-    )
 
 
 def broker_table(figure: BrokerFigure, values: Sequence[Value]) -> str:
@@ -145,3 +124,10 @@ def _cell(value: Value | None) -> str:
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+PAGE: Final = FigurePage[BrokerFigure](
+    run=lambda figure: "broker_run",
+    table=broker_table,
+    judge=lambda figure, found: judge(figure.name, found),
+)

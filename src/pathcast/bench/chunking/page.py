@@ -9,38 +9,17 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
-from pathcast.bench.chunking.definition import ChunkingFigure, ChunkingFigures
+from pathcast.bench.chunking.definition import ChunkingFigure
 from pathcast.bench.chunking.experiments import CLEANED, WHOLE
 from pathcast.bench.chunking.statements import judge
-from pathcast.bench.figures.page import BLANK, write_blocks
+from pathcast.bench.figures.page import BLANK, FigurePage
 from pathcast.bench.figures.point import Value
 from pathcast.bench.report import number
 
 _TIMES = ("chunking", "sum", "first", "last in parallel", WHOLE, CLEANED)
-
-
-def write_chunking_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: ChunkingFigures,
-) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="chunking_run",
-        table=chunking_table,
-        judge=lambda figure, found: judge(figure.name, found),
-    )
 
 
 def chunking_table(figure: ChunkingFigure, values: Sequence[Value]) -> str:
@@ -164,3 +143,10 @@ def _share(value: float | None) -> str:
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+PAGE: Final = FigurePage[ChunkingFigure](
+    run=lambda figure: "chunking_run",
+    table=chunking_table,
+    judge=lambda figure, found: judge(figure.name, found),
+)

@@ -8,36 +8,15 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
-from pathcast.bench.deployments.definition import DeploymentFigures, DeploymentTable
-from pathcast.bench.figures.page import BLANK, write_blocks
+from pathcast.bench.deployments.definition import DeploymentTable
+from pathcast.bench.figures.page import BLANK, FigurePage
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.report import number
 
-__all__ = ["Place", "cell", "deployments_table", "write_deployments_page"]
-
-
-def write_deployments_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: DeploymentFigures,
-) -> list[str]:
-    """Writes the blocks of a run into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="deployments_run",
-        table=deployments_table,
-        judge=lambda figure, found: [],
-    )
+__all__ = ["PAGE", "Place", "cell", "deployments_table"]
 
 
 def deployments_table(table: DeploymentTable, values: Sequence[Value]) -> str:
@@ -67,3 +46,10 @@ def cell(value: Value | None) -> str:
         return BLANK
     median = value.spread.median
     return f"{number(median)} {value.unit}" if value.unit else f"{median:,.0f}"
+
+
+PAGE: Final = FigurePage[DeploymentTable](
+    run=lambda figure: "deployments_run",
+    table=deployments_table,
+    judge=lambda figure, found: [],
+)

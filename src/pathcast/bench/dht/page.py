@@ -9,40 +9,26 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from pathcast.bench.dht.definition import DhtFigure, DhtFigures
+from pathcast.bench.dht.definition import DhtFigure
 from pathcast.bench.dht.loads import BY_RANK
 from pathcast.bench.dht.statements import judge
-from pathcast.bench.figures.page import places_table, write_blocks
+from pathcast.bench.figures.page import FigurePage, places_table
 from pathcast.bench.figures.point import Value
 
 _UNITS: Final = {"%": " %", "x": "x", "MB": " MB"}
-
-
-def write_dht_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: DhtFigures,
-) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="dht_run",
-        table=dht_table,
-        judge=lambda figure, found: judge(figure.name, found),
-    )
 
 
 def dht_table(figure: DhtFigure, values: Sequence[Value]) -> str:
     """The values of a figure as a Markdown table; curves by rank are in its plot only."""
     del figure
     return places_table([value for value in values if value.measure != BY_RANK], _UNITS)
+
+
+PAGE: Final = FigurePage[DhtFigure](
+    run=lambda figure: "dht_run",
+    table=dht_table,
+    judge=lambda figure, found: judge(figure.name, found),
+)

@@ -18,9 +18,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from pathcast.bench.figures.definition import FigureDefinition, FiguresDefinition
+from pathcast.bench.figures.definition import FigureDefinition
 from pathcast.bench.figures.point import FIRST_PASS, KERNEL, Value
 from pathcast.bench.figures.statements import judge
 from pathcast.bench.figures.verdicts import Verdict, statements_table
@@ -69,73 +69,65 @@ class BlockFigure(Protocol):
 FigureType = TypeVar("FigureType", bound=BlockFigure)
 
 
-def write_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: FiguresDefinition,
-) -> list[str]:
-    """Writes the blocks of the figures on filtering; see `write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="run",
-        table=table,
-        judge=lambda figure, found: judge(figure.name, found, figure.paper),
-    )
+@dataclass(frozen=True, kw_only=True)
+class FigurePage(Generic[FigureType]):
+    """How the figures of a paper stand in a page, between marks.
 
-
-def write_blocks(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    figures: Sequence[FigureType],
-    *,
-    run: str,
-    table: Callable[[FigureType, Sequence[Value]], str],
-    judge: Callable[[FigureType, Sequence[Value]], Sequence[Verdict]],
-    suffix: str = "",
-) -> list[str]:
-    """Writes the blocks of a run's figures into a page.
-
-    Args:
-        page: The page, with marks.
-        directory: Of the run, for links to plots.
-        record: The record of the run.
-        values: Its values.
-        figures: Their definitions.
-        run: Block that says which run it was.
-        table: Values as Markdown.
+    Attributes:
+        run: A figure -> the block that says which run it is of.
+        table: A figure and its values as Markdown.
         judge: What the paper says of a figure, judged by its values.
-        suffix: Of the names of all blocks.
-
-    Returns:
-        Names of the blocks that were written.
-
-    Raises:
-        ConfigError: There is no such page, or it has no marks.
+        has_full: Whether full runs have blocks of their own, so that a page can show both.
     """
-    text, marked = marks_of(page)
-    link = os.path.relpath(directory.resolve(), page.resolve().parent)
-    blocks = {run + suffix: run_text(record, link)}
-    by_name = {one["name"]: one for one in record["figures"]}
-    for figure in figures:
-        found = [value for value in values if value.figure == figure.name]
-        if found and figure.name in by_name:
-            plot = directory / f"{figure.file_stem}.png"
-            image = f"![{figure.caption}]({link}/{plot.name})\n\n" if plot.is_file() else ""
-            notes = "".join(f"\n- {note}" for note in by_name[figure.name]["notes"])
-            parts = [image + table(figure, found)]
-            if verdicts := judge(figure, found):
-                parts.append(statements_table(verdicts))
-            blocks[figure.block + suffix] = "\n\n".join(parts) + (f"\n{notes}" if notes else "")
-    page.write_text(refreshed(text, blocks), encoding="utf-8")
-    return [name for name in marked if name in blocks]
+
+    run: Callable[[FigureType], str]
+    table: Callable[[FigureType, Sequence[Value]], str]
+    judge: Callable[[FigureType, Sequence[Value]], Sequence[Verdict]]
+    has_full: bool = False
+
+    def write(
+        self,
+        page: Path,
+        directory: Path,
+        record: Mapping[str, Any],
+        values: Sequence[Value],
+        figures: Sequence[FigureType],
+    ) -> list[str]:
+        """Writes the blocks of a run's figures into a page.
+
+        Args:
+            page: The page, with marks.
+            directory: Of the run, for links to plots.
+            record: The record of the run.
+            values: Its values.
+            figures: Their definitions.
+
+        Returns:
+            Names of the blocks that were written.
+
+        Raises:
+            ConfigError: There is no such page, or it has no marks.
+        """
+        text, marked = marks_of(page)
+        link = os.path.relpath(directory.resolve(), page.resolve().parent)
+        suffix = "_full" if self.has_full and record["set"] == "full" else ""
+        notes = {one["name"]: one["notes"] for one in record["figures"]}
+        blocks: dict[str, str] = {}
+        for figure in figures:
+            if figure.name not in notes:
+                continue
+            blocks[self.run(figure) + suffix] = run_text(record, link)
+            found = [value for value in values if value.figure == figure.name]
+            if found:
+                plot = directory / f"{figure.file_stem}.png"
+                image = f"![{figure.caption}]({link}/{plot.name})\n\n" if plot.is_file() else ""
+                parts = [image + self.table(figure, found)]
+                if verdicts := self.judge(figure, found):
+                    parts.append(statements_table(verdicts))
+                said = "".join(f"\n- {note}" for note in notes[figure.name])
+                blocks[figure.block + suffix] = "\n\n".join(parts) + (f"\n{said}" if said else "")
+        page.write_text(refreshed(text, blocks), encoding="utf-8")
+        return [name for name in marked if name in blocks]
 
 
 def places_table(values: Sequence[Value], units: Mapping[str, str]) -> str:
@@ -360,3 +352,11 @@ def _paper(figure: FigureDefinition, titles: set[str]) -> list[Column]:
         columns.setdefault(title, {})[point.variant, point.x] = f"{number(point.value)}{unit}"
     assert not titles & columns.keys()
     return [Column(title, cells) for title, cells in columns.items()]
+
+
+PAGE: Final = FigurePage[FigureDefinition](
+    run=lambda figure: "run",
+    table=table,
+    judge=lambda figure, found: judge(figure.name, found, figure.paper),
+)
+"""Of the figures on filtering."""

@@ -10,13 +10,12 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from pathcast.bench.figures.page import places_table, write_blocks
+from pathcast.bench.figures.page import FigurePage, places_table
 from pathcast.bench.figures.point import Value
-from pathcast.bench.overlay.definition import OverlayFigure, OverlayFigures, OverlayKind
+from pathcast.bench.overlay.definition import OverlayFigure, OverlayKind
 from pathcast.bench.overlay.statements import judge
 
 RUNS: Final[Mapping[OverlayKind, str]] = MappingProxyType(
@@ -46,36 +45,14 @@ _UNITS: Final = {
 }
 
 
-def write_overlay_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: OverlayFigures,
-) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`.
-
-    Figures of tables, of a thousand brokers of times and of hops say apart which run they are of.
-    """
-    measured = {figure["name"] for figure in record["figures"]}
-    written = []
-    for run in dict.fromkeys(RUNS.values()):
-        figures = [one for one in definition.figures if RUNS[one.kind] == run]
-        if measured & {one.name for one in figures}:
-            written += write_blocks(
-                page,
-                directory,
-                record,
-                values,
-                figures,
-                run=run,
-                table=overlay_table,
-                judge=lambda figure, found: judge(figure.name, found),
-            )
-    return written
-
-
 def overlay_table(figure: OverlayFigure, values: Sequence[Value]) -> str:
     """The values of a figure as a Markdown table: a row a place, a column a measure."""
     del figure
     return places_table(values, _UNITS)
+
+
+PAGE: Final = FigurePage[OverlayFigure](
+    run=lambda figure: RUNS[figure.kind],
+    table=overlay_table,
+    judge=lambda figure, found: judge(figure.name, found),
+)

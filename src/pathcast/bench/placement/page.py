@@ -11,39 +11,16 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from pathcast.bench.figures.page import BLANK, time_text, write_blocks
+from pathcast.bench.figures.page import BLANK, FigurePage, time_text
 from pathcast.bench.figures.point import Value
-from pathcast.bench.placement.definition import PlacementFigure, PlacementFigures
+from pathcast.bench.placement.definition import PlacementFigure
 from pathcast.bench.placement.statements import judge
 from pathcast.bench.report import number
 
 _UNITS: Final = {"%": " %", "x": "x", "s": " s", "MiB": " MiB"}
-
-
-def write_placement_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: PlacementFigures,
-) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="placement_run",
-        table=placement_table,
-        judge=lambda figure, found: judge(figure.name, found),
-        # Full runs have blocks of their own, so that a page can show both.
-        suffix="_full" if record["set"] == "full" else "",
-    )
 
 
 def placement_table(figure: PlacementFigure, values: Sequence[Value]) -> str:
@@ -76,3 +53,11 @@ def _cell(value: Value | None) -> str:
         return BLANK
     median = value.spread.median
     return time_text(median) if value.unit == "us" else number(median) + _UNITS.get(value.unit, "")
+
+
+PAGE: Final = FigurePage[PlacementFigure](
+    run=lambda figure: "placement_run",
+    table=placement_table,
+    judge=lambda figure, found: judge(figure.name, found),
+    has_full=True,
+)

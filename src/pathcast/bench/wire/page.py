@@ -9,37 +9,16 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
-from pathcast.bench.figures.page import BLANK, write_blocks
+from pathcast.bench.figures.page import BLANK, FigurePage
 from pathcast.bench.figures.point import Value
 from pathcast.bench.report import number
-from pathcast.bench.wire.definition import WireFigure, WireFigures
+from pathcast.bench.wire.definition import WireFigure
 from pathcast.bench.wire.experiments import STEPS
 from pathcast.bench.wire.statements import judge
 from pathcast.message.wire import FormatCost, WireFormat
-
-
-def write_wire_page(
-    page: Path,
-    directory: Path,
-    record: Mapping[str, Any],
-    values: Sequence[Value],
-    definition: WireFigures,
-) -> list[str]:
-    """Writes the blocks of a run's figures into a page; see `bench.figures.page.write_blocks`."""
-    return write_blocks(
-        page,
-        directory,
-        record,
-        values,
-        definition.figures,
-        run="wire_run",
-        table=wire_table,
-        judge=lambda figure, found: judge(figure.name, found),
-    )
 
 
 def wire_table(figure: WireFigure, values: Sequence[Value]) -> str:
@@ -115,3 +94,10 @@ def _connections(values: Sequence[Value]) -> list[list[str]]:
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+PAGE: Final = FigurePage[WireFigure](
+    run=lambda figure: "wire_run",
+    table=wire_table,
+    judge=lambda figure, found: judge(figure.name, found),
+)
