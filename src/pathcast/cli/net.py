@@ -76,7 +76,8 @@ def _line(status: dict[str, Any]) -> str:
         f"connected to {', '.join(sorted(status['neighbours'])) or 'nobody'}; "
         f"tree: {', '.join(tree) or 'nobody'}; {node['subscriptions']:,} subscriptions, "
         f"{sum(node['tables'].values()):,} table entries, MB sent: {flows}; "
-        f"{cut / 1e6:.2f} MB cut out of that, {sum(node['resent'].values()):,} frames sent again, "
+        f"{cut / 1e6:.2f} MB cut out of that, {node['cut_through']:,} messages sent on before they "
+        f"were whole, {sum(node['resent'].values()):,} frames sent again, "
         f"{sum(status['inboxes'].values()):,} deliveries wait"
     )
 
