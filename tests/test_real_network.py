@@ -17,9 +17,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -49,14 +50,31 @@ UNTOUCHED: Final = "dg"
 SUBSCRIPTIONS: Final = 40
 """At a time."""
 
+BATCHES: Final = "efg"
+"""Hosts of profiles of batches only: messages are cut down on links that lead to them alone."""
+
 PLACES: Final = ("Basel", "Bern", "Chur", "Genf", "Thun", "Zug")
 SKUS: Final = tuple(f"{letter}{number}" for letter in "ABC" for number in range(4))
 
 KEPT_MB: Final = 16.0
 
 
-def a_query(chance: random.Random) -> str:
+LONG_BYTES: Final = 300_000
+LONG_EVERY: Final = 300
+"""Messages of a root of which one is long: it travels in parts."""
+
+
+def a_query(chance: random.Random, *, of_batches: bool) -> str:
+    """A profile; of batches if messages may be cut down for it."""
     place, sku, least = chance.choice(PLACES), chance.choice(SKUS), chance.randrange(0, 100, 10)
+    if of_batches:
+        return chance.choice(
+            [
+                f"/batch/order[to = '{place}']",
+                f"/batch/order[item/@sku = '{sku}']/to",
+                f"for $o in /batch/order where $o/total > {least} return <dear>{{$o/to}}</dear>",
+            ]
+        )
     return chance.choice(
         [
             f"/order[to = '{place}']",
@@ -70,14 +88,27 @@ def a_query(chance: random.Random) -> str:
     )
 
 
-def a_message(chance: random.Random) -> bytes:
-    if chance.random() < 0.05:
+def a_message(chance: random.Random, *, is_long: bool = False) -> bytes:
+    """An order, a batch of them, or a recall; a long one is an order or a batch with a note."""
+    if chance.random() < 0.05 and not is_long:
         return b"<recall/>"
+    orders = [an_order(chance) for _ in range(chance.choice([1, 1, 1, 6]))]
+    if is_long:
+        note = f"<note>{'.' * LONG_BYTES}</note>"
+        where = chance.choice(["<order>", "</order>"])  # what decides stands after it, or before
+        both = where + note if where == "<order>" else note + where
+        at = chance.randrange(len(orders))
+        orders[at] = orders[at].replace(where, both)
+    body = "".join(orders)
+    return (f"<batch>{body}</batch>" if len(orders) > 1 else body).encode()
+
+
+def an_order(chance: random.Random) -> str:
     items = "".join(
         f'<item sku="{chance.choice(SKUS)}"/>' for _ in range(chance.choice([0, 1, 1, 2]))
     )
     place, total = chance.choice(PLACES), chance.randrange(100)
-    return f"<order>{items}<to>{place}</to><total>{total}</total></order>".encode()
+    return f"<order>{items}<to>{place}</to><total>{total}</total></order>"
 
 
 class Run:
@@ -140,15 +171,20 @@ class Run:
         return time.monotonic() < self._until
 
     async def _publishes(self, root: str) -> None:
-        chance = self._chance(f"publish {root}")
+        chance, numbers = self._chance(f"publish {root}"), count()
         while await self._pause(chance.expovariate(5.0)):
-            bodies = [a_message(chance) for _ in range(chance.choice([1, 1, 2, 8]))]
+            bodies = []
+            for _ in range(chance.choice([1, 1, 2, 8])):
+                number = next(numbers)
+                bodies.append(a_message(chance, is_long=number % LONG_EVERY == LONG_EVERY // 10))
             await self.network.publish(root, *bodies)
             self.done["messages"] += len(bodies)
+            self.done["long messages"] += sum(len(each) > LONG_BYTES for each in bodies)
 
     async def _subscribe(self, chance: random.Random, number: int) -> None:
         host = chance.choice(self.network.names)
-        await self.network.subscribe(host, f"s{number}", a_query(chance))
+        query = a_query(chance, of_batches=host in BATCHES)
+        await self.network.subscribe(host, f"s{number}", query)
         self._wanted.append(f"s{number}")
 
     async def _subscribes(self, chance: random.Random) -> None:
@@ -252,17 +288,24 @@ def test_seven_brokers_for_half_an_hour(tmp_path: Path) -> None:
         for name, found in run.memory.items():
             print(check_memory(name, found), flush=True)
 
-    asyncio.run(lived_through(network, scenario, ROOTS))
+    statuses = asyncio.run(lived_through(network, scenario, ROOTS))
     print(f"{sum(len(one.got) for one in network.subscriptions.values()):,} deliveries", flush=True)
+    nodes = [status["node"] for status in statuses.values()]
+    cut_bytes = sum(sum(node["cut_bytes"].values()) for node in nodes)
+    cut_through = sum(node["cut_through"] for node in nodes)
+    print(f"since brokers began: {cut_bytes:,} bytes cut out, {cut_through:,} times cut through")
+    assert cut_bytes
+    assert cut_through
 
 
 async def lived_through(
     network: RealNetwork, scenario: Callable[[], Awaitable[None]], roots: str
-) -> None:
-    """A scenario, and what must be so after it."""
+) -> dict[str, dict[str, Any]]:
+    """A scenario, and what must be so after it; gives what brokers say of themselves at the end."""
     async with network.running():
         for root in roots:
             await network.source(root)
         await scenario()
         await network.settled()
         assert any(one.got for one in network.subscriptions.values())
+        return await network.statuses()

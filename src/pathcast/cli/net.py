@@ -77,6 +77,7 @@ COLUMNS = (
     "table entries",
     "sent",
     "cut out",
+    "cut through",
     "sent again",
     "waiting",
 )
@@ -94,6 +95,7 @@ def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
         f"{sum(node['tables'].values()):,}",
         in_bytes(sum(sent_by_flow([status]).values())),
         in_bytes(sum(node["cut_bytes"].values())),
+        f"{node['cut_through']:,}",
         f"{sum(node['resent'].values()):,}",
         f"{sum(status['inboxes'].values()):,}",
     )

@@ -129,6 +129,7 @@ class Parts:
     Attributes:
         arriving: What comes from upstream.
         outgoing: What goes to followers, by name; one at a time to each.
+        cut_through: How often a message was begun to be sent before all of it was here.
     """
 
     root: str
@@ -140,6 +141,7 @@ class Parts:
     is_dropping: bool = True
     arriving: Arriving | None = None
     outgoing: dict[str, Outgoing] = field(default_factory=dict)
+    cut_through: int = 0
 
     def is_long(self, message: Published) -> bool:
         """Whether it travels in parts."""
@@ -234,6 +236,7 @@ class Parts:
         if one.offset is None and not self.may_begin(name):
             return False
         before, body = one.offset, one.message.body
+        self.cut_through += before is None and isinstance(one.message, Arriving)
         for _ in range(PARTS_A_TURN):
             start = one.offset or 0
             more = bytes(body[start : start + self.size])

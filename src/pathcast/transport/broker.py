@@ -422,6 +422,7 @@ def _described(node: Node) -> Mapping[str, object]:
         },
         "tables": tables,
         "cut_bytes": dict(saved),
+        "cut_through": sum(stream.parts.cut_through for stream in broker.streams.values()),
         "formats": {
             peer: {
                 "format": each.format.value,
