@@ -79,9 +79,11 @@ class StateStore(Generic[Stored, Kept]):
                 self._again(lambda: self._read(key, left - 1))
                 return
             held = None if value is None else self._decoded(key, value)[1]
+            # A reader may have something to change, which then is begun by that.
+            is_waited_for = key in self._changes
             for then in self._readers.pop(key):
                 then(held)
-            if key in self._changes:
+            if is_waited_for:
                 self._change(key, _TRIES)
 
         self._substrate.read(key, has_read)
