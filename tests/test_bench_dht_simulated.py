@@ -16,9 +16,12 @@ pytest.importorskip("msgspec")
 from pathcast.bench.dht.documents import Documents
 from pathcast.bench.dht.replay import Replay
 from pathcast.bench.dht.ring import Ring
+from pathcast.bench.dht.savings import in_pieces, load_and_hits
 from pathcast.bench.dht.trace import Trace
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Member
+from pathcast.dht.piece_cutting import PieceSettings
+from pathcast.dht.pieces import cut
 from pathcast.dht.state_table import StateTable
 from pathcast.protocol import Effect, Node
 from pathcast.schema import parse_dtd
@@ -113,3 +116,54 @@ def test_replay_counts_what_peers_send(length: int, peers: int, is_recursive: bo
             done = np.bincount(trace.node[trace.is_done], minlength=len(trace.documents.above))
             assert outcome.visits == (occurs * done[nodes]).sum()
     assert world.check() > 0
+
+
+@pytest.mark.parametrize(("count", "peers"), [(6, 50), (25, 20)])
+def test_replay_counts_what_peers_of_pieces_send(count: int, peers: int) -> None:
+    graph = domain_graph("news")
+    queries = list(generate_queries(graph, QueryParameters(count=150, seed=3, descendant=0.3)))
+    messages = list(
+        generate_documents(graph, DocumentParameters(count=9, seed=1, elements_max=60))
+    )
+    members = sorted((Member(f"p{n}", 0) for n in range(peers)), key=lambda m: m.identifier)
+    places = np.array([member.identifier >> 96 for member in members], np.uint64)
+    ring = Ring(places, np.arange(peers), peers)
+    table = StateTable.of(queries)
+    trace = Trace.of(table, Documents.of(messages, table.labels))
+    pieces = cut(table, *load_and_hits(trace, range(3)), count)
+    found = in_pieces(trace, pieces, ring, range(3, len(messages)))
+
+    never = PieceSettings(queries_max=1_000_000, steps_max=float("inf"))
+    world = FilteringWorld.on_static_ring(
+        1, peers, FilteringSettings(pieces=never), records=pieces.records()
+    )
+    for number, query in enumerate(queries):
+        world.subscribe(world.names[number % peers], f"s{number}", query)
+    world.run(5.0)
+    assert world.not_in_force() == []
+    before = told(world)
+    for document, message in enumerate(messages[3:]):
+        world.publish(members[document % 4].name, message)
+        world.run(2.0)
+    assert world.check() > 0
+    assert all(one.outcome and one.outcome.is_proved for one in world.publications)
+    after = told(world)
+    sent = after["RunPieces"] - before["RunPieces"]
+    # The peer of the start state gets one message, if it has pieces as well.
+    start = ring.owners(table.places(np.zeros(1, np.intp)))[0]
+    shared = start in ring.owners(table.places(pieces.root))
+    expected = round(found.messages * len(messages[3:]))
+    assert expected - shared * len(messages[3:]) <= sent <= expected
+    assert shared or sent == expected
+    # A credit for each, and for those that only pass by none.
+    assert after["Ran"] - before["Ran"] == sent
+
+
+def told(world: FilteringWorld) -> Counter[str]:
+    """Questions by kind, to others and to oneself."""
+    found = Counter[str]()
+    for node in world.network.nodes.values():
+        assert isinstance(node, FilteringPeer)
+        found.update(node.courier.sent)
+        found.update(node.courier.kept)
+    return found

@@ -32,36 +32,7 @@ from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
 from pathcast.testing.message_text import random_message
 from pathcast.testing.query_text import random_query
-
-UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
-LOSSY = replace(UNKIND, loss=0.05)
-LATE = Faults(duplicate=0.15, reorder=0.5, reorder_seconds=0.4)
-QUERIES = ["/a", "/a/b", "/a//b", "//b", "//b/c", "/a/b/c", "//a//b/c", "/a/b//@x", "//*[@x]/c"]
-MESSAGES = [b"<a><b><c/></b></a>", b"<a x='1'><c><b x='2'/></c></a>", b"<b><c/></b>"]
-
-
-def filled(world: FilteringWorld, seed: int, count: int, seconds: float = 3.0) -> FilteringWorld:
-    """A world with random subscriptions, all in force."""
-    draw = random.Random(f"filled {seed}")
-    for number in range(count):
-        query = draw.choice([random_query(draw), draw.choice(QUERIES)])
-        world.subscribe(draw.choice(world.names), f"s{number}", query)
-    world.run(seconds)
-    assert world.not_in_force() == []
-    return world
-
-
-def published(world: FilteringWorld, seed: int, count: int, seconds: float = 6.0) -> int:
-    """How many matches had to come of random messages, in both ways; all are proved."""
-    draw = random.Random(f"published {seed}")
-    for _ in range(count):
-        message = draw.choice([random_message(draw), draw.choice(MESSAGES)])
-        for iteratively in (False, True):
-            world.publish(draw.choice(world.names), message, iteratively=iteratively)
-    world.run(seconds)
-    assert all(one.outcome and one.outcome.is_proved for one in world.publications)
-    return world.check()
-
+from filtering_worlds import MESSAGES, QUERIES, churned, filled, is_missed, peers_of, published, raced
 
 def static(seed: int, peers: int, settings: FilteringSettings, virtual: int = 0) -> FilteringWorld:
     return FilteringWorld.on_static_ring(
@@ -127,7 +98,7 @@ def test_messages_are_as_many_as_the_definition_says(length: int) -> None:
             source = publisher if visit.source is None else ring.owner(state_key(visit.source)).name
             expected += source != ring.owner(state_key(visit.path)).name
     world.run(6)
-    peers = [node for node in world.network.nodes.values() if isinstance(node, FilteringPeer)]
+    peers = peers_of(world)
     assert sum(peer.courier.sent["RecExpandState"] for peer in peers) == expected > 20
     assert world.counted.messages["RecExpandState"] == expected
     assert sum(peer.visiting.done for peer in peers) == visited
@@ -145,45 +116,13 @@ def test_answers_are_those_of_one_process_in_many_seeds(seed: int) -> None:
     published(filled(static(seed, peers, settings, draw.choice([0, 0, 3])), seed, 60), seed, 20)
 
 
-def churned(seed: int, safeguards: Safeguards | None = None) -> FilteringWorld:
-    """A ring where peers join, leave and crash while others subscribe and publish."""
-    draw = random.Random(f"churned {seed}")
-    settings = FilteringSettings(seed % 3, safeguards=safeguards or Safeguards())
-    # With loss, so many that nobody is wrongly taken for dead.
-    ring = Settings(attempts=10 if seed % 2 else 3)
-    world = FilteringWorld.on_chord(
-        seed, 12, settings, ring, LOSSY if seed % 2 else UNKIND, ALPHABET.namespaces
-    )
-    world.ring.settle()
-    live: list[str] = []
-
-    def act() -> None:
-        # Whoever asks for something stays: the base.
-        peer, kind = draw.choice(world.ring.base), draw.random()
-        if kind < 0.4:
-            live.append(f"s{len(world.standing)}")
-            world.subscribe(peer, live[-1], draw.choice([*QUERIES, random_query(draw)]))
-        elif kind < 0.55 and live:
-            world.unsubscribe(live.pop(draw.randrange(len(live))))
-        else:
-            message = draw.choice([*MESSAGES, random_message(draw)])
-            world.publish(peer, message, iteratively=draw.random() < 0.2)
-
-    start = world.network.now
-    for _ in range(50):
-        world.network.at(draw.uniform(start, start + 12), act)
-    world.ring.churn(start + 12, changes=12, peers_max=14)
-    world.run(20)
-    return world
-
-
 @pytest.mark.parametrize(
     "seeds", [range(3), pytest.param(range(1000, 1200), marks=pytest.mark.nightly)]
 )
 def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
     matches = proved = publications = 0
     for seed in seeds:
-        world = churned(seed)
+        world = churned(seed, FilteringSettings(seed % 3))
         matches += world.check()
         publications += len(world.publications)
         proved += sum(
@@ -193,35 +132,10 @@ def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
     assert proved > 0.95 * publications
 
 
-def raced(seed: int, safeguards: Safeguards | None = None, faults: Faults = LATE) -> FilteringWorld:
-    """Few different queries that come and go all the time, and messages late and twice."""
-    draw = random.Random(f"raced {seed}")
-    settings = FilteringSettings(
-        seed % 3,
-        patience_seconds=1.0,
-        on_the_way=seed % 2 == 1,
-        safeguards=safeguards or Safeguards(),
+def racing(seed: int, safeguards: Safeguards | None = None) -> FilteringSettings:
+    return FilteringSettings(
+        seed % 3, on_the_way=seed % 2 == 1, safeguards=safeguards or Safeguards()
     )
-    world = FilteringWorld.on_static_ring(seed, 5, settings, faults)
-    live: list[str] = []
-
-    def act() -> None:
-        kind = draw.random()
-        if kind < 0.45:
-            live.append(f"s{len(world.standing)}")
-            world.subscribe(draw.choice(world.names), live[-1], draw.choice(QUERIES))
-        elif kind < 0.85 and live:
-            world.unsubscribe(live.pop(draw.randrange(len(live))))
-        else:
-            world.publish(draw.choice(world.names), draw.choice(MESSAGES))
-
-    for _ in range(50):
-        world.network.at(draw.uniform(0, 8), act)
-    world.run(16)
-    for message in MESSAGES:
-        world.publish("p0", message)
-    world.run(6)
-    return world
 
 
 @pytest.mark.parametrize(
@@ -229,13 +143,13 @@ def raced(seed: int, safeguards: Safeguards | None = None, faults: Faults = LATE
 )
 def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> None:
     for seed in seeds:
-        world = raced(seed)
+        world = raced(seed, racing(seed))
         assert world.not_in_force() == []
         assert world.check() > 0
 
 
 def test_nothing_is_left_of_queries_that_are_gone() -> None:
-    world = raced(7, faults=Faults())
+    world = raced(7, racing(7), faults=Faults())
     for name, standing in world.standing.items():
         if standing.left is None:
             world.unsubscribe(name)
@@ -254,15 +168,7 @@ def test_nothing_is_left_of_queries_that_are_gone() -> None:
 @pytest.mark.parametrize("safeguard", ["keeps_passed_edges", "tells_once"])
 def test_a_safeguard_is_missed_when_queries_come_and_go(safeguard: str) -> None:
     safeguards = replace(Safeguards(), **{safeguard: False})
-    assert any(is_missed(seed, safeguards) for seed in range(40))
-
-
-def is_missed(seed: int, safeguards: Safeguards) -> bool:
-    try:
-        raced(seed, safeguards).check()
-    except LostMatch:
-        return True
-    return False
+    assert any(is_missed(seed, racing(seed, safeguards)) for seed in range(40))
 
 
 @pytest.mark.parametrize("is_on", [True, False])
@@ -363,7 +269,7 @@ def test_states_that_many_messages_reach_are_held_by_others_and_stay_exact(is_on
             seen.append(world.network.now)
             world.publish("p3", MESSAGES[len(seen) % 3])
     world.run(5)
-    peers = [node for node in world.network.nodes.values() if isinstance(node, FilteringPeer)]
+    peers = peers_of(world)
     assert sum(peer.shedding.notices for peer in peers) > 10
     assert sum(peer.shedding.holds("start") for peer in peers) >= 7
     assert len(seen) > 5
@@ -375,6 +281,7 @@ def test_states_that_many_messages_reach_are_held_by_others_and_stay_exact(is_on
 
 
 def test_every_safeguard_is_among_those_that_are_missed() -> None:
-    tests = Path(__file__).read_text()
+    here = Path(__file__)
+    tests = here.read_text() + here.with_name("test_dht_pieces.py").read_text()
     for field in fields(Safeguards):
         assert f"{field.name}=is_on" in tests or f'"{field.name}"' in tests

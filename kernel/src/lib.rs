@@ -12,6 +12,7 @@ mod dissemination;
 mod door;
 mod index;
 mod matcher;
+mod path_finder;
 mod population;
 mod push;
 mod query;
@@ -34,6 +35,8 @@ mod pathcast_kernel {
     use super::index::{IdTable, Index, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
     use super::matcher::Matcher;
+    #[pymodule_export]
+    use super::path_finder::PathFinder;
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]

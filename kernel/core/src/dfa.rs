@@ -299,7 +299,7 @@ impl LazyDfa {
     fn make_transition<N: Nfa>(&mut self, nfa: &N, from: DfaState, class: ClassId) -> DfaState {
         let active = &self.states[from as usize];
         let sources: Vec<BlockId> = active.reached.iter().chain(&active.looping).copied().collect();
-        let mut looping = active.looping.to_vec();
+        let looping = active.looping.to_vec();
         let mut reached = Vec::new();
         for block in sources {
             let target = self.block_step(nfa, block, class);
@@ -307,6 +307,37 @@ impl LazyDfa {
                 reached.push(target);
             }
         }
+        let to = self.state_of(nfa, reached, looping);
+        self.transitions.insert((from, class), to);
+        self.memory += TRANSITION_BYTES;
+        to
+    }
+
+    /// The DFA state in which, beside those of another one, NFA states are active that were reached and `//`-child
+    /// states that loop.
+    pub fn with_states<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        state: DfaState,
+        reached: &[StateId],
+        looping: &[StateId],
+    ) -> DfaState {
+        let (here, loops) = (self.block_of(nfa, reached), self.block_of(nfa, looping));
+        let with = |blocks: &[BlockId], more| {
+            blocks.iter().copied().chain((more != EMPTY).then_some(more)).collect()
+        };
+        let active = &self.states[state as usize];
+        let (reached, looping) = (with(&active.reached, here), with(&active.looping, loops));
+        self.state_of(nfa, reached, looping)
+    }
+
+    /// The DFA state of blocks that were reached, and of `//`-child states that loop; those of the former are added.
+    fn state_of<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        mut reached: Vec<BlockId>,
+        mut looping: Vec<BlockId>,
+    ) -> DfaState {
         normalise(&mut reached);
         if reached.len() > BLOCKS_MAX {
             reached = vec![self.merge(nfa, &reached)];
@@ -321,10 +352,7 @@ impl LazyDfa {
         if looping.len() > BLOCKS_MAX {
             looping = vec![self.merge(nfa, &looping)];
         }
-        let to = self.intern_state(reached, looping);
-        self.transitions.insert((from, class), to);
-        self.memory += TRANSITION_BYTES;
-        to
+        self.intern_state(reached, looping)
     }
 
     fn block_step<N: Nfa>(&mut self, nfa: &N, block: BlockId, class: ClassId) -> BlockId {

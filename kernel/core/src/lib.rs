@@ -10,7 +10,7 @@
 //! [`customize`] (the plans that subscriptions share, and subscriptions of all kinds), [`xquery`] (programs
 //! beyond them), [`output`] (nodes as text), [`delivery_ids`] (which delivery is which). Files that hold
 //! many messages: [`records`]. Beside it
-//! all, [`chunker`] (messages of any length, cut as they arrive).
+//! all, [`chunker`] (messages of any length, cut as they arrive) and [`path_finder`] (paths in a part of a message).
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
@@ -29,6 +29,7 @@ pub mod matcher;
 pub mod names;
 pub mod nfa;
 pub mod output;
+pub mod path_finder;
 pub mod plain;
 pub mod population;
 pub mod query;

@@ -7,7 +7,8 @@ a chain of such questions is no deep recursion.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pathcast.dht.messages import Later, Member, Reply
 from pathcast.dht.state_messages import StateQuestion
@@ -91,6 +92,53 @@ class Courier:
 
         self._substrate.find(key, found)
 
+    def to_owners(
+        self,
+        keys: Sequence[str],
+        question: Callable[[Sequence[str], int], StateQuestion],
+        tries: int | None = None,
+    ) -> None:
+        """Ask the owners of keys, each once; for a key that is not taken, as `to_owner`.
+
+        Args:
+            keys: Any texts.
+            question: Made from the keys of one owner, and the longest of their look-ups.
+            tries: How often a key is looked up at most.
+        """
+        found: dict[str, Location | None] = {}
+
+        def one_by_one(left: Sequence[str]) -> None:
+            for key in left:
+                self.to_owner(key, partial(_of_one, question, key), tries=tries)
+
+        def are_found() -> None:
+            owners: dict[Member, list[str]] = {}
+            for key in keys:
+                location = found[key]
+                if location is None:
+                    one_by_one([key])
+                else:
+                    owners.setdefault(location.owner, []).append(key)
+            for owner, its in owners.items():
+                hops = [location.hops for key in its if (location := found[key]) is not None]
+                is_own = owner == self._substrate.me
+                asked = question(its, 0 if is_own else max(hops))
+                if not is_own:
+                    self.hops[type(asked).__name__] += sum(hops)
+                self.to_peer(owner, asked, partial(replied, its))
+
+        def replied(its: Sequence[str], reply: Reply | None) -> None:
+            if reply is None or isinstance(reply, Later):
+                self.after(self._retry_seconds, lambda: one_by_one(its))
+
+        def has_found(key: str, location: Location | None) -> None:
+            found[key] = location
+            if len(found) == len(keys):
+                are_found()
+
+        for key in keys:
+            self._substrate.find(key, partial(has_found, key))
+
     def to_peer(
         self,
         peer: Member | str,
@@ -129,3 +177,9 @@ class Courier:
         while self._own:
             question, then = self._own.popleft()
             self._asked(self._substrate.me.name, question, then)
+
+
+def _of_one(
+    question: Callable[[Sequence[str], int], StateQuestion], key: str, hops: int
+) -> StateQuestion:
+    return question([key], hops)

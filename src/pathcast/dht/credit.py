@@ -58,7 +58,11 @@ class Ledger:
         is_new = visit not in self.back
         self.back.add(visit)
         self.missing.pop(visit, None)
-        for other in given_out:
-            if other not in self.back:
-                self.missing[other] = None
+        self.give_out(given_out)
         return is_new
+
+    def give_out(self, visits: Iterable[Visit]) -> None:
+        """Credits have been named."""
+        for visit in visits:
+            if visit not in self.back:
+                self.missing[visit] = None

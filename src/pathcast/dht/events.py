@@ -23,9 +23,10 @@ R says.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import Annotated, Self
 
 import msgspec
@@ -33,6 +34,8 @@ from msgspec import Meta
 
 from pathcast.dht.automaton import Path
 from pathcast.dht.guards import Attribute
+from pathcast.dht.identifiers import label_of
+from pathcast.dht.piece_records import Reads
 from pathcast.errors import PeerError
 from pathcast.message import ExpandedName, MessageTree
 from pathcast.reference.fragment import EPSILON, Symbol, matching_symbols
@@ -98,6 +101,7 @@ class Message:
         self.events = events
         self._children: dict[int, list[tuple[int, Sequence[Symbol]]]] = {0: []}
         self._parent: dict[int, int] = {}
+        self._read: dict[tuple[str, ...], tuple[bool, ...]] = {}
         self._place = {left: place for place, left in enumerate(events.left)}
         columns = (events.name, events.left, events.right, events.depth)
         lengths = {len(column) for column in (*columns, events.attributes or events.name)}
@@ -138,10 +142,56 @@ class Message:
         """
         if element == 0:
             return self.events
-        events = self.events
-        above = self._above(element)
         start = self._place[element]
-        places = [*above, *range(start, bisect_left(events.left, events.right[start]))]
+        end = bisect_left(self.events.left, self.events.right[start])
+        return self._selected([*self._above(element), *range(start, end)])
+
+    def projected(self, entries: Iterable[tuple[int, Reads]]) -> Events:
+        """Some elements, what is read in them, and what all these are in.
+
+        Args:
+            entries: Elements, and what is read of those in them.
+
+        Cost: O(what is given back, and what lies in the elements as deep as is read).
+        """
+        events, kept = self.events, set[int]()
+        ends: dict[Reads, int] = {}
+        for element, reads in sorted(entries, key=itemgetter(0)):
+            start, end = self.place(element), len(events.left)
+            if element:
+                self._keep(start, kept)
+                end = bisect_left(events.left, events.right[start])
+            if reads.levels is None:
+                # What lies in one that all was read of has been looked at.
+                start = max(start, ends.get(reads, 0) - 1)
+                ends[reads] = max(ends.get(reads, 0), end)
+            deepest = 1 << 62 if reads.levels is None else self.depth(element) + reads.levels
+            is_read = self._are_read(reads.labels)
+            for place in range(start + 1, end):
+                if is_read[events.name[place]] and events.depth[place] <= deepest:
+                    self._keep(place, kept)
+        return self._selected(sorted(kept))
+
+    def _are_read(self, labels: tuple[str, ...]) -> tuple[bool, ...]:
+        """Of each of the names, whether it can follow one of some labels."""
+        known = self._read.get(labels)
+        if known is None:
+            wanted = set(map(label_of, labels))
+            known = tuple(not wanted.isdisjoint(_symbols(name)) for name in self.events.names)
+            self._read[labels] = known
+        return known
+
+    def _keep(self, place: int, kept: set[int]) -> None:
+        """Add a place, and those that it is in."""
+        while place not in kept:
+            kept.add(place)
+            parent = self._parent[self.events.left[place]]
+            if parent == 0:
+                break
+            place = self._place[parent]
+
+    def _selected(self, places: Sequence[int]) -> Events:
+        events = self.events
         used = {
             name: place for place, name in enumerate(dict.fromkeys(events.name[p] for p in places))
         }
@@ -153,6 +203,14 @@ class Message:
             tuple(events.depth[place] for place in places),
             tuple(events.attributes[place] for place in places) if events.attributes else (),
         )
+
+    def place(self, element: int) -> int:
+        """Which of the elements one is, counted from 0; -1 for the document.
+
+        Raises:
+            KeyError: It is none of them.
+        """
+        return self._place[element] if element else -1
 
     def attributes(self, element: int) -> tuple[Attribute, ...] | None:
         """Those of an element; None if they do not travel."""

@@ -35,29 +35,38 @@ from pathcast.dht.events import Events, Message
 from pathcast.dht.indexing import Indexing
 from pathcast.dht.iterative import Iterating
 from pathcast.dht.matching import Matching
-from pathcast.dht.messages import Reply
+from pathcast.dht.messages import Later, Reply
+from pathcast.dht.piece_cutting import PieceSettings
+from pathcast.dht.piecewise import Piecewise
 from pathcast.dht.publication_memory import PublicationMemory
-from pathcast.dht.publishing import Publishing
+from pathcast.dht.publishing import Publishing, StateWay, Way
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.shedding import Shedding, SheddingSettings
 from pathcast.dht.state_messages import (
     ExpandState,
     FetchBody,
     FetchState,
+    FetchTop,
     GivenUp,
     HoldReplica,
     Indexed,
     IndexQuery,
     Match,
+    Ran,
     RecExpandState,
+    Relink,
     RemoveQuery,
+    RunPieces,
     StateQuestion,
+    TakePiece,
     Visited,
 )
 from pathcast.dht.state_store import StateStore
+from pathcast.dht.states import encoded_state, held_state
 from pathcast.dht.subscriptions import Subscriptions
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Substrate
 from pathcast.dht.visiting import Visiting
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.protocol import Effect
@@ -82,7 +91,13 @@ class FilteringSettings:
         on_the_way: Whether predicates on attributes are evaluated where edges are followed, beside
             after structure.
         shedding: When a state is replicated; None: never.
+        pieces: The automaton is in pieces by cost, not in states; None: it is not. Then `length`,
+            `whole`, `on_the_way` and `shedding` have no meaning, and nothing is published
+            iteratively.
         safeguards: Only tests give others.
+
+    Raises:
+        ConfigError: Pieces are combined with what is about states.
     """
 
     length: int = 0
@@ -95,7 +110,14 @@ class FilteringSettings:
     engine: str | None = None
     on_the_way: bool = False
     shedding: SheddingSettings | None = None
+    pieces: PieceSettings | None = None
     safeguards: Safeguards = ALL_SAFEGUARDS
+
+    def __post_init__(self) -> None:
+        for name in ("length", "whole", "on_the_way", "shedding"):
+            if self.pieces is not None and getattr(self, name):
+                reason = f"{name} is about states, and there are pieces"
+                raise ConfigError("config.invalid", key="pieces", reason=reason)
 
 
 class FilteringPeer:
@@ -113,6 +135,7 @@ class FilteringPeer:
         visiting: Counts what was done for publications.
         matching: Counts what was decided.
         shedding: Counts notices of replicas.
+        pieces: Counts what was done for pieces; None if there are none.
     """
 
     def __init__(
@@ -127,7 +150,9 @@ class FilteringPeer:
         self.substrate = below(self._asked)
         name, out = self.substrate.me.name, self.substrate.out
         self.courier = Courier(self.substrate, self._asked, settings.retry_seconds, settings.tries)
-        store = StateStore(self.substrate, self.courier, settings.retry_seconds)
+        store = StateStore(
+            self.substrate, self.courier, settings.retry_seconds, held_state, encoded_state
+        )
         memory = PublicationMemory()
         settle = self.substrate.settle_seconds
         if settings.shedding is not None:
@@ -143,7 +168,7 @@ class FilteringPeer:
             on_the_way=settings.on_the_way,
             safeguards=settings.safeguards,
         )
-        self.matching = Matching(self.courier, Decisions(settings.engine), self._indexing.clear_out)
+        self.matching = Matching(self.courier, Decisions(settings.engine))
         self.visiting = Visiting(
             self.substrate,
             self.courier,
@@ -153,15 +178,30 @@ class FilteringPeer:
             self.shedding,
             settings.length,
         )
+        self.pieces = None
+        way: Way = StateWay(name, self.shedding, whole=settings.whole)
+        if settings.pieces is not None:
+            self.pieces = Piecewise(
+                self.substrate,
+                self.courier,
+                memory,
+                self.matching,
+                settings.pieces,
+                settings.engine,
+                settings.retry_seconds,
+                settings.tries,
+                lambda: self._now,
+                settings.safeguards,
+            )
+            way = self.pieces.way
         patience, tries = settings.patience_seconds, settings.patience_tries
         self._publishing = Publishing(
             name,
             life,
             self.courier,
-            self.shedding,
+            way,
             out,
             settings.limits,
-            whole=settings.whole,
             attributes=settings.on_the_way,
             patience_seconds=patience,
             tries=tries,
@@ -229,8 +269,12 @@ class FilteringPeer:
         """Publish iteratively; as `Iterating.publish`.
 
         Raises:
+            ConfigError: The automaton is in pieces.
             MessageError: The door refuses the message.
         """
+        if self.pieces is not None:
+            reason = "nothing is published iteratively where there are pieces"
+            raise ConfigError("config.invalid", key="pieces", reason=reason)
         tree = parse_message(body, self._settings.limits)
         message = Message(Events.of(tree, attributes=self._settings.on_the_way))
         self._iterating.publish(self._publishing.new_name(), body, message, to)
@@ -259,11 +303,15 @@ class FilteringPeer:
         return self.substrate.effects()
 
     def _asked(self, sender: str, asked: StateQuestion, answer: Callable[[Reply], None]) -> None:
+        if self.pieces is not None and self.pieces.asked(sender, asked, answer):
+            return
         match asked:
             case RecExpandState():
                 self.visiting.visit(sender, asked, answer)
             case Visited():
                 self._publishing.visited(sender, asked, answer)
+            case Ran():
+                self._publishing.ran(sender, asked, answer)
             case ExpandState():
                 self.visiting.expand(asked, answer)
             case IndexQuery():
@@ -282,3 +330,5 @@ class FilteringPeer:
                 self.shedding.fetch(asked, answer)
             case FetchBody():
                 self._publishing.fetch(asked, answer)
+            case RunPieces() | FetchTop() | TakePiece() | Relink():
+                answer(Later())

@@ -16,16 +16,18 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from pathcast.dht.automaton import Path, gates_of, held_until
+from pathcast.dht.automaton import Path, held_until
 from pathcast.dht.courier import Courier
 from pathcast.dht.guards import guards_of
 from pathcast.dht.identifiers import label_text, state_key, state_path
 from pathcast.dht.messages import Done, Later, Reply
+from pathcast.dht.repetitions import Repetitions
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.state_messages import GivenUp, Indexed, IndexQuery, RemoveQuery
 from pathcast.dht.state_store import StateStore
 from pathcast.dht.states import (
     Entry,
+    Held,
     StateRecord,
     arrived,
     closed,
@@ -36,13 +38,11 @@ from pathcast.dht.states import (
 )
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
-from pathcast.query import compile_query
 
 __all__ = ["Indexing"]
 
 Answer = Callable[[Reply], None]
 _ALL = 1 << 62
-_TAKEN_MAX = 20_000
 
 
 class Indexing:
@@ -62,7 +62,7 @@ class Indexing:
         self,
         substrate: Substrate,
         courier: Courier,
-        store: StateStore,
+        store: StateStore[StateRecord, Held],
         length: int,
         settle_seconds: float,
         on_the_way: bool = False,
@@ -75,7 +75,7 @@ class Indexing:
         self._settle_seconds = settle_seconds
         self._on_the_way = on_the_way
         self._safeguards = safeguards
-        self._taken: dict[tuple[object, ...], None] = {}
+        self._repetitions = Repetitions()
 
     def index(self, asked: IndexQuery, answer: Answer) -> None:
         """Put a query into a state, and pass it on."""
@@ -85,7 +85,7 @@ class Indexing:
             answer(Later())
             return
         answer(Done())
-        if self._is_again("index", asked.key, asked.entry.registration, asked.depth, asked.attempt):
+        if self._repetitions.is_one("index", asked.key, asked.entry.registration, asked.depth, asked.attempt):
             return
         guards = None
         if self._on_the_way:
@@ -128,7 +128,7 @@ class Indexing:
             answer(Later())
             return
         answer(Done())
-        if self._is_again("remove", asked.key, asked.registration, asked.depth, asked.attempt):
+        if self._repetitions.is_one("remove", asked.key, asked.registration, asked.depth, asked.attempt):
             return
         labels = path[asked.depth :]
 
@@ -171,29 +171,10 @@ class Indexing:
 
         self._store.change(asked.key, change, changed)
 
-    def clear_out(self, entry: Entry) -> None:
-        """Take out a query that its subscriber does not know (any more)."""
-        for gate in gates_of(compile_query(entry.query, dict(entry.namespaces))):
-            key = state_key(gate.labels)
-            self.pass_on(RemoveQuery(key, 0, entry.registration, entry.subscriber, 0))
-
     def pass_on(self, asked: IndexQuery | RemoveQuery) -> None:
         """Send it to the state that it is for; the subscriber begins again if that is in vain."""
         key = state_key(state_path(asked.key)[: asked.depth])
         self._courier.to_owner(key, asked)
-
-    def _is_again(self, *question: object) -> bool:
-        """Whether a question has been taken before.
-
-        Without this one that is put again on each of its ways, because answers are late, would be
-        done so many times the number of its ways.
-        """
-        if question in self._taken:
-            return True
-        if len(self._taken) >= _TAKEN_MAX:
-            del self._taken[next(iter(self._taken))]
-        self._taken[question] = None
-        return False
 
     def _give_up(self, path: Path, state: StateRecord) -> None:
         """Tell the records that have an edge to a state that it is empty, if it is."""

@@ -13,12 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from pathcast.dht.automaton import gates_of
 from pathcast.dht.courier import Courier
 from pathcast.dht.decisions import Decisions
+from pathcast.dht.identifiers import state_key
 from pathcast.dht.messages import Done, Refused, Reply
+from pathcast.dht.piece_records import START_PIECE
 from pathcast.dht.publication_memory import Publication
-from pathcast.dht.state_messages import Body, FetchBody, Match, Problem
+from pathcast.dht.state_messages import Body, FetchBody, Match, Problem, RemoveQuery
 from pathcast.dht.states import Entry
+from pathcast.query import compile_query
 
 __all__ = ["Matching"]
 
@@ -29,19 +33,15 @@ class Matching:
     Args:
         courier: For what is sent.
         decisions: Of queries with conditions.
-        unknown: Gets an entry whose subscriber does not know it.
 
     Attributes:
         candidates: Entries that had to be decided on the whole message.
     """
 
-    def __init__(
-        self, courier: Courier, decisions: Decisions, unknown: Callable[[Entry], None]
-    ) -> None:
+    def __init__(self, courier: Courier, decisions: Decisions) -> None:
         self.candidates = 0
         self._courier = courier
         self._decisions = decisions
-        self._unknown = unknown
 
     def settle(
         self,
@@ -110,12 +110,19 @@ class Matching:
     def _tell(self, publication: Publication, entry: Entry) -> None:
         def told(reply: Reply | None) -> None:
             if isinstance(reply, Refused):
-                self._unknown(entry)
+                self._clear_out(entry)
             is_told = isinstance(reply, Done | Refused)
             self._settled(publication, entry, None if is_told else "the peer does not answer")
 
         match = Match(publication.name, entry.subscription)
         self._courier.to_peer(entry.subscriber, match, told)
+
+    def _clear_out(self, entry: Entry) -> None:
+        """Take out a query that its subscriber does not know (any more)."""
+        for gate in gates_of(compile_query(entry.query, dict(entry.namespaces))):
+            key = state_key(gate.labels)
+            asked = RemoveQuery(key, 0, entry.registration, entry.subscriber, 0)
+            self._courier.to_owner(START_PIECE, asked)
 
     def _settled(self, publication: Publication, entry: Entry, reason: str | None) -> None:
         name = entry.subscriber, entry.subscription

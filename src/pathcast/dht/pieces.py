@@ -22,28 +22,28 @@ It is not the paper's: 000, section 3, cuts by length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pathcast.dht.automaton import Children, moves
+from pathcast.dht.piece_records import (
+    NOTHING,
+    START_PIECE,
+    Link,
+    PieceRecord,
+    encoded_piece,
+)
 from pathcast.dht.state_table import LOOP, StateTable
-from pathcast.reference.fragment import Symbol
 
-__all__ = ["TOP", "Entries", "HeldPart", "Pieces", "cut", "run_part"]
+__all__ = ["TOP", "Pieces", "cut"]
 
 TOP: Final = -1
 """The number of what is kept everywhere."""
 
 _FINENESS: Final = 4.0
 """What costs more than this part of a piece is cut further: then pieces can be made even."""
-
-Entries = Mapping[int, Iterable[int]]
-"""Element -> states that are active when it has begun."""
-
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
@@ -59,9 +59,24 @@ class Pieces:
     number: NDArray[np.int32]
     root: NDArray[np.intp]
 
-    def held(self, number: int) -> HeldPart:
-        """A piece, or the top, to be run."""
-        return HeldPart(self.table, np.flatnonzero(self.number == number))
+    def records(self) -> dict[str, bytes]:
+        """What the peers of the pieces hold before there are queries, by key.
+
+        What is read behind a link is not said: queries do as they pass.
+        """
+        table, number = self.table, self.number
+        is_root = number != TOP
+        is_root[1:] &= number[table.parent[1:]] == TOP
+        keys = [table.key(int(root)) for root in self.root]
+        roots: dict[str, list[str]] = {key: [] for key in keys}
+        links = {}
+        for state in np.flatnonzero(is_root):
+            piece = keys[number[state]]
+            roots[piece].append(table.key(int(state)))
+            links[roots[piece][-1]] = Link(piece, NOTHING)
+        found = {piece: PieceRecord(tuple(its)) for piece, its in roots.items()}
+        found[START_PIECE] = PieceRecord(links=links)
+        return {piece: encoded_piece(record) for piece, record in found.items()}
 
 
 def cut(table: StateTable, load: NDArray[np.float64], hit: NDArray[np.int64], count: int) -> Pieces:
@@ -112,80 +127,3 @@ def _preorder(table: StateTable) -> NDArray[np.float64]:
         _, first, place = np.unique(table.parent[states], return_index=True, return_inverse=True)
         found[states] = found[table.parent[states]] + 1 + before - before[first][place]
     return found
-
-
-class _State:
-    """A state where it is held; `transitions` is empty where it is only known to be there."""
-
-    def __init__(self, number: int, *, is_descendant_child: bool) -> None:
-        self.number = number
-        self.is_descendant_child = is_descendant_child
-        self.transitions: dict[Symbol, _State] = {}
-
-
-class HeldPart:
-    """States that one peer runs together.
-
-    Args:
-        table: All states.
-        states: Those that are held.
-    """
-
-    def __init__(self, table: StateTable, states: NDArray[np.intp]) -> None:
-        labels = list(table.labels)
-        self._states = {each: self._made(table, each) for each in states.tolist()}
-        is_held = np.zeros(len(table), bool)
-        is_held[states] = True
-        leads = np.flatnonzero((table.parent >= 0) & is_held[table.parent])
-        for target in leads.tolist():
-            state = self._states.get(target) or self._made(table, target)
-            source = self._states[int(table.parent[target])]
-            source.transitions[labels[table.label[target]]] = state
-
-    @staticmethod
-    def _made(table: StateTable, state: int) -> _State:
-        return _State(state, is_descendant_child=bool(table.label[state] == LOOP))
-
-    def __contains__(self, state: int) -> bool:
-        return state in self._states
-
-    def targets(self, state: int, symbols: Sequence[Symbol]) -> set[int]:
-        """What an element leads to from a state that is held."""
-        held = self._states[state]
-        found = set()
-        for move in moves(held, symbols):
-            reached = held
-            for symbol in move:
-                reached = reached.transitions[symbol]
-            found.add(reached.number)
-        return found
-
-
-def run_part(
-    part: HeldPart, entries: Entries, children: Children
-) -> tuple[set[tuple[int, int]], dict[int, set[int]]]:
-    """Run a part where it is entered, over what lies below.
-
-    Args:
-        part: The states.
-        entries: Where it is entered, by states that it holds.
-        children: Of the elements below those; others are not asked for.
-
-    Returns:
-        What was visited (state, element), and the entries of other parts.
-    """
-    visited: set[tuple[int, int]] = set()
-    left: dict[int, set[int]] = {}
-    waiting = [(state, element) for element, states in entries.items() for state in states]
-    while waiting:
-        state, element = waiting.pop()
-        if (state, element) in visited:
-            continue
-        visited.add((state, element))
-        for child, symbols in children(element):
-            for target in part.targets(state, symbols):
-                if target in part:
-                    waiting.append((target, child))
-                else:
-                    left.setdefault(child, set()).add(target)
-    return visited, left

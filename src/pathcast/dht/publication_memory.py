@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pathcast.dht.state_messages import DoneVisit, Problem, Visit
+from pathcast.dht.state_messages import DoneVisit, Problem, Ran, Visit
 
 __all__ = ["Publication", "PublicationMemory"]
 
@@ -22,6 +22,7 @@ class Publication:
         name: Of the publication.
         publisher: The peer it comes from.
         visits: Those that were begun here; None until they are done.
+        runs: Where pieces were entered here, and what came of it; None until that is known.
         reached: States of this peer that it has reached.
         reports: Done, and not yet told to the publisher.
         body: The message, once it was needed.
@@ -33,6 +34,7 @@ class Publication:
     name: str
     publisher: str
     visits: dict[Visit, DoneVisit | None] = field(default_factory=dict)
+    runs: dict[Visit, Ran | None] = field(default_factory=dict)
     reached: set[str] = field(default_factory=set)
     reports: list[DoneVisit] = field(default_factory=list)
     body: bytes | None = None

@@ -8,9 +8,10 @@ Source: 000, section 5.2. Differs: the paper's publisher does not know the end (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -24,8 +25,10 @@ from pathcast.dht.shedding import Shedding
 from pathcast.dht.state_messages import (
     Body,
     DoneVisit,
+    Elements,
     FetchBody,
     Problem,
+    Ran,
     RecExpandState,
     Visit,
     Visited,
@@ -35,7 +38,15 @@ from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect
 
-__all__ = ["START", "Published", "Publishing"]
+__all__ = [
+    "START",
+    "Execution",
+    "Published",
+    "Publishing",
+    "StateWay",
+    "Way",
+    "checked_visits",
+]
 
 START = Visit("start", 0)
 """The visit that every execution begins with."""
@@ -68,7 +79,24 @@ class Published(msgspec.Struct, frozen=True, tag=True):
 
 
 @dataclass(slots=True)
-class _Execution:
+class Execution:
+    """A publication that has no outcome yet.
+
+    Attributes:
+        publication: Its name.
+        to: Whom the outcome is for.
+        body: The message.
+        message: The same, as events.
+        ledger: Its credits.
+        problems: What could not be decided or told.
+        hops: Messages in the longest chain so far.
+        way: The same with the hops of look-ups.
+        is_begun: Whether the top has been run, where there are pieces.
+        is_moving: Whether a credit has come back since something was asked for last.
+        tries: How often something was asked for since.
+    """
+
+    publication: str
     to: str
     body: bytes
     message: Message
@@ -76,8 +104,55 @@ class _Execution:
     problems: set[Problem] = field(default_factory=set)
     hops: int = 0
     way: int = 0
+    is_begun: bool = False
     is_moving: bool = False
     tries: int = 0
+
+
+class Way(Protocol):
+    """How what is missing of an execution is asked for."""
+
+    def ask(self, execution: Execution, is_over: Callable[[], None]) -> None:
+        """Ask for all credits of an execution that are missing.
+
+        Args:
+            execution: Its ledger may be changed.
+            is_over: To be called if the ledger was changed.
+        """
+
+
+class StateWay:
+    """The way of states: each visit goes to the peer of its state.
+
+    Args:
+        publisher: Name of the peer.
+        shedding: Knows of replicas.
+        whole: Whether all of a message travels with every visit, or only what the visit can see.
+    """
+
+    def __init__(self, publisher: str, shedding: Shedding, *, whole: bool) -> None:
+        self._publisher = publisher
+        self._shedding = shedding
+        self._whole = whole
+
+    def ask(self, execution: Execution, is_over: Callable[[], None]) -> None:
+        """As `Way.ask`."""
+        for visit in execution.ledger.missing:
+            question = partial(self._question, execution, visit)
+            self._shedding.send(visit.key, execution.publication, question, 1)
+
+    def _question(self, execution: Execution, visit: Visit, hops: int) -> RecExpandState:
+        message = execution.message
+        return RecExpandState(
+            execution.publication,
+            self._publisher,
+            visit,
+            message.events if self._whole else message.around(visit.element),
+            int(hops > 0),
+            hops,
+            0,
+            execution.body if self._whole else None,
+        )
 
 
 class Publishing:
@@ -87,10 +162,9 @@ class Publishing:
         name: Of the peer.
         life: A number that no life of it had before.
         courier: For what is sent.
-        shedding: Knows of replicas.
+        way: How visits are asked for.
         out: Where effects go.
         limits: What a message may cost.
-        whole: Whether all of a message travels with every visit, or only what the visit can see.
         attributes: Whether attributes travel.
         patience_seconds: Without news, before what is missing is asked for again.
         tries: How often, without news in between.
@@ -102,11 +176,10 @@ class Publishing:
         name: str,
         life: int,
         courier: Courier,
-        shedding: Shedding,
+        way: Way,
         out: list[Effect],
         limits: Limits,
         *,
-        whole: bool,
         attributes: bool,
         patience_seconds: float,
         tries: int,
@@ -115,16 +188,15 @@ class Publishing:
         self._name = name
         self._life = life
         self._courier = courier
-        self._shedding = shedding
+        self._way = way
         self._out = out
         self._limits = limits
-        self._whole = whole
         self._attributes = attributes
         self._patience_seconds = patience_seconds
         self._tries = tries
         self._safeguards = safeguards
         self._count = 0
-        self._open: dict[str, _Execution] = {}
+        self._open: dict[str, Execution] = {}
         self.bodies: dict[str, bytes] = {}
 
     def new_name(self) -> str:
@@ -147,7 +219,7 @@ class Publishing:
         """
         message = Message(Events.of(parse_message(body, self._limits), attributes=self._attributes))
         name = self.new_name()
-        self._open[name] = _Execution(to, body, message, Ledger(START))
+        self._open[name] = Execution(name, to, body, message, Ledger(START))
         self.bodies[name] = body
         self._ask_for_missing(name)
         return name
@@ -165,13 +237,25 @@ class Publishing:
         given_out = [self._handed(execution.message, done) for done in asked.visits]
         answer(Done())
         for done, visits in zip(asked.visits, given_out, strict=True):
-            if execution.ledger.came_back(done.visit, visits):
-                execution.is_moving = True
-            execution.problems.update(done.problems)
-            execution.hops = max(execution.hops, done.hops)
-            execution.way = max(execution.way, done.way)
-        if execution.ledger.is_over or not self._safeguards.counts_credits:
-            self._end(asked.publication)
+            _came_back(execution, [done.visit], visits, done)
+        self._check_end(asked.publication)
+
+    def ran(self, sender: str, asked: Ran, answer: Callable[[Reply], None]) -> None:
+        """Credits of pieces came back.
+
+        Raises:
+            PeerError: "dht.claim", "dht.key"; what is said is of no visit of the message.
+        """
+        execution = self._open.get(asked.publication)
+        if execution is None:
+            answer(Done())
+            return
+        done, handed = (
+            checked_visits(execution.message, elements) for elements in (asked.done, asked.handed)
+        )
+        answer(Done())
+        _came_back(execution, done, handed, asked)
+        self._check_end(asked.publication)
 
     def fetch(self, asked: FetchBody, answer: Callable[[Reply], None]) -> None:
         """Give the message to a peer that has to decide on it."""
@@ -186,25 +270,8 @@ class Publishing:
         if execution.tries > self._tries:
             self._end(name)
             return
-        for visit in execution.ledger.missing:
-            question = partial(self._question, name, execution, visit)
-            self._shedding.send(visit.key, name, question, 1)
+        self._way.ask(execution, lambda: self._check_end(name))
         self._courier.after(self._patience_seconds, lambda: self._ask_for_missing(name))
-
-    def _question(
-        self, name: str, execution: _Execution, visit: Visit, hops: int
-    ) -> RecExpandState:
-        message = execution.message
-        return RecExpandState(
-            name,
-            self._name,
-            visit,
-            message.events if self._whole else message.around(visit.element),
-            int(hops > 0),
-            hops,
-            0,
-            execution.body if self._whole else None,
-        )
 
     @property
     def under_way(self) -> int:
@@ -222,6 +289,13 @@ class Publishing:
         if any(not message.is_inside(visit.element, done.visit.element) for visit in found[1:]):
             raise PeerError("dht.claim", claim=f"{done.visit.key} leads to where it does not")
         return found[1:]
+
+    def _check_end(self, name: str) -> None:
+        execution = self._open.get(name)
+        if execution is not None and (
+            execution.ledger.is_over or not self._safeguards.counts_credits
+        ):
+            self._end(name)
 
     def _end(self, name: str) -> None:
         execution = self._open.pop(name)
@@ -241,3 +315,31 @@ class Publishing:
                 ),
             )
         )
+
+
+def _came_back(
+    execution: Execution, done: Iterable[Visit], given_out: Iterable[Visit], report: DoneVisit | Ran
+) -> None:
+    for visit in done:
+        if execution.ledger.came_back(visit, given_out):
+            execution.is_moving = True
+        given_out = ()
+    execution.problems.update(report.problems)
+    execution.hops = max(execution.hops, report.hops)
+    execution.way = max(execution.way, report.way)
+
+
+def checked_visits(message: Message, elements: Elements) -> list[Visit]:
+    """States and the elements at which they are active.
+
+    Raises:
+        PeerError: "dht.key", "dht.claim"; there is no such state, or it is not active there.
+    """
+    found = []
+    for key, its in elements.items():
+        path = state_path(key)
+        for element in its:
+            if (element and element not in message) or not message.is_reached(path, element):
+                raise PeerError("dht.claim", claim=f"{key} is active at element {element}")
+            found.append(Visit(key, element))
+    return found

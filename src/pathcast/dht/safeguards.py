@@ -19,6 +19,9 @@ class Safeguards:
             before begins anew.
         remembers_removals: A registration that was removed does not come back with a message that
             came twice.
+        passes_on: What comes to a piece that has given it away is passed on to where it went.
+        waits_for_pieces: A piece that was cut off is waited for, not taken for empty, until it is
+            stored at its peer.
         tells_once: A subscriber takes a match once.
         counts_credits: A publisher says that a publication is proved when all credits are back,
             not when it is begun.
@@ -28,6 +31,8 @@ class Safeguards:
     keeps_passed_edges: bool = True
     late_begin_anew: bool = True
     remembers_removals: bool = True
+    passes_on: bool = True
+    waits_for_pieces: bool = True
     tells_once: bool = True
     counts_credits: bool = True
 

@@ -2,10 +2,10 @@
 
 All are questions of `pathcast.dht.messages`, put until they are answered. `Done` says that
 something is taken in hand, not that it is done: what comes of it is said by another question
-(`Indexed`, `Visited`). A peer that a state does not belong to answers `Later`.
+(`Indexed`, `Visited`, `Ran`). A peer that a state does not belong to answers `Later`.
 
 Source: 000, procedures 1 to 4. Differs: `Indexed`, `Visited`, `RemoveQuery`, `GivenUp` and
-`FetchBody` are not in the paper.
+`FetchBody` are not in the paper, nor is what is said of pieces.
 """
 
 from __future__ import annotations
@@ -16,24 +16,31 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.dht.events import ELEMENTS_MAX, Events
+from pathcast.dht.piece_records import START_PIECE, PieceRecord
 from pathcast.dht.states import Entry
 
 __all__ = [
     "Body",
     "DoneVisit",
+    "Elements",
     "ExpandState",
     "Expanded",
     "FetchBody",
     "FetchState",
+    "FetchTop",
     "GivenUp",
     "HoldReplica",
     "IndexQuery",
     "Indexed",
     "Match",
     "Problem",
+    "Ran",
     "RecExpandState",
+    "Relink",
     "RemoveQuery",
+    "RunPieces",
     "StateQuestion",
+    "TakePiece",
     "Visit",
     "Visited",
 ]
@@ -41,6 +48,8 @@ __all__ = [
 Short = Annotated[str, Meta(max_length=256)]
 StateKey = Annotated[str, Meta(max_length=65_536)]
 Count = Annotated[int, Meta(ge=0, lt=2**40)]
+Elements = dict[StateKey, Annotated[tuple[Count, ...], Meta(max_length=ELEMENTS_MAX)]]
+"""Elements (their L) by the key of the state that is active at them."""
 BodyBytes = Annotated[bytes, Meta(max_length=64 * 1024 * 1024)]
 
 
@@ -73,6 +82,8 @@ class IndexQuery(_Message, frozen=True):
         passed: By number of labels, the records on the way that hold the edge to this state, and
             which of their passes this was.
         attempt: Which try of the subscriber; the same question of the same try is done once.
+        piece: Where the automaton is in pieces, the one that is asked; depth and passes then say
+            nothing.
     """
 
     key: StateKey
@@ -80,6 +91,7 @@ class IndexQuery(_Message, frozen=True):
     entry: Entry
     passed: dict[Count, Count]
     attempt: Count
+    piece: StateKey = START_PIECE
 
 
 class RemoveQuery(_Message, frozen=True):
@@ -90,6 +102,7 @@ class RemoveQuery(_Message, frozen=True):
     registration: Short
     subscriber: Short
     attempt: Count
+    piece: StateKey = START_PIECE
 
 
 class Indexed(_Message, frozen=True):
@@ -181,6 +194,82 @@ class FetchState(_Message, frozen=True):
     key: StateKey
 
 
+class RunPieces(_Message, frozen=True):
+    """Run pieces over a part of a message, and hand on what leaves them.
+
+    Attributes:
+        publication: Of the message; no other has it.
+        publisher: The peer that gets what was done, and that has the whole message.
+        pieces: By piece, the states in which it is entered and the elements at which they are
+            active.
+        events: Those elements, those they are in, and of those in them what is read.
+        hops: Messages in the longest chain that led here.
+        way: The same with the hops of look-ups, as if each message had gone over them.
+    """
+
+    publication: Short
+    publisher: Short
+    pieces: dict[StateKey, Elements]
+    events: Events
+    hops: Count
+    way: Count
+
+
+class Ran(_Message, frozen=True):
+    """Credits thrown back to the publisher: where pieces were entered, and where others are.
+
+    Attributes:
+        publication: Of the message.
+        done: States and elements at which pieces were run.
+        handed: Those at which others are entered.
+        hops: As of the message that asked for it.
+        way: As there.
+        problems: What could not be decided or told.
+    """
+
+    publication: Short
+    done: Elements
+    handed: Elements
+    hops: Count
+    way: Count
+    problems: Annotated[tuple[Problem, ...], Meta(max_length=4096)]
+
+
+class FetchTop(_Message, frozen=True):
+    """Which states and links has the piece of the start state, if not of that version any more?
+
+    Answer: `Value`, a piece without its queries; or without a value if the version is the same.
+    """
+
+    version: Annotated[int, Meta(ge=0, lt=2**62)]
+
+
+class TakePiece(_Message, frozen=True):
+    """A piece that was cut off another, and is to be there from now on.
+
+    Attributes:
+        piece: Its key.
+        record: What it has.
+    """
+
+    piece: StateKey
+    record: PieceRecord
+
+
+class Relink(_Message, frozen=True):
+    """A state has gone to a new piece: tell whoever has the link to it.
+
+    Attributes:
+        piece: That is asked.
+        key: Of the state.
+        to: The new piece.
+    """
+
+    piece: StateKey
+    key: StateKey
+    to: StateKey
+
+
 class Match(_Message, frozen=True):
     """A message satisfies a subscription."""
 
@@ -219,4 +308,9 @@ StateQuestion = (
     | FetchBody
     | HoldReplica
     | FetchState
+    | RunPieces
+    | Ran
+    | FetchTop
+    | TakePiece
+    | Relink
 )

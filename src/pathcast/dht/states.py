@@ -39,7 +39,7 @@ from msgspec import Meta
 
 from pathcast.dht.automaton import HeldState, Path
 from pathcast.dht.guards import Guard, joined
-from pathcast.dht.identifiers import label_of, label_text
+from pathcast.dht.identifiers import label_of, label_text, state_path
 from pathcast.errors import PeerError
 from pathcast.reference.fragment import EPSILON, Symbol
 
@@ -52,6 +52,7 @@ __all__ = [
     "closed",
     "decoded_state",
     "encoded_state",
+    "held_state",
     "is_late",
     "with_entry",
     "without_edge",
@@ -144,6 +145,16 @@ def decoded_state(value: bytes | None) -> StateRecord:
         return _DECODER.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeerError("dht.state", reason=str(error)) from None
+
+
+def held_state(key: str, value: bytes | None) -> tuple[StateRecord, Held]:
+    """The state of a key in the value of its record, and as it is run.
+
+    Raises:
+        PeerError: "dht.state", "dht.key"; it is none.
+    """
+    state = decoded_state(value)
+    return state, Held.of(state_path(key), state)
 
 
 def is_late(state: StateRecord, passed: Mapping[int, int]) -> bool:

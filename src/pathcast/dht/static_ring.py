@@ -7,7 +7,7 @@ what the automaton sends. Owners and hops are those of Chord with all fingers ri
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -32,9 +32,16 @@ class StaticRing:
     Args:
         names: Of the peers; two or more.
         successors: Length of successor lists, for hops.
+        records: What is there from the beginning, by key.
     """
 
-    def __init__(self, names: Sequence[str], successors: int = 3) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        successors: int = 3,
+        records: Mapping[str, bytes] | None = None,
+    ) -> None:
+        self.records = dict(records or {})
         self._members = sorted((Member(name, 0) for name in names), key=lambda m: m.identifier)
         self._places = [member.identifier for member in self._members]
         places = np.array([place >> 96 for place in self._places], np.uint64)
@@ -70,8 +77,8 @@ class StaticPeer:
         self.me = Member(name, 0)
         self.out: list[Effect] = []
         self.asking = Asking(self.out, _PATIENCE_SECONDS, _ATTEMPTS)
-        self.held: dict[str, tuple[bytes, int]] = {}
         self._ring = ring
+        self.held = {key: (value, 1) for key, value in ring.records.items() if self.owns(key)}
         self._asked = asked
 
     def start(self, now: float) -> list[Effect]:

@@ -30,7 +30,7 @@ from pathcast.dht.state_messages import (
     Visited,
 )
 from pathcast.dht.state_store import StateStore
-from pathcast.dht.states import Entry, Held
+from pathcast.dht.states import Entry, Held, StateRecord
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
 from pathcast.reference.fragment import Symbol
@@ -62,7 +62,7 @@ class Visiting:
         self,
         substrate: Substrate,
         courier: Courier,
-        store: StateStore,
+        store: StateStore[StateRecord, Held],
         memory: PublicationMemory,
         matching: Matching,
         shedding: Shedding,

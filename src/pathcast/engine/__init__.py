@@ -33,6 +33,7 @@ from pathcast.engine.explanation import (
 from pathcast.engine.index import QueryIndex
 from pathcast.engine.matcher import Matcher
 from pathcast.engine.messages import Messages
+from pathcast.engine.path_finder import FoundPaths, PathFinder
 from pathcast.engine.results import (
     ERROR_TYPE,
     MATCHES_TYPE,
@@ -58,12 +59,14 @@ __all__ = [
     "Explanation",
     "ExpressionExplanation",
     "Failure",
+    "FoundPaths",
     "IndexBackend",
     "MatchResult",
     "Matcher",
     "MatcherBackend",
     "Messages",
     "NodePlace",
+    "PathFinder",
     "Plan",
     "PredicateExplanation",
     "QueryIds",

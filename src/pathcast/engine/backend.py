@@ -1,7 +1,7 @@
 """What an engine has to offer, as protocols.
 
-Four kinds of thing: an index that changes, a snapshot that does not, a routing table, and a matcher
-made by any of them.
+Five kinds of thing: an index that changes, a snapshot that does not, a routing table, a matcher made
+by any of them, and paths that are found in parts of messages.
 `pathcast.reference` and `pathcast.kernel` each are a module of the shape `EngineModule`; the
 facades of this room speak to nothing else, so that an engine can be exchanged without their notice.
 
@@ -38,6 +38,7 @@ __all__ = [
     "IndexBackend",
     "MatcherBackend",
     "MatcherOptions",
+    "PathFinderBackend",
     "RoutingBackend",
     "RoutingStreamBackend",
     "SnapshotBackend",
@@ -185,8 +186,30 @@ class RoutingBackend(Protocol):
         """What routes one message after another as it arrives."""
 
 
+class PathFinderBackend(Protocol):
+    """Paths found in parts of messages; see `pathcast.engine.path_finder`."""
+
+    def number(self, labels: Sequence[tuple[str | None, str | None] | None]) -> int:
+        """The number of a path, new or known, by the labels of its transitions."""
+
+    def find(
+        self,
+        names: Sequence[tuple[str, str]],
+        name: Sequence[int],
+        depth: Sequence[int],
+        entries: Sequence[tuple[int, int]],
+    ) -> tuple[list[tuple[int, int]], int]:
+        """Where paths end, by place and path; and how many places something was active at."""
+
+    def __len__(self) -> int:
+        """Number of paths."""
+
+
 class EngineModule(Protocol):
     """The module of an engine."""
+
+    def new_path_finder(self) -> PathFinderBackend:
+        """No paths."""
 
     def new_index(self, namespaces: Mapping[str, str], limits: Limits) -> IndexBackend:
         """An empty index with default bindings of prefixes; its snapshots keep the limits."""

@@ -32,6 +32,7 @@ from pathcast.errors import (
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.dissemination import new_dissemination as new_dissemination
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
+from pathcast.kernel.path_finder import KernelPathFinder
 from pathcast.kernel.population import population_of_columns
 from pathcast.kernel.routing import KernelRoutingStream as KernelRoutingStream
 from pathcast.kernel.routing import KernelRoutingTable
@@ -55,6 +56,11 @@ def new_index(namespaces: Mapping[str, str], limits: Limits) -> KernelIndex:
     """An empty index. Bindings are given with every registration; these are not needed here."""
     del namespaces
     return KernelIndex(native.Index(limits.to_json()), limits)
+
+
+def new_path_finder() -> KernelPathFinder:
+    """No paths."""
+    return KernelPathFinder()
 
 
 def open_snapshot(path: Path) -> KernelSnapshot:

@@ -6,8 +6,8 @@ reading order: `fragment`, `nfa`, `state_execution`, `execution` (the automaton)
 `nested_path_filter` (nested paths); `yfilter` (all of it on one message); `linear_path`, `xfilter`,
 `hybrid` (the paper's baselines); `algorithm` (what it compares, by name); `xpath` (expressions),
 `query_table` (queries of several paths and with expressions); `index`, `snapshot`, `snapshot_file`,
-`matcher` (the engine around it); `routing` (tables of entries that lead to targets). `oracle`
-evaluates one query on one message without filtering.
+`matcher` (the engine around it); `routing` (tables of entries that lead to targets); `path_finder`
+(paths in parts of messages). `oracle` evaluates one query on one message without filtering.
 Customised delivery: `xquery` (FLWR subscriptions, exactly), `standing_subscription`,
 `subscription_plan`, `dissemination` (the engine around it); `pathsharing` (the second paper's
 plans).
@@ -36,6 +36,7 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.model import RoutingEntry
 from pathcast.reference.index import ReferenceIndex
+from pathcast.reference.path_finder import ReferencePathFinder
 from pathcast.reference.routing import ReferenceRoutingTable
 from pathcast.reference.snapshot import ReferenceSnapshot
 from pathcast.reference.wire import decode_streams, encode_streams
@@ -48,6 +49,7 @@ __all__ = [
     "decode_streams",
     "encode_streams",
     "new_index",
+    "new_path_finder",
     "new_routing_table",
     "open_snapshot",
     "parse",
@@ -58,6 +60,11 @@ __all__ = [
 def new_index(namespaces: Mapping[str, str], limits: Limits) -> ReferenceIndex:
     """An empty index with default bindings of prefixes; its snapshots keep the limits."""
     return ReferenceIndex(namespaces, limits)
+
+
+def new_path_finder() -> ReferencePathFinder:
+    """No paths."""
+    return ReferencePathFinder()
 
 
 def new_routing_table(entries: Sequence[RoutingEntry], targets: int) -> ReferenceRoutingTable:

@@ -147,6 +147,7 @@ class FilteringWorld:
         namespaces: Mapping[str, str] | None = None,
         *,
         virtual: int = 0,
+        records: Mapping[str, bytes] | None = None,
     ) -> FilteringWorld:
         """On a ring that never changes, where look-ups cost nothing; as `on_chord`.
 
@@ -157,6 +158,7 @@ class FilteringWorld:
             faults: Of the network.
             namespaces: Of all queries.
             virtual: So many members each peer has; 0: it is one itself.
+            records: What is there from the beginning, by key.
         """
         world = cls(namespaces)
         hosts = [f"p{number}" for number in range(peers)]
@@ -164,7 +166,7 @@ class FilteringWorld:
         world.names = names or hosts
         world.counted = CountedMessages()
         world.network = Network(seed, faults, through=world.counted, on_deliver=world._take)
-        ring = StaticRing(world.names)
+        ring = StaticRing(world.names, records=records)
         for host in hosts:
             below = {name: partial(StaticPeer, name, ring) for name in virtual_names(host, virtual)}
             if virtual:

@@ -6,8 +6,9 @@
 
 use crate::dfa::{DfaState, INITIAL, LazyDfa};
 use crate::names::{NameId, NameTable};
+use crate::nfa::StateId;
 use crate::nfa::growing::GrowingNfa;
-use crate::query::ast::{Axis, Step};
+use crate::query::ast::{Axis, NameTest, Step};
 use crate::symbols::EPSILON;
 
 /// Number of a navigation path in one [`PathSet`].
@@ -36,15 +37,25 @@ impl Default for PathSet {
 impl PathSet {
     /// The number of a path, new or known. Cost: one look-up a step.
     pub fn intern(&mut self, steps: &[Step<'_>]) -> PathId {
+        self.intern_labels(steps.iter().flat_map(|step| {
+            let epsilon = (step.axis != Axis::Child).then_some(None);
+            let name = (step.axis != Axis::DescendantOrSelf).then_some(Some(&step.test));
+            epsilon.into_iter().chain(name)
+        }))
+    }
+
+    /// The same, by the labels of transitions; none is epsilon.
+    pub fn intern_labels<'l, 'q: 'l>(
+        &mut self,
+        labels: impl IntoIterator<Item = Option<&'l NameTest<'q>>>,
+    ) -> PathId {
         let mut state = 0;
-        for step in steps {
-            if step.axis != Axis::Child {
-                state = self.nfa.child(state, EPSILON);
-            }
-            if step.axis != Axis::DescendantOrSelf {
-                let symbol = self.nfa.symbols_mut().intern_test(&step.test, &mut self.buffer);
-                state = self.nfa.child(state, symbol);
-            }
+        for label in labels {
+            let symbol = match label {
+                None => EPSILON,
+                Some(test) => self.nfa.symbols_mut().intern_test(test, &mut self.buffer),
+            };
+            state = self.nfa.child(state, symbol);
         }
         let path = self.nfa.intern_plan(state, "", None);
         if path as usize == self.uses.len() {
@@ -89,7 +100,7 @@ impl PathSet {
 
 /// What one worker has compiled of a [`PathSet`].
 #[derive(Debug, Default)]
-pub(super) struct PathRun {
+pub(crate) struct PathRun {
     dfa: LazyDfa,
     /// Number of paths that the cache was compiled from.
     path_count: usize,
@@ -117,6 +128,25 @@ impl PathRun {
     #[inline]
     pub fn step(&mut self, paths: &PathSet, from: DfaState, name: NameId) -> DfaState {
         self.dfa.step_by_name(&paths.nfa, from, name)
+    }
+
+    /// A state in which nothing is active.
+    pub fn nothing(&mut self) -> DfaState {
+        self.dfa.dead_state()
+    }
+
+    /// A state and, beside what is active in it, the states in which some paths end.
+    pub fn entered(
+        &mut self,
+        paths: &PathSet,
+        state: DfaState,
+        ends: impl IntoIterator<Item = PathId>,
+    ) -> DfaState {
+        let (looping, reached): (Vec<StateId>, Vec<StateId>) =
+            ends.into_iter().map(|path| paths.nfa.plan_entry(path).0).partition(|&end| {
+                end != 0 && paths.nfa.origin(end).1 == EPSILON
+            });
+        self.dfa.with_states(&paths.nfa, state, &reached, &looping)
     }
 
     /// Whether no path ends at or below a state.

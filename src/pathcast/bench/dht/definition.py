@@ -17,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pathcast.bench.definitions import SetName
 
-DhtKind: TypeAlias = Literal["methods", "states", "queries", "peers", "loads", "lengths", "savings"]
+DhtKind: TypeAlias = Literal[
+    "methods", "states", "queries", "peers", "loads", "lengths", "savings", "simulated"
+]
 """Iterative and recursive; states by DTD; number of queries; number of peers; loads of peers; l;
 what is not the paper's."""
 
@@ -75,6 +77,7 @@ class DhtSet(_Strict):
         batches: Documents that travel together.
         lengths: l.
         sample: Documents that pieces and copies are chosen by; they are not counted.
+        queries_max: Queries at which simulated peers cut a piece.
     """
 
     documents: int = Field(default=1, ge=1)
@@ -85,6 +88,7 @@ class DhtSet(_Strict):
     batches: tuple[int, ...] = ()
     lengths: tuple[int, ...] = ()
     sample: int = 0
+    queries_max: int = 1_000
 
 
 class DhtFigure(_Strict):

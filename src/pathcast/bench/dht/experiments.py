@@ -6,7 +6,7 @@ Source: 000, section 6.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from pathcast.bench.dht.savings import (
     load_and_hits,
     with_cache,
 )
+from pathcast.bench.dht.simulated import simulated
 from pathcast.bench.dht.trace import Trace
 from pathcast.bench.figures.point import Place, Value
+from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.pieces import cut
 from pathcast.dht.state_table import StateTable
 
@@ -65,6 +67,7 @@ class DhtExperiment:
             "loads": self._loads,
             "lengths": self._lengths,
             "savings": self._savings,
+            "simulated": self._simulated,
         }[self.figure.kind]
         for workload in self.figure.workloads:
             for kind in self.figure.query_kinds:
@@ -216,6 +219,42 @@ class DhtExperiment:
                 here.value("visits by one peer", "%", 100 * found.peer_work),
                 here.value("states of one peer", "%", 100 * found.peer_states),
                 here.value("messages to one peer", "%", 100 * found.peer_messages),
+            ]
+
+
+    def _simulated(self, workload: str, kind: QueryKind) -> Iterator[list[Value]]:
+        """Both protocols in the simulator, and pieces cut beforehand or by their peers."""
+        chosen, variant = self.chosen, self._variant(workload, kind)
+        peers, queries = chosen.peers[0], chosen.queries[-1]
+        documents = self.inputs.messages(workload, chosen.documents)
+        texts = list(self.inputs.texts(workload, kind, queries))
+        trace = self._largest(workload, kind)
+        load, hit = load_and_hits(trace, range(chosen.sample))
+        never = PieceSettings(queries_max=2**31, steps_max=float("inf"))
+        by_peers = replace(never, queries_max=chosen.queries_max)
+        runs: list[tuple[str, float, PieceSettings | None, dict[str, bytes] | None]] = [
+            (RECURSIVE, 0, None, None),
+            *(
+                (PIECES, count, never, cut(trace.table, load, hit, count).records())
+                for count in chosen.pieces
+            ),
+            ("pieces, cut by peers", 0, by_peers, None),
+        ]
+        base = 0.0
+        for series, x, settings, records in runs:
+            # Pieces are cut by what the sample finds; states are what they are.
+            sample = 0 if settings is None else chosen.sample
+            published = documents[chosen.sample - sample :]
+            sent = simulated(texts, published, peers, settings, records, sample)
+            base = base or sent.entering
+            place = self._place(variant, series, x, queries)
+            yield [
+                *fewer(place, sent.entering, base),
+                place.value("all questions", "1", sent.questions),
+                place.value("MB, all", "MB", sent.megabytes),
+                place.value(HOPS, "1", sent.chain),
+                place.value(CHAIN, "1", sent.chain_looked_up),
+                place.value("cuts", "1", float(sent.cuts)),
             ]
 
 

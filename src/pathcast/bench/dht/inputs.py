@@ -106,12 +106,16 @@ class Inputs:
             if error.code != "workload.exhausted":
                 raise
 
-    def _table(self, name: str, kind: QueryKind, count: int) -> StateTable:
+    def texts(self, name: str, kind: QueryKind, count: int) -> Iterator[str]:
+        """The queries of a workload, its DTDs in turn."""
         graphs = self.graphs(name)
         # A DTD that has no more leaves its turns to the others.
         limit = count if kind == "distinct" else -(-count // len(graphs))
         made = [self.queries(graph, kind, limit) for graph in graphs]
-        table = StateTable.of(islice(in_turn(made), count))
+        return islice(in_turn(made), count)
+
+    def _table(self, name: str, kind: QueryKind, count: int) -> StateTable:
+        table = StateTable.of(self.texts(name, kind, count))
         if len(table.final) < count:
             raise ConfigError(
                 "workload.exhausted", found=len(table.final), requested=count, attempts=count

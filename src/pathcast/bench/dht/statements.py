@@ -244,6 +244,14 @@ STATEMENTS: Final[Mapping[str, tuple[Statement, ...]]] = MappingProxyType(
                 _fewer(BATCHES, 1),
             ),
         ),
+        "simulated": (
+            Statement(
+                "not the paper's: simulated peers of pieces need a twentieth of its messages at "
+                "most",
+                "",
+                _fewer(RECURSIVE, 0),
+            ),
+        ),
     }
 )
 """Name of a figure -> what the paper says of it."""

@@ -1,0 +1,224 @@
+"""A piece that has grown over its measured load is cut in two.
+
+Its peer measures what publications cost (steps of `pathcast.engine.PathFinder`, and what it finds) and how many queries
+it has. What is cut off is chosen as `pathcast.dht.pieces` chooses pieces, half the cost by queries and
+half by what publications have found, whole subtrees, neighbours together. The piece of the start
+state, which all publishers run, gives away everything but what is too heavy to be a subtree.
+
+The new piece gets the key of one of its states. That state never leaves it, so no key is given to
+two pieces. One change of the record puts links in the place of what was cut off, and keeps that in
+`PieceRecord.leaving` until the new piece has been stored. In the meantime whoever comes to the new
+piece is told to come later. Who comes to the old one, with a link from before the cut, is passed
+on; whoever has such a link is told of the new piece in the end, so that the next comes straight.
+
+If the peer dies on the way, the next one that reads the record goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec.structs import replace
+
+from pathcast.dht.courier import Courier
+from pathcast.dht.messages import Done, Reply
+from pathcast.dht.piece_records import START_PIECE, PieceRecord, moved, prefixes
+from pathcast.dht.state_messages import Relink, TakePiece
+from pathcast.dht.state_store import StateStore
+
+__all__ = ["Cutting", "PieceSettings", "PieceStore", "part_of"]
+
+PieceStore = StateStore[PieceRecord, PieceRecord]
+
+_TOP_PART: Final = 1 / 8
+"""What costs more than this part of the start state's piece is not cut off as a whole."""
+
+_LEAST: Final = 0.1
+"""Less than this part of a piece is not worth a cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSettings:
+    """When a piece is cut, and how long a publisher uses what it has read of the top.
+
+    Attributes:
+        queries_max: Queries of a piece.
+        steps_max: What a publication costs it on average: elements at which something is active,
+            and states that are found.
+        publications_min: Before so many publications the latter is not known.
+        top_seconds: How long the states and links of the start state's piece are used before they
+            are asked for again. Acknowledgements wait for it.
+    """
+
+    queries_max: int = 1_000
+    steps_max: float = 100_000.0
+    publications_min: int = 10
+    top_seconds: float = 1.0
+
+
+@dataclass(slots=True)
+class _Load:
+    """What publications have cost a piece since it was cut."""
+
+    publications: int = 0
+    steps: int = 0
+    hits: Counter[str] = field(default_factory=Counter)
+    vain_at: int = 0
+    """So many queries it had when it could not be cut."""
+
+
+class Cutting:
+    """What a peer does for the size of its pieces.
+
+    Args:
+        courier: For what is sent.
+        store: Its pieces.
+        settings: The same for all.
+
+    Attributes:
+        cuts: Pieces that were cut off here.
+    """
+
+    def __init__(self, courier: Courier, store: PieceStore, settings: PieceSettings) -> None:
+        self.cuts = 0
+        self._courier = courier
+        self._store = store
+        self._settings = settings
+        self._loads: dict[str, _Load] = {}
+        self._busy: set[str] = set()
+
+    def ran(self, piece: str, record: PieceRecord, steps: int, hits: Mapping[str, int]) -> None:
+        """A publication has been run: what it cost, and how often each key was found."""
+        load = self._loads.setdefault(piece, _Load())
+        load.publications += 1
+        load.steps += steps
+        load.hits.update(hits)
+        self.look(piece, record)
+
+    def look(self, piece: str, record: PieceRecord) -> None:
+        """Cut a piece if it has to be, and go on with a cut that somebody has begun."""
+        if piece in self._busy:
+            return
+        if record.leaving:
+            self._busy.add(piece)
+            self._hand_over(piece, record)
+            return
+        load = self._loads.setdefault(piece, _Load())
+        settings = self._settings
+        queries = sum(map(len, record.entries.values()))
+        is_large = queries > settings.queries_max
+        is_costly = (
+            load.publications >= settings.publications_min
+            and load.steps > settings.steps_max * load.publications
+        )
+        # What could not be cut is tried again when it has changed.
+        if (is_large or is_costly) and not load.vain_at <= queries <= 1.1 * load.vain_at:
+            self._cut(piece, queries)
+
+    def _cut(self, piece: str, queries: int) -> None:
+        self._busy.add(piece)
+        hits = self._loads[piece].hits
+
+        def change(record: PieceRecord) -> PieceRecord:
+            roots = [] if record.leaving else part_of(record, piece, hits)
+            if not roots:
+                return record
+            return moved(record, roots, into=roots[0])
+
+        def changed(record: PieceRecord | None) -> None:
+            if record is None or not record.leaving:
+                self._busy.discard(piece)
+                if record is not None:
+                    self._loads[piece].vain_at = queries
+                return
+            self.cuts += 1
+            self._hand_over(piece, record)
+
+        self._store.change(piece, change, changed)
+
+    def _hand_over(self, piece: str, record: PieceRecord) -> None:
+        """Give what leaves to the peer of its new piece, until that has it."""
+        into, leaving = next(iter(record.leaving.items()))
+
+        def taken(reply: Reply | None) -> None:
+            if not isinstance(reply, Done):
+                # Whoever looks at the piece again begins again.
+                self._busy.discard(piece)
+                return
+            self._store.change(piece, without, changed)
+
+        def without(now: PieceRecord) -> PieceRecord:
+            rest = {key: value for key, value in now.leaving.items() if key != into}
+            return now if len(rest) == len(now.leaving) else replace(now, leaving=rest)
+
+        def changed(now: PieceRecord | None) -> None:
+            self._busy.discard(piece)
+            self._loads.pop(piece, None)
+            if now is None:
+                return
+            for key, link in now.links.items():
+                if link.piece == into and piece != START_PIECE:
+                    self._courier.to_owner(START_PIECE, Relink(START_PIECE, key, into))
+            self.look(piece, now)
+
+        self._courier.to_owner(into, TakePiece(into, leaving), taken)
+
+
+def part_of(record: PieceRecord, piece: str, hits: Mapping[str, int]) -> list[str]:
+    """Which states to cut off a piece, with all that lies behind them.
+
+    Args:
+        record: The piece.
+        piece: Its key; the state of that key stays.
+        hits: How often publications have found each key.
+
+    Returns:
+        Keys of states, none of which begins with another; none if there is nothing to gain. Half
+        the cost, of the start state's piece all that comes in small parts.
+
+    Cost: O(keys x their length).
+    """
+    queries = sum(map(len, record.entries.values()))
+    found = sum(hits.get(key, 0) for key in record.entries)
+    below: defaultdict[str, float] = defaultdict(float)
+    children: dict[str, set[str]] = {}
+    for key, entries in record.entries.items():
+        cost = len(entries) / max(queries, 1) + hits.get(key, 0) / max(found, 1)
+        above = None
+        for prefix in prefixes(key):
+            below[prefix] += cost
+            if above is not None:
+                children.setdefault(above, set()).add(prefix)
+            above = prefix
+    total = below[START_PIECE]
+    most = total * (_TOP_PART if piece == START_PIECE else 1 / 2)
+    parts: list[str] = []
+    waiting = sorted((root for root in record.roots if below[root]), reverse=True)
+    while waiting:
+        key = waiting.pop()
+        # A state that is reached without an element goes with its source.
+        is_fixed = key.endswith("/$") or f"{piece}/".startswith(f"{key}/")
+        if not is_fixed and below[key] <= most:
+            parts.append(key)
+        else:
+            waiting.extend(sorted(children.get(key, ()), reverse=True))
+    if piece != START_PIECE:
+        parts = _half(parts, below, total / 2)
+    return parts if sum(below[key] for key in parts) >= _LEAST * total else []
+
+
+def _half(parts: list[str], cost: Mapping[str, float], wanted: float) -> list[str]:
+    """The first of some parts that cost about so much together."""
+    taken: list[str] = []
+    total = 0.0
+    for part in parts:
+        if taken and total + cost[part] > wanted:
+            break
+        taken.append(part)
+        total += cost[part]
+    return taken
+
+

@@ -1,0 +1,129 @@
+"""A publisher's part where the automaton is in pieces: it runs the top, and enters what it meets.
+
+The *top* is the piece of the start state without its queries: states that accept, and links. Every
+publisher has it, reads it from its peer, and uses it for `top_seconds`; its version travels, so that
+one that has not changed does not. A subscription is acknowledged that much later, so what is
+published then meets it, by links that are old but lead there (`piece_records`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pathcast.dht.courier import Courier
+from pathcast.dht.events import Events
+from pathcast.dht.messages import Reply, Value
+from pathcast.dht.piece_finder import PieceFinder
+from pathcast.dht.piece_records import NOTHING, START_PIECE, PieceRecord, covering, decoded_piece
+from pathcast.dht.piece_running import Entered, enter
+from pathcast.dht.publishing import Execution
+from pathcast.dht.state_messages import FetchTop, RunPieces, Visit
+
+__all__ = ["PieceWay"]
+
+_NO_EVENTS = Events((), (), (), (), ())
+
+
+class PieceWay:
+    """The way of pieces; a `pathcast.dht.publishing.Way`.
+
+    Args:
+        publisher: Name of the peer.
+        courier: For what is sent.
+        engine: Of the finder.
+        top_seconds: How long the top is used.
+        now: The time.
+    """
+
+    def __init__(
+        self,
+        publisher: str,
+        courier: Courier,
+        engine: str | None,
+        top_seconds: float,
+        now: Callable[[], float],
+    ) -> None:
+        self._publisher = publisher
+        self._courier = courier
+        self._finder = PieceFinder(engine)
+        self._top_seconds = top_seconds
+        self._now = now
+        self._top = PieceRecord()
+        self._version = 0
+        self._until = 0.0
+        self._waiting: list[Callable[[bool, int, int], None]] = []
+
+    def ask(self, execution: Execution, is_over: Callable[[], None]) -> None:
+        """As `Way.ask`."""
+
+        def with_top(is_current: bool, hops: int, way: int) -> None:
+            # If it is not to be had, the start is missing, and asked for again.
+            if is_current:
+                if not execution.is_begun:
+                    self._begin(execution)
+                    execution.hops, execution.way = hops, way
+                    is_over()
+                self._enter(execution, hops, way)
+
+        self._with_top(with_top)
+
+    def _begin(self, execution: Execution) -> None:
+        """Run the top: what it meets are the credits."""
+        execution.is_begun = True
+        self._finder.follow(self._top)
+        found, _ = self._finder.find(execution.message, {START_PIECE: [0]})
+        visits: dict[Visit, None] = {}
+        accepted: set[str] = set()
+        for key, element in found:
+            # Of a state that accepts, one element is enough.
+            if key in self._top.links or key not in accepted:
+                accepted.add(key)
+                visits[Visit(key, element)] = None
+        start = next(iter(execution.ledger.missing))
+        if start in visits:
+            execution.ledger.give_out(visits)
+        else:
+            execution.ledger.came_back(start, visits)
+
+    def _enter(self, execution: Execution, hops: int, way: int) -> None:
+        entered = Entered()
+        links = self._top.links
+        for visit in execution.ledger.missing:
+            link = covering(visit.key, links)
+            piece = START_PIECE if link is None else links[link].piece
+            reads = NOTHING if link is None else links[link].reads
+            entered.add(piece, visit.key, [visit.element], reads)
+        base = RunPieces(execution.publication, self._publisher, {}, _NO_EVENTS, hops, way)
+        enter(self._courier, execution.message, entered, base, tries=1)
+
+    def _with_top(self, then: Callable[[bool, int, int], None]) -> None:
+        """Read the top if it was read too long ago: whether it could be, and the way that took."""
+        began = self._now()
+        if began < self._until:
+            then(True, 0, 0)
+            return
+        self._waiting.append(then)
+        if len(self._waiting) > 1:
+            return
+        farthest = 0
+
+        def question(hops: int) -> FetchTop:
+            nonlocal farthest
+            farthest = hops
+            return FetchTop(self._version)
+
+        def fetched(reply: Reply | None) -> None:
+            is_current = isinstance(reply, Value)
+            if isinstance(reply, Value):
+                self._until = began + self._top_seconds
+                if reply.version != self._version:
+                    self._version = reply.version
+                    self._top = decoded_piece(START_PIECE, reply.value)
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            # There and back.
+            hops, way = 2 * (farthest > 0), farthest + (farthest > 0)
+            for each in waiting:
+                each(is_current, hops, way)
+
+        self._courier.to_owner(START_PIECE, question, fetched)

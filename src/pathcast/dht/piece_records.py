@@ -1,0 +1,232 @@
+"""What is kept under the key of a piece: the queries that end in it, and where others go on.
+
+A piece is not stored as states and edges. It has *entries*, queries under the keys of their
+accepting states, and *links*, keys of states that are another piece's, with what lies behind them.
+Of a key, the link whose key it begins with says where it belongs; without one it belongs here. So
+anybody who has a key comes to its piece from any piece that it has ever been in, and a piece that
+gives a part away needs to remember nothing else. No link's key begins with another's.
+
+A link also says what is *read* behind it: which labels, and how many elements deep. That is what
+has to travel. It grows with the queries that pass, and never shrinks.
+
+Example:
+    >>> entry = Entry("r1", "s1", "p", "/a/b", (), True)
+    >>> record = with_entry(PieceRecord(), "start/a/b", entry)
+    >>> after = moved(record, ["start/a"], "start/a")
+    >>> after.entries, after.links["start/a"]
+    ({}, Link(piece='start/a', reads=Reads(labels=('b',), levels=1)))
+    >>> list(after.leaving["start/a"].entries)
+    ['start/a/b']
+    >>> covering("start/a/b/c", after.links), covering("start/b", after.links)
+    ('start/a', None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
+
+from pathcast.dht.states import Entry
+from pathcast.errors import PeerError
+
+__all__ = [
+    "NOTHING",
+    "START_PIECE",
+    "Link",
+    "PieceRecord",
+    "Reads",
+    "covering",
+    "decoded_piece",
+    "encoded_piece",
+    "joined",
+    "moved",
+    "prefixes",
+    "read_behind",
+    "with_entry",
+    "with_link_to",
+    "with_passed",
+    "without_entry",
+]
+
+START_PIECE: Final = "start"
+"""The key of the start state, and the name of the piece that it is in."""
+
+Key = Annotated[str, Meta(max_length=65_536)]
+Label = Annotated[str, Meta(max_length=65_536)]
+
+_REMOVED_MAX = 256
+
+
+class Reads(msgspec.Struct, frozen=True, array_like=True):
+    """What is read of the elements in the one at which a state is active.
+
+    Attributes:
+        labels: As in keys, ascending.
+        levels: How many elements deep; None: as deep as it goes.
+    """
+
+    labels: tuple[Label, ...]
+    levels: Annotated[int, Meta(ge=0, lt=2**31)] | None
+
+
+NOTHING: Final = Reads((), 0)
+"""Nothing but the element itself."""
+
+
+class Link(msgspec.Struct, frozen=True, array_like=True):
+    """Where a state is.
+
+    Attributes:
+        piece: The key of a piece that has it, or knows where it went.
+        reads: What is read behind the state.
+    """
+
+    piece: Key
+    reads: Reads
+
+
+class PieceRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A piece.
+
+    Attributes:
+        roots: The keys of its states that are nearest to the start; it has nothing but what lies
+            behind them.
+        entries: By the key of their accepting state, and by registration.
+        links: By the key of the state.
+        removed: The latest registrations that were removed here, and do not come back.
+        leaving: What was cut off and is not known to have arrived, by the key of its new piece.
+        is_there: Whether it has been made; the one of the start state always is.
+    """
+
+    roots: tuple[Key, ...] = (START_PIECE,)
+    entries: dict[Key, dict[Annotated[str, Meta(max_length=256)], Entry]] = {}
+    links: dict[Key, Link] = {}
+    removed: tuple[Annotated[str, Meta(max_length=256)], ...] = ()
+    leaving: dict[Key, PieceRecord] = {}
+    is_there: bool = True
+
+
+_DECODER = msgspec.msgpack.Decoder(PieceRecord)
+
+
+def encoded_piece(record: PieceRecord) -> bytes:
+    """A piece as the value of a record."""
+    return msgspec.msgpack.encode(record)
+
+
+def decoded_piece(key: str, value: bytes | None) -> PieceRecord:
+    """The piece of a key in the value of its record.
+
+    Raises:
+        PeerError: "dht.state"; it is none.
+    """
+    if value is None:
+        return PieceRecord((key,), is_there=key == START_PIECE)
+    try:
+        return _DECODER.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError("dht.state", reason=str(error)) from None
+
+
+def prefixes(key: str) -> Iterator[str]:
+    """The keys of the states on the way to one, the start state first, itself last."""
+    at = key.find("/")
+    while at >= 0:
+        yield key[:at]
+        at = key.find("/", at + 1)
+    yield key
+
+
+def covering(key: str, keys: Container[str]) -> str | None:
+    """The shortest of some keys that a key begins with, if there is one."""
+    return next((prefix for prefix in prefixes(key) if prefix in keys), None)
+
+
+def joined(first: Reads, second: Reads) -> Reads:
+    """What either reads."""
+    labels = tuple(sorted({*first.labels, *second.labels}))
+    is_endless = first.levels is None or second.levels is None
+    return Reads(labels, None if is_endless else max(first.levels or 0, second.levels or 0))
+
+
+def read_behind(state: str, key: str, beyond: Reads = NOTHING) -> Reads:
+    """What a path reads behind one of its states.
+
+    Args:
+        state: Key of the state.
+        key: Of the path; begins with that of the state.
+        beyond: What is read behind the path.
+    """
+    labels = key[len(state) + 1 :].split("/") if key != state else []
+    names = [label for label in labels if label != "$"]
+    is_endless = beyond.levels is None or len(names) < len(labels)
+    found = Reads(
+        tuple(sorted({*names, *beyond.labels})),
+        None if is_endless else len(names) + (beyond.levels or 0),
+    )
+    return NOTHING if not found.labels else found
+
+
+def with_passed(record: PieceRecord, link: str, key: str) -> PieceRecord:
+    """A piece after a query has gone on behind one of its links."""
+    before = record.links[link]
+    after = replace(before, reads=joined(before.reads, read_behind(link, key)))
+    return record if after == before else replace(record, links={**record.links, link: after})
+
+
+def with_entry(record: PieceRecord, key: str, entry: Entry) -> PieceRecord:
+    """A piece after a query has ended in it; its entry is there once."""
+    here = record.entries.get(key, {})
+    if entry.registration in here or entry.registration in record.removed:
+        return record
+    here = {**here, entry.registration: entry}
+    return replace(record, entries={**record.entries, key: here})
+
+
+def without_entry(record: PieceRecord, key: str, registration: str) -> PieceRecord:
+    """A piece after a query was removed."""
+    entries = dict(record.entries)
+    here = {name: entry for name, entry in entries.pop(key, {}).items() if name != registration}
+    if here:
+        entries[key] = here
+    removed = record.removed
+    if registration not in removed:
+        removed = (*removed, registration)[-_REMOVED_MAX:]
+    return replace(record, entries=entries, removed=removed)
+
+
+def with_link_to(record: PieceRecord, key: str, piece: str) -> PieceRecord:
+    """A piece after the state of a link has gone to another piece."""
+    link = replace(record.links[key], piece=piece)
+    return replace(record, links={**record.links, key: link})
+
+
+def moved(record: PieceRecord, roots: Sequence[str], into: str) -> PieceRecord:
+    """A piece after it was cut: what lies behind some of its states leaves for a new piece.
+
+    Args:
+        record: Before.
+        roots: Keys of the states; none begins with another, none is of a link, all are behind its
+            own roots.
+        into: The key of the new piece, one of them.
+    """
+    gone = set(roots)
+    left: dict[str, Reads] = {root: NOTHING for root in roots}
+    moving = PieceRecord(tuple(roots), removed=record.removed)
+    stays = replace(record, entries={}, links={})
+    for key, entries in record.entries.items():
+        root = covering(key, gone)
+        (stays if root is None else moving).entries[key] = entries
+        if root is not None:
+            left[root] = joined(left[root], read_behind(root, key))
+    for key, link in record.links.items():
+        root = covering(key, gone)
+        (stays if root is None else moving).links[key] = link
+        if root is not None:
+            left[root] = joined(left[root], read_behind(root, key, link.reads))
+    links = {**stays.links, **{root: Link(into, reads) for root, reads in left.items()}}
+    return replace(stays, links=links, leaving={**record.leaving, into: moving})

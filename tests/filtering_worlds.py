@@ -1,0 +1,124 @@
+"""Rings of peers that filter, with what happens to them: for the tests of states and of pieces."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.peer import Settings
+from pathcast.sim import Faults
+from pathcast.sim.filtering_world import FilteringWorld, LostMatch
+from pathcast.testing.alphabet import ALPHABET
+from pathcast.testing.message_text import random_message
+from pathcast.testing.query_text import random_query
+
+UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
+LOSSY = replace(UNKIND, loss=0.05)
+LATE = Faults(duplicate=0.15, reorder=0.5, reorder_seconds=0.4)
+QUERIES = ["/a", "/a/b", "/a//b", "//b", "//b/c", "/a/b/c", "//a//b/c", "/a/b//@x", "//*[@x]/c"]
+MESSAGES = [b"<a><b><c/></b></a>", b"<a x='1'><c><b x='2'/></c></a>", b"<b><c/></b>"]
+
+
+def filled(world: FilteringWorld, seed: int, count: int, seconds: float = 3.0) -> FilteringWorld:
+    """A world with random subscriptions, all in force."""
+    draw = random.Random(f"filled {seed}")
+    for number in range(count):
+        query = draw.choice([random_query(draw), draw.choice(QUERIES)])
+        world.subscribe(draw.choice(world.names), f"s{number}", query)
+    world.run(seconds)
+    assert world.not_in_force() == []
+    return world
+
+
+def published(
+    world: FilteringWorld,
+    seed: int,
+    count: int,
+    seconds: float = 6.0,
+    ways: Sequence[bool] = (False, True),
+) -> int:
+    """How many matches had to come of random messages, in both ways; all are proved."""
+    draw = random.Random(f"published {seed}")
+    for _ in range(count):
+        message = draw.choice([random_message(draw), draw.choice(MESSAGES)])
+        for iteratively in ways:
+            world.publish(draw.choice(world.names), message, iteratively=iteratively)
+    world.run(seconds)
+    assert all(one.outcome and one.outcome.is_proved for one in world.publications)
+    return world.check()
+
+
+def churned(seed: int, settings: FilteringSettings) -> FilteringWorld:
+    """A ring where peers join, leave and crash while others subscribe and publish."""
+    draw = random.Random(f"churned {seed}")
+    # With loss, so many that nobody is wrongly taken for dead.
+    ring = Settings(attempts=10 if seed % 2 else 3)
+    world = FilteringWorld.on_chord(
+        seed, 12, settings, ring, LOSSY if seed % 2 else UNKIND, ALPHABET.namespaces
+    )
+    world.ring.settle()
+    live: list[str] = []
+
+    def act() -> None:
+        # Whoever asks for something stays: the base.
+        peer, kind = draw.choice(world.ring.base), draw.random()
+        if kind < 0.4:
+            live.append(f"s{len(world.standing)}")
+            world.subscribe(peer, live[-1], draw.choice([*QUERIES, random_query(draw)]))
+        elif kind < 0.55 and live:
+            world.unsubscribe(live.pop(draw.randrange(len(live))))
+        else:
+            message = draw.choice([*MESSAGES, random_message(draw)])
+            is_iterative = settings.pieces is None and draw.random() < 0.2
+            world.publish(peer, message, iteratively=is_iterative)
+
+    start = world.network.now
+    for _ in range(50):
+        world.network.at(draw.uniform(start, start + 12), act)
+    world.ring.churn(start + 12, changes=12, peers_max=14)
+    world.run(20)
+    return world
+
+
+def raced(seed: int, settings: FilteringSettings, faults: Faults = LATE) -> FilteringWorld:
+    """Few different queries that come and go all the time, and messages late and twice."""
+    draw = random.Random(f"raced {seed}")
+    settings = replace(settings, patience_seconds=1.0)
+    world = FilteringWorld.on_static_ring(seed, 5, settings, faults)
+    live: list[str] = []
+
+    def act() -> None:
+        kind = draw.random()
+        if kind < 0.45:
+            live.append(f"s{len(world.standing)}")
+            world.subscribe(draw.choice(world.names), live[-1], draw.choice(QUERIES))
+        elif kind < 0.85 and live:
+            world.unsubscribe(live.pop(draw.randrange(len(live))))
+        else:
+            world.publish(draw.choice(world.names), draw.choice(MESSAGES))
+
+    for _ in range(50):
+        world.network.at(draw.uniform(0, 8), act)
+    world.run(16)
+    for message in MESSAGES:
+        world.publish("p0", message)
+    world.run(6)
+    return world
+
+
+def is_missed(seed: int, settings: FilteringSettings) -> bool:
+    """Whether a world of queries that come and go loses a match."""
+    try:
+        raced(seed, settings).check()
+    except LostMatch:
+        return True
+    return False
+
+
+def peers_of(world: FilteringWorld) -> list[FilteringPeer]:
+    """Those that run."""
+    # On Chord each is in a node that checks the ring.
+    nodes = [getattr(node, "node", node) for node in world.network.nodes.values()]
+    return [node for node in nodes if isinstance(node, FilteringPeer)]

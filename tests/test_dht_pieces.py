@@ -1,0 +1,244 @@
+"""The automaton in pieces on a ring: answers are those of one process, whatever is cut meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("msgspec")
+
+import msgspec
+
+from pathcast.dht.events import Events
+from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.messages import Ask
+from pathcast.dht.piece_cutting import PieceSettings, part_of
+from pathcast.dht.piece_records import (
+    Link,
+    PieceRecord,
+    Reads,
+    covering,
+    decoded_piece,
+    encoded_piece,
+    moved,
+    with_entry,
+)
+from pathcast.dht.safeguards import Safeguards
+from pathcast.dht.state_messages import (
+    FetchTop,
+    IndexQuery,
+    Match,
+    Ran,
+    Relink,
+    RemoveQuery,
+    RunPieces,
+    StateQuestion,
+    TakePiece,
+)
+from pathcast.dht.states import Entry
+from pathcast.dht.static_ring import StaticPeer, StaticRing
+from pathcast.errors import ConfigError
+from pathcast.message import parse_message
+from pathcast.protocol import Effect, Send, Wake
+from pathcast.sim.filtering_world import FilteringWorld
+from pathcast.testing.alphabet import ALPHABET
+from filtering_worlds import churned, filled, is_missed, peers_of, published, raced
+
+SMALL = PieceSettings(queries_max=4, steps_max=30.0, publications_min=3)
+
+
+def in_pieces(safeguards: Safeguards | None = None) -> FilteringSettings:
+    return FilteringSettings(pieces=SMALL, safeguards=safeguards or Safeguards())
+
+
+def cuts(world: FilteringWorld) -> int:
+    return sum(peer.pieces.cutting.cuts for peer in peers_of(world) if peer.pieces)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_are_those_of_one_process(seed: int) -> None:
+    world = FilteringWorld.on_static_ring(seed, 20, in_pieces(), namespaces=ALPHABET.namespaces)
+    filled(world, seed, 60, seconds=4.0)
+    assert published(world, seed, 20, ways=[False]) > 20
+    assert cuts(world) > 3
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(1000, 1200), marks=pytest.mark.nightly)]
+)
+def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
+    matches = proved = publications = cut = 0
+    for seed in seeds:
+        world = churned(seed, in_pieces())
+        matches += world.check()
+        cut += cuts(world)
+        publications += len(world.publications)
+        proved += sum(
+            one.outcome is not None and one.outcome.is_proved for one in world.publications
+        )
+    assert matches > 5 * len(seeds)
+    assert cut > len(seeds)
+    assert proved > 0.95 * publications
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(1000, 1300), marks=pytest.mark.nightly)]
+)
+def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> None:
+    for seed in seeds:
+        world = raced(seed, in_pieces())
+        assert world.not_in_force() == []
+        assert world.check() > 0
+
+
+@pytest.mark.parametrize(
+    "safeguard", ["passes_on", "waits_for_readers"]
+)
+def test_a_safeguard_is_missed(safeguard: str) -> None:
+    safeguards = replace(Safeguards(), **{safeguard: False})
+    assert any(is_missed(seed, in_pieces(safeguards)) for seed in range(40))
+
+
+@pytest.mark.parametrize("given", [{"length": 1}, {"whole": True}, {"on_the_way": True}])
+def test_what_is_about_states_is_refused_with_pieces(given: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="about states"):
+        FilteringSettings(pieces=SMALL, **given)
+
+
+# Alone: a peer that owns every key, and what it says to another.
+
+EVENTS = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
+ENTRY = Entry("r", "s", "q", "/a/b", (), True)
+NEW = PieceRecord(("start/a/b",), entries={"start/a/b": {"r": ENTRY}})
+
+
+def alone(settings: FilteringSettings, records: dict[str, PieceRecord] | None = None) -> FilteringPeer:
+    held = {key: encoded_piece(record) for key, record in (records or {}).items()}
+    ring = StaticRing(["p", "p"], records=held)
+    return FilteringPeer(lambda asked: StaticPeer("p", ring, asked), 1, {}, settings)
+
+
+def ask(peer: FilteringPeer, asked: StateQuestion) -> list[object]:
+    return said(peer.receive("q", Ask(1, None, asked), 0.0))
+
+
+def said(effects: Sequence[Effect]) -> list[object]:
+    asks = [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, Ask)]
+    return [each.what for each in asks]
+
+
+def wake_all(peer: FilteringPeer, effects: Sequence[Effect]) -> list[Effect]:
+    timers = [each.timer for each in effects if isinstance(each, Wake)]
+    return [effect for timer in timers for effect in peer.wake(timer, 1.0)]
+
+
+def kept(peer: FilteringPeer, key: str) -> PieceRecord:
+    assert isinstance(peer.substrate, StaticPeer)
+    return decoded_piece(key, peer.substrate.held[key][0])
+
+
+def entered(piece: str, key: str, *elements: int) -> RunPieces:
+    return RunPieces("m", "q", {piece: {key: elements}}, EVENTS, 1, 1)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_piece_that_is_not_there_yet_is_waited_for(is_on: bool) -> None:
+    peer = alone(in_pieces(Safeguards(waits_for_pieces=is_on)))
+    effects = peer.receive("q", Ask(1, None, entered("start/a/b", "start/a/b", 2)), 0.0)
+    empty = Ran("m", {"start/a/b": (2,)}, {}, 1, 1, ())
+    assert said(effects) == ([] if is_on else [empty])
+    ask(peer, TakePiece("start/a/b", NEW))
+    assert (Match("m", "s") in said(wake_all(peer, effects))) is is_on
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
+    peer = alone(in_pieces(Safeguards(remembers_removals=is_on)))
+    asked = IndexQuery("start/a/b", 0, ENTRY, {}, 1)
+    ask(peer, asked)
+    ask(peer, RemoveQuery("start/a/b", 0, "r", "q", 2))
+    # An earlier try, held up.
+    ask(peer, msgspec.structs.replace(asked, attempt=0))
+    assert list(kept(peer, "start").entries) == ([] if is_on else ["start/a/b"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        FetchTop(0),
+        IndexQuery("start/a/b", 0, msgspec.structs.replace(ENTRY, registration="r2"), {}, 1),
+        entered("start", "start/a/b", 2),
+    ],
+)
+def test_whoever_comes_to_a_piece_that_was_being_cut_makes_it_go_on(asked: StateQuestion) -> None:
+    """The peer that began it is dead: what leaves has been stored with its copies."""
+    link = Link("start/a/b", Reads((), 0))
+    peer = alone(
+        in_pieces(), {"start": PieceRecord(links={"start/a/b": link}, leaving={"start/a/b": NEW})}
+    )
+    ask(peer, asked)
+    assert "r" in kept(peer, "start/a/b").entries["start/a/b"]
+    assert kept(peer, "start/a/b").roots == ("start/a/b",)
+    assert kept(peer, "start").leaving == {}
+    # What comes a second time changes nothing.
+    ask(peer, TakePiece("start/a/b", PieceRecord(("start/a/b",))))
+    assert "r" in kept(peer, "start/a/b").entries["start/a/b"]
+
+
+def test_what_a_piece_has_given_away_is_reached_by_the_old_link_and_by_the_new() -> None:
+    link = Link("start/a", Reads(("b", "c"), 2))
+    records = {
+        "start": PieceRecord(links={"start/a": link, "start/x": Link("start/a", Reads((), 0))}),
+        "start/a": PieceRecord(("start/a", "start/x")),
+        "start/x": PieceRecord(("start/x",)),
+    }
+    peer = alone(in_pieces(), records)
+    asked = IndexQuery("start/x/y", 0, ENTRY, {}, 1)
+    ask(peer, asked)
+    assert kept(peer, "start").links["start/x"] == Link("start/a", Reads(("y",), 1))
+    assert list(kept(peer, "start/a").entries) == ["start/x/y"]
+    # It is cut; a query that was on its way with the old link is passed on, as is a removal.
+    cut = moved(kept(peer, "start/a"), ["start/x"], "start/x")
+    peer = alone(in_pieces(), {**records, "start/a": replace_leaving(cut), "start/x": taken(cut)})
+    ask(peer, msgspec.structs.replace(asked, piece="start/a", entry=renamed("r2")))
+    assert set(kept(peer, "start/x").entries["start/x/y"]) == {"r", "r2"}
+    ask(peer, Relink("start", "start/x", "start/x"))
+    assert kept(peer, "start").links["start/x"].piece == "start/x"
+    ask(peer, RemoveQuery("start/x/y", 0, "r", "q", 1))
+    assert set(kept(peer, "start/x").entries["start/x/y"]) == {"r2"}
+
+
+def renamed(registration: str) -> Entry:
+    return msgspec.structs.replace(ENTRY, registration=registration)
+
+
+def replace_leaving(record: PieceRecord) -> PieceRecord:
+    return msgspec.structs.replace(record, leaving={})
+
+
+def taken(record: PieceRecord) -> PieceRecord:
+    [found] = record.leaving.values()
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cut_takes_about_half_and_never_the_state_that_names_the_piece(seed: int) -> None:
+    draw = random.Random(seed)
+    record = PieceRecord(("start/a", "start/b"))
+    for number in range(60):
+        labels = [draw.choice("abc$" if n else "ab") for n in range(draw.randint(1, 5))]
+        key = "/".join(["start", *labels]).replace("$/$", "$").replace("$/$", "$")
+        record = with_entry(record, key, renamed(f"r{number}"))
+    hits = {key: draw.randrange(50) for key in record.entries}
+    roots = part_of(record, "start/a", hits)
+    after = moved(record, roots, roots[0])
+    [gone] = after.leaving.values()
+    assert "start/a" not in roots
+    assert not any(root.endswith("/$") for root in roots)
+    assert not any(covering(key, after.links) for key in after.entries)
+    assert all(covering(key, set(gone.roots)) for key in gone.entries)
+    assert {**after.entries, **gone.entries} == record.entries
+    assert 5 < sum(map(len, gone.entries.values())) < 55
