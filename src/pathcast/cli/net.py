@@ -66,6 +66,14 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
     sent = sent_by_flow(statuses.values())
     flows = ", ".join(f"{flow.lower()} {in_bytes(count)}" for flow, count in sent.items())
     answers().print(f"sent between brokers, over the connections of now: {flows or 'nothing'}")
+    taken = sum(each["node"]["taken_bytes"] for each in statuses.values() if each is not None)
+    flooded = taken * (len(statuses) - 1)
+    if flooded:
+        share = 100 * sent.get("MESSAGE", 0) / flooded
+        answers().print(
+            f"published since they run: {in_bytes(taken)}; to all brokers that would be "
+            f"{in_bytes(flooded)}, and messages sent are {share:.3g} % of it"
+        )
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
 
 
