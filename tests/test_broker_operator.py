@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -76,7 +77,10 @@ async def until(holds: object) -> None:
             await asyncio.sleep(0.02)
 
 
-def told(carrier: Carrier, kind: type) -> list[object]:
+_Kind = TypeVar("_Kind")
+
+
+def told(carrier: Carrier, kind: type[_Kind]) -> list[_Kind]:
     rows = [DELIVERIES.decode(each.body) for each in carrier.disk.waiting("ann", 0, 10**6)]
     return [each for each in rows if isinstance(each, kind)]
 
@@ -111,7 +115,7 @@ def test_why_a_message_goes_to_a_neighbour() -> None:
         answer = await network.carriers["b"].ask(
             "op", Explain(b"<order><no>7</no><to>Chur</to></order>"), 10
         )
-        reasons = {"a": ("//no",), "c": ("/order/no[.>3]",)}
+        reasons: dict[str, tuple[str, ...]] = {"a": ("//no",), "c": ("/order/no[.>3]",)}
         assert answer == Explained(("a", "c"), (), reasons)
         assert await network.carriers["b"].ask("op", Explain(b"<x/>"), 10) == Explained((), ())
         await network.stop()

@@ -58,7 +58,8 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
     """List brokers: connections, tree, tables, subscriptions, what was sent and what waits.
 
     Sent is what a broker sent to others over the connections that it has now,
-    cut out what that would be more if messages went whole, sent again are
+    cut out what that would be more if messages went whole, cut through are
+    messages that were sent on before all of them was there, sent again are
     frames, waiting are deliveries that no subscriber has taken.
     """
     statuses = asyncio.run(network_in(directory).statuses())
