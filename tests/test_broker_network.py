@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -201,11 +203,13 @@ def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.M
         assert call("up", "t.toml")[0] == 0
         assert call("up", "t.toml")[0] == 2
         code, text = call("ls")
-        assert (code, text.count("subscriptions")) == (0, 3)
-        assert "a (published here)" in call("trace", "m.xml", "--at", "a")[1]
+        assert (code, [line.split()[0] for line in text.splitlines()[1:4]]) == (0, ["a", "b", "c"])
+        clients_by_command(call)
         assert call("kill", "b")[0] == 0
         code, text = call("ls")
-        assert (code, "b: does not run" in text) == (1, True)
+        assert (code, "b       does not run" in text) == (1, True)
+        assert "pathcast net heal starts it" in call("inbox", "--at", "b")[1]
+        assert "there are a, b, c" in call("kill", "x")[1]
         assert call("map", "n.svg")[0] == 0
         assert (tmp_path / "n.svg").read_text().count('class="down"') == 1
         assert "started: b" in call("heal")[1]
@@ -213,15 +217,39 @@ def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.M
         assert call("link", "a", "b")[0] == call("link", "a", "x")[0] == 2
         assert call("link", "c", "a")[0] == 0
         until = time.monotonic() + 30.0
-        while "a: connected to b, c" not in call("ls")[1]:
+        while "a       b, c  " not in call("ls")[1]:
             assert time.monotonic() < until, "the link is not made"
         assert call("kill", "a")[0] == 0
         assert call("heal")[0] == 0
-        while "c: connected to a, b" not in call("ls")[1]:
+        while "c       a, b  " not in call("ls")[1]:
             assert time.monotonic() < until, "the link is not in the file"
     finally:
         assert call("down")[0] == 0
     assert call("ls")[1].count("does not run") == 3
+    assert "nothing, none ran" in call("down")[1]
+
+
+def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
+    """A subscription at one end of the network, and a message at the other."""
+    assert call("subscribe", "s", "//to[. = 'Bern']", "--at", "c")[0] == 0
+    assert call("subscribe", "bad", "//to[", "--at", "c")[0] == 1
+    assert call("subscribe", "s", "//to", "--at", "c", "--as", "nobody")[0] == 1
+    text = call("trace", "m.xml", "--at", "a")[1]
+    for told in ("a (published here)", "wanted there: //to[.='Bern']", "delivered: operator/s"):
+        assert told in text
+    code, text = call("publish", "m.xml", "t.toml", "nothing.xml", "--at", "a")
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    assert (code, [row["error"] is None for row in rows]) == (1, [True, False, False])
+    assert call("publish", "m.xml", "--at", "b")[0] == 2  # the source is one of a
+    until = time.monotonic() + 30.0
+    while "<to>Bern</to>" not in (text := call("inbox", "--at", "c", "--settle")[1]):
+        assert time.monotonic() < until, "the message does not come"
+    delivery = json.loads(text.splitlines()[-1])
+    assert (delivery["subscription"], delivery["message"]) == ("operator/s", rows[0]["id"])
+    assert call("inbox", "--at", "c") == (0, "")
+    assert call("unsubscribe", "s", "--at", "c")[0] == 0
+    assert call("unsubscribe", "s", "--at", "c")[0] == 1
+    assert "to all brokers" in call("ls")[1]
 
 
 @pytest.mark.nightly

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -209,7 +211,7 @@ def test_the_base_is_not_killed(tmp_path: Path) -> None:
     )
     assert called.exit_code != 0
     assert "of the base" in called.output
-    with pytest.raises(ConfigError, match="in use"):
+    with pytest.raises(ConfigError, match="pathcast peer heal"):
         LocalRing.write(tmp_path / "ring", 6)
 
 
@@ -218,6 +220,39 @@ def test_the_map_shows_who_holds_and_who_is_down() -> None:
     drawing = ring_map({"a": {"node": node}, "b": None})
     assert "1,234 states, 3 visits" in drawing
     assert "b is down" in drawing
+
+
+@pytest.mark.nightly
+def test_clients_of_a_ring_by_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.xml").write_bytes(b"<order><to>Bern</to></order>")
+
+    def call(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(build_app(), ["peer", *arguments])
+        return result.exit_code, result.output
+
+    try:
+        assert call("up", "5")[0] == 0
+        until = time.monotonic() + 60.0
+        while "is not on the ring yet" in (text := call("ls")[1]):
+            assert time.monotonic() < until, text
+        assert call("subscribe", "s", "//to[. = 'Bern']", "--at", "p01")[0] == 0
+        assert call("subscribe", "s", "//to[", "--at", "p01")[0] == 1
+        code, text = call("publish", "m.xml", "nothing.xml", "--at", "p04")
+        rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        assert (code, [row["error"] is None for row in rows]) == (1, [True, False])
+        while '"proved": true' not in (text := call("inbox", "--at", "p04")[1]):
+            assert time.monotonic() < until, "there is no outcome"
+        outcome = json.loads(text.splitlines()[-1])
+        told = [json.loads(line) for line in call("inbox", "--at", "p01")[1].splitlines()]
+        assert told[0]["notice"] == "indexed"
+        assert told[1]["subscription"] == "operator/s"
+        assert told[1]["publication"] == outcome["publication"]
+        assert outcome["message"] == rows[0]["id"]
+        assert call("unsubscribe", "s", "--at", "p01")[0] == 0
+        assert "there are p00" in call("inbox", "--at", "p99")[1]
+    finally:
+        assert call("down")[0] == 0
 
 
 @pytest.mark.nightly

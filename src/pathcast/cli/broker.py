@@ -1,21 +1,30 @@
-"""`pathcast broker`: one broker of a network, as a process."""
+"""`pathcast broker`: one broker of a network, as a process, and what its operator asks of it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import extra, guarded, print_settings, say
+from pathcast.cli.console import extra, guarded, print_settings, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.messages import message_names, read_batches
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
+from pathcast.cli.queries import read_queries
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
     """The commands about one broker."""
     app = typer.Typer(help="One broker of a network.", no_args_is_help=True)
     app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_broker))
+    app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
+    app.command("expel", epilog=EXIT_CODES_HELP)(guarded(expel))
+    app.command("levels", epilog=EXIT_CODES_HELP)(guarded(choose_levels))
     return app
 
 
@@ -38,7 +47,12 @@ def run_a_broker(
         from pathcast.transport.broker import broker_kind
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
-        from pathcast.transport.settings import describe_settings, load_settings, node_settings
+        from pathcast.transport.settings import (
+            describe_settings,
+            load_settings,
+            node_settings,
+            policy_of,
+        )
     if describe:
         print_settings(describe_settings())
         return ExitCode.OK
@@ -53,6 +67,7 @@ def run_a_broker(
         [each.name for each in settings.neighbours],
         members=settings.broker.members,
         content=xml_content(
+            policy_of(settings.broker),
             limits=limits,
             projection=settings.broker.projection,
             whole_links=[each.name for each in settings.neighbours if not each.projection],
@@ -64,4 +79,110 @@ def run_a_broker(
     run = run_broker if settings.registration is None else run_hosted_broker
     asyncio.run(run(settings, kind, ready, lambda: load_settings(file, override or ())))
     say(f"{name} has ended")
+    return ExitCode.OK
+
+
+KeptArgument = Annotated[
+    Path, typer.Argument(metavar="DIRECTORY", help="What a broker that runs here keeps.")
+]
+
+
+def leave(directory: KeptArgument) -> ExitCode:
+    """Let a broker go for good, and wait until it may be ended.
+
+    Its subscriptions end, and nothing is published there any more. It has
+    left when all others have had what was; then nothing is kept for it:
+
+        pathcast broker leave network/chur
+    """
+    asyncio.run(_leave(directory))
+    say(f"{directory.name} has left the network, and can be ended")
+    return ExitCode.OK
+
+
+async def _leave(directory: Path) -> None:
+    with extra("net", "pathcast broker leave"):
+        from pathcast.transport.broker import CODEC, Leave
+        from pathcast.transport.process import operator_of
+    async with operator_of(directory, CODEC) as client:
+        await client.ask(Leave())
+        while not (await client.status())["node"]["has_left"]:
+            await asyncio.sleep(0.1)
+
+
+def expel(
+    directory: KeptArgument,
+    name: Annotated[str, typer.Argument(help="Broker that does not come back.")],
+) -> ExitCode:
+    """Take a broker out of the network that will not come back.
+
+    Nothing is kept for it from now on, and nobody waits for it. If it comes
+    back all the same, its subscribers are told that they missed something:
+
+        pathcast broker expel network/basel chur
+    """
+    asyncio.run(_expel(directory, name))
+    say(f"{name} is expelled")
+    return ExitCode.OK
+
+
+async def _expel(directory: Path, name: str) -> None:
+    with extra("net", "pathcast broker expel"):
+        from pathcast.transport.broker import CODEC, Expel
+        from pathcast.transport.process import operator_of
+    async with operator_of(directory, CODEC) as client:
+        await client.ask(Expel(name))
+
+
+def choose_levels(
+    queries: Annotated[
+        Path, typer.Argument(help="What is subscribed to: a query file, a table or a folder.")
+    ],
+    sample: Annotated[
+        list[str], typer.Option("--sample", help="Messages of the stream; files or directories.")
+    ],
+    percent: Annotated[
+        float, typer.Option(min=0.1, max=100.0, help="Budget: of the bytes of exact tables.")
+    ] = 50.0,
+) -> ExitCode:
+    """Choose how general tables are, within a budget, and print it as a file.
+
+    Of all ways to make entries wider those are taken that forward fewest
+    bytes of the sample in vain for each byte that they save. The file is the
+    same for all brokers of a network, which name it in their own:
+
+        pathcast broker levels queries.txt --sample messages/ > levels.toml
+        pathcast broker run broker.toml --set broker.levels=levels.toml
+    """
+    with extra("net", "pathcast broker levels"):
+        from pathcast.overlay.disjuncts import disjuncts_of
+        from pathcast.overlay.generalisation import Optimiser, Sample, table_bytes
+        from pathcast.transport.levels import levels_text
+    entries: set[str] = set()
+    for row in read_queries(queries).rows.rows:
+        try:
+            entries.update(disjuncts_of(row.query, dict(row.namespaces or {})))
+        except PathcastError as error:
+            say_warning(f"{row.id} is left out: {error}")
+    bodies = [
+        each.content
+        for batch in read_batches(message_names(sample), bytes_max=Limits().message_bytes_max)
+        for each in batch
+        if isinstance(each.content, bytes)
+    ]
+    if not entries or not bodies:
+        reason = "there is nothing to choose by: no query, or no message"
+        raise ConfigError("config.invalid", key="--sample", reason=reason)
+    exact, levels = table_bytes(entries), dict[str, str]()
+    for point in Optimiser([entries], Sample(bodies)).curve():
+        if point.shape:
+            levels[point.shape] = point.level
+        if point.table_bytes <= exact * percent / 100:
+            break
+    typer.echo(levels_text(levels), nl=False)
+    say(
+        f"{point.entries:,} entries of {len(entries):,}, {100 * point.table_bytes / exact:.1f} % "
+        f"of their bytes; {100 * point.wrong_bytes / sum(map(len, bodies)):.1f} % of the sample's "
+        "bytes are forwarded in vain"
+    )
     return ExitCode.OK

@@ -58,7 +58,8 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
     """List brokers: connections, tree, tables, subscriptions, what was sent and what waits.
 
     Sent is what a broker sent to others over the connections that it has now,
-    cut out what that would be more if messages went whole, sent again are
+    cut out what that would be more if messages went whole, cut through are
+    messages that were sent on before all of them was there, sent again are
     frames, waiting are deliveries that no subscriber has taken.
     """
     statuses = asyncio.run(network_in(directory).statuses())
@@ -66,6 +67,14 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
     sent = sent_by_flow(statuses.values())
     flows = ", ".join(f"{flow.lower()} {in_bytes(count)}" for flow, count in sent.items())
     answers().print(f"sent between brokers, over the connections of now: {flows or 'nothing'}")
+    taken = sum(each["node"]["taken_bytes"] for each in statuses.values() if each is not None)
+    flooded = taken * (len(statuses) - 1)
+    if flooded:
+        share = 100 * sent.get("MESSAGE", 0) / flooded
+        answers().print(
+            f"published since they run: {in_bytes(taken)}; to all brokers that would be "
+            f"{in_bytes(flooded)}, and messages sent are {share:.3g} % of it"
+        )
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
 
 

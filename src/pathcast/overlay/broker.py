@@ -313,6 +313,11 @@ class Broker:
         has_joined = self._joined or members == [self.name]
         self._root.check(self._data.own, members, has_joined, source, sizes, sender)
 
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes of the messages that were published here in this life."""
+        return self._root.taken_bytes
+
     # What an operator asks for.
 
     def leave(self) -> None:

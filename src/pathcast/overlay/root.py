@@ -43,6 +43,7 @@ class Root:
         stream_number: Of its stream; 0 while it is the root of nothing.
         start: Position up to which all members have had everything.
         is_leaving: Nothing is taken any more.
+        taken_bytes: Of the messages that this life has taken.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Root:
         self.sources: dict[str, Source] = {}
         self.stream_number = 0
         self.start = 0
+        self.taken_bytes = 0
         self.is_leaving = "leaving" in disk
         self._restored = self._restore(disk)
 
@@ -133,6 +135,7 @@ class Root:
         stream.publish(made)
         self._publishers.took(numbered)
         self._taken.append(Logged(made, numbered))
+        self.taken_bytes += len(body)
         return position
 
     def check(

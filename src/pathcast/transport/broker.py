@@ -421,6 +421,7 @@ def _described(node: Node) -> Mapping[str, object]:
             for tree, plane in broker.planes.items()
         },
         "tables": tables,
+        "taken_bytes": broker.taken_bytes,
         "cut_bytes": dict(saved),
         "cut_through": sum(stream.parts.cut_through for stream in broker.streams.values()),
         "formats": {

@@ -18,6 +18,8 @@ from pydantic import BaseModel, Field, SecretStr, field_validator, model_validat
 from pathcast.errors import ConfigError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import BrokerSettings as ProtocolSettings
+from pathcast.overlay.broker_settings import Trees
+from pathcast.overlay.interest import Policy
 from pathcast.overlay.link_formats import check_format
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import (
@@ -31,6 +33,7 @@ from pathcast.settings import (
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.levels import read_levels
 from pathcast.transport.security import Certificates, Peer, Role
 from pathcast.transport.webhooks import Webhook
 
@@ -95,6 +98,28 @@ class BrokerSection(BaseModel):
         description="Whether a long message is sent on as soon as a neighbour is known to want "
         "it, before all of it is here.",
     )
+    trees: Trees = Field(
+        default="spanning",
+        description='Which ways messages take: "spanning", one tree for all, or "broadcast", a '
+        "tree for each root, with tables for each; the same at all brokers of a network.",
+    )
+    covering: bool = Field(
+        default=False,
+        description="Whether neighbours are not told what something else that they are told "
+        "covers: smaller tables, and about a millisecond for each subscription that is new.",
+    )
+    levels: Path | None = Field(
+        default=None,
+        description="File that says how general neighbours are told what is wanted here, as "
+        "pathcast broker levels writes it for a budget: smaller tables, and messages in vain.",
+    )
+    log_messages_max: int = Field(
+        default=100_000,
+        ge=1,
+        description="Messages published here that some broker has not had yet, before publishers "
+        "are refused.",
+    )
+    log_bytes_max: int = Field(default=1 << 30, ge=1, description="Bytes of these messages.")
 
     _listen = field_validator("listen")(checked_address)
 
@@ -336,9 +361,23 @@ def node_settings(settings: BrokerSettings) -> NodeSettings:
     """What the protocol is told."""
     section = settings.broker
     broker = ProtocolSettings(
-        message_bytes_max=section.message_bytes_max, cut_through=section.cut_through
+        trees=section.trees,
+        log_messages_max=section.log_messages_max,
+        log_bytes_max=section.log_bytes_max,
+        message_bytes_max=section.message_bytes_max,
+        cut_through=section.cut_through,
     )
     return replace(DEFAULT, broker=broker, formats=settings.formats, clock=time.perf_counter)
+
+
+def policy_of(section: BrokerSection) -> Policy:
+    """How what neighbours are told is made less.
+
+    Raises:
+        ConfigError: The file of levels cannot be read, or says what cannot be.
+    """
+    generalise = None if section.levels is None else read_levels(section.levels)
+    return Policy(generalise, section.covering)
 
 
 def database_of(place: str) -> str | Path:

@@ -1,0 +1,204 @@
+"""What an operator asks of brokers: to leave, to expel, why a message goes somewhere; tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
+
+from typer.testing import CliRunner
+
+from pathcast.cli.app import build_app
+from pathcast.errors import ConfigError, PublicationError
+from pathcast.overlay.broker_node import NodeSettings
+from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.content import Profile
+from pathcast.overlay.deliveries import Delivery, InForce
+from pathcast.overlay.generalisation import Generalisation
+from pathcast.overlay.interest import EXACT, Policy
+from pathcast.overlay.messages import Source
+from pathcast.overlay.xml_content import xml_content
+from pathcast.transport.broker import (
+    DEFAULT,
+    DELIVERIES,
+    Accepted,
+    Expel,
+    Explain,
+    Explained,
+    Leave,
+    Publish,
+    RegisterSource,
+    Subscribe,
+    broker_kind,
+)
+from pathcast.transport.carrier import Carrier
+from pathcast.transport.disk import Disk
+from pathcast.transport.levels import levels_of, read_levels
+from pathcast.transport.memory import MemoryNetwork
+from pathcast.transport.service import described
+from pathcast.transport.settings import load_settings, node_settings, policy_of
+
+LINE = {"a": "b", "b": "ac", "c": "b"}
+
+
+async def line(policy: Policy = EXACT, settings: NodeSettings = DEFAULT) -> MemoryNetwork:
+    """Brokers a - b - c, with a source at a."""
+    network = MemoryNetwork()
+    for name, peers in LINE.items():
+        content = xml_content(policy)
+        members = [each for each in LINE if each != name]
+        kind = broker_kind(name, peers, members=members, content=content, settings=settings)
+        network.add(Carrier(name, kind, Disk(None), network.dial_from(name)))
+    for carrier in network.carriers.values():
+        await carrier.start([peer for peer in LINE[carrier.name] if carrier.name < peer])
+    links = {name: list(peers) for name, peers in LINE.items()}
+    await until(lambda: all(status(one, "links") == links for one in network.carriers.values()))
+    await network.carriers["a"].ask("shop", RegisterSource("shop", Source()), 10)
+    await until(lambda: "shop" in str(status(network.carriers["c"], "sources")))
+    return network
+
+
+async def subscribe(carrier: Carrier, profiles: Mapping[str, str]) -> None:
+    rows = tuple((id, Profile(query, "ids")) for id, query in profiles.items())
+    assert await carrier.ask("ann", Subscribe(rows), 10) == Accepted()
+    await until(lambda: len(told(carrier, InForce)) == len(profiles))
+
+
+async def until(holds: object) -> None:
+    assert callable(holds)
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+_Kind = TypeVar("_Kind")
+
+
+def told(carrier: Carrier, kind: type[_Kind]) -> list[_Kind]:
+    rows = [DELIVERIES.decode(each.body) for each in carrier.disk.waiting("ann", 0, 10**6)]
+    return [each for each in rows if isinstance(each, kind)]
+
+
+def status(carrier: Carrier, key: str) -> object:
+    node = described(carrier)["node"]
+    assert isinstance(node, Mapping)
+    return node[key]
+
+
+async def has_room(carrier: Carrier) -> bool:
+    try:
+        await carrier.submit("shop", [Publish("shop", "m", b"<a/>")])
+    except PublicationError as error:
+        return error.code != "publication.log"
+    return True
+
+
+async def published_until_refused(carrier: Carrier) -> None:
+    """The log is full: c has not had what is in it."""
+    for _ in range(20):
+        if not await has_room(carrier):
+            return
+    pytest.fail("whoever is away is not waited for")
+
+
+def test_why_a_message_goes_to_a_neighbour() -> None:
+    async def main() -> None:
+        network = await line()
+        await subscribe(network.carriers["c"], {"s": "//to[. = 'Bern']", "t": "/order[no > 3]"})
+        await subscribe(network.carriers["a"], {"u": "//no"})
+        answer = await network.carriers["b"].ask(
+            "op", Explain(b"<order><no>7</no><to>Chur</to></order>"), 10
+        )
+        reasons: dict[str, tuple[str, ...]] = {"a": ("//no",), "c": ("/order/no[.>3]",)}
+        assert answer == Explained(("a", "c"), (), reasons)
+        assert await network.carriers["b"].ask("op", Explain(b"<x/>"), 10) == Explained((), ())
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
+    async def main() -> None:
+        network = await line(settings=NodeSettings(broker=BrokerSettings(log_messages_max=3)))
+        a, b, c = (network.carriers[name] for name in "abc")
+        for name, told_why in (("a", "no other member"), ("nobody", "members: b, c")):
+            with pytest.raises(ConfigError, match=told_why):
+                await a.ask("op", Expel(name), 10)
+        await c.abandon()
+        await published_until_refused(a)
+        assert await a.ask("op", Expel("c"), 10) == Accepted()
+        await until(lambda: status(b, "members") == ["a", "b"])
+        async with asyncio.timeout(30):
+            while not await has_room(a):
+                await asyncio.sleep(0.05)
+        assert await b.ask("op", Leave(), 10) == Accepted()
+        await until(lambda: status(b, "has_left") and status(a, "members") == ["a"])
+        await network.stop()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("trees", ["spanning", "broadcast"])
+def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
+    """Entries at a level, without those that others cover: more is sent, the same is delivered."""
+    (tmp_path / "l.toml").write_text('[levels]\n"/order/no" = "existence"\n')
+    (tmp_path / "b.toml").write_text(
+        '[broker]\nname = "b"\ndirectory = "d"\ncovering = true\nlevels = "l.toml"\n'
+        f'trees = "{trees}"\nlog_messages_max = 1_000\n'
+    )
+    settings = load_settings(tmp_path / "b.toml")
+
+    async def main() -> None:
+        network = await line(policy_of(settings.broker), node_settings(settings))
+        a, c = network.carriers["a"], network.carriers["c"]
+        await subscribe(c, {f"s{number}": f"/order[no = {number}]" for number in range(5)})
+        answer = await a.ask("op", Explain(b"<order><no>77</no></order>"), 10)
+        assert answer == Explained(("b",), (), {"b": ("/order/no",)})
+        bodies = [f"<order><no>{number}</no></order>".encode() for number in (3, 77, 4)]
+        await a.submit("shop", [Publish("shop", body.decode(), body) for body in bodies])
+        await until(lambda: len(told(c, Delivery)) == 2)
+        given = [(each.subscription, each.message) for each in told(c, Delivery)]
+        assert sorted(given) == [("ann/s3", bodies[0].decode()), ("ann/s4", bodies[2].decode())]
+        await network.stop()
+
+    asyncio.run(main())
+
+
+LEVELS_REFUSED = [
+    ("levels = 3", "one table"),
+    ("[levels", "Expected"),
+    ('[levels]\n"/a" = "wide"', "is no level"),
+    ('[levels]\n"/a" = 3', "is no level"),
+    ('[levels]\n"/a[.=3]" = "existence"', "no shape"),
+    ('[levels]\n"a[" = "existence"', "no shape"),
+    ("[levels]\n[other]\n", "one table"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), LEVELS_REFUSED)
+def test_a_file_of_levels_says_what_is_wrong_with_it(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        levels_of(text, "l.toml")
+
+
+def test_levels_are_chosen_by_command_within_their_budget(tmp_path: Path) -> None:
+    queries = [f"/order[no = {number}]" for number in range(40)]
+    (tmp_path / "q.txt").write_text("\n".join([*queries, "/order["]) + "\n")
+    (tmp_path / "m.xml").write_text("<order><no>3</no></order>")
+    arguments = [str(tmp_path / "q.txt"), "--sample", str(tmp_path), "--percent", "10"]
+    result = CliRunner().invoke(build_app(), ["broker", "levels", *arguments])
+    assert result.exit_code == 0, result.output
+    assert "41 is left out" in result.stderr
+    assert "1 entries of 40" in result.stderr
+    (tmp_path / "l.toml").write_text(result.stdout)
+    chosen = read_levels(tmp_path / "l.toml")
+    assert isinstance(chosen, Generalisation)
+    assert len({chosen(f"/order/no[.={number}]") for number in range(40)}) == 1
+    nothing = CliRunner().invoke(build_app(), ["broker", "levels", *arguments[:2], str(queries)])
+    assert nothing.exit_code == 2
