@@ -391,8 +391,9 @@ def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
 def _delivery(what: object) -> tuple[str, bytes]:
     body = msgspec.msgpack.encode(what)
     if isinstance(what, Delivery | Undecided):
-        place = (what.subscription, what.version, what.root, what.stream, what.position)
-        return "\t".join(map(str, place)), body
+        # What is delivered together has ids that lie together.
+        place = f"{what.root}\t{what.stream}\t{what.position:016x}"
+        return f"{place}\t{what.version}\t{what.subscription}", body
     # A notice, which may be given twice: there is nothing that the second would do again.
     return f"notice\t{secrets.token_hex(12)}", body
 
