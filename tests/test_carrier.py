@@ -16,7 +16,7 @@ from flooding import CODEC, Count, Item, Publish, Taken, flooding
 from pathcast.errors import DiskError, FrameError, UnavailableError
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.connection import WINDOW, Connection
-from pathcast.transport.disk import REMEMBERED, Disk
+from pathcast.transport.disk import REMEMBERED, Disk, Waiting
 from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
 from pathcast.transport.memory import MemoryNetwork, MemoryStream
 
@@ -116,7 +116,7 @@ def test_what_is_sent_is_on_disk_before(tmp_path: Path) -> None:
         heard: list[bool] = []
         commit, receive = a.disk.commit, b.node.receive
 
-        def slowly(*args: object) -> list[str]:
+        def slowly(*args: object) -> dict[str, list[Waiting]]:
             import time
 
             time.sleep(0.02)

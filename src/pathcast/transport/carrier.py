@@ -43,7 +43,7 @@ PENDING_MAX: Final = 8192
 """Effects that may wait for the disk before anything more is taken from the network."""
 
 INBOX_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Bytes of deliveries that are held for somebody who follows an inbox; what is more is read again."""
+"""Bytes of deliveries that are held for whoever follows an inbox; with more they are read again."""
 
 ACKNOWLEDGE_SECONDS: Final = 0.05
 """How long an acknowledgement waits for other changes: a wait for the disk is not for it alone."""

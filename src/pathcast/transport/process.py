@@ -50,8 +50,8 @@ tenths of a second, and finds next to nothing; young objects are looked at as ev
 
 
 SWITCH_SECONDS: Final = 0.0005
-"""For how long a thread keeps the interpreter that another one waits for. Python's 5 ms are what the
-event loop would be late after each wait for the disk, and the disk after each call of it."""
+"""For how long a thread keeps the interpreter that another one waits for. With Python's 5 ms the
+event loop would be so late after each wait for the disk, and the disk after each call of it."""
 
 
 class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

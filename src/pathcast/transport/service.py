@@ -49,8 +49,8 @@ from pathcast.transport.security import Certificates, Gate, Role, check_plain
 
 ANSWER_SECONDS: Final = 30.0
 LOOKED_AT_ONCE_BYTES: Final = 512 * 1024
-"""Bytes of what a client sends that are looked at where they come: a millisecond; the way to another
-thread and back takes longer than most of what is sent."""
+"""Bytes of what a client sends that are looked at where they come, for a millisecond: the way to
+another thread and back takes longer than most of what is sent."""
 BATCH: Final = 256
 """Deliveries that are read from the disk at a time."""
 BATCH_BYTES: Final = 4 * 1024 * 1024
