@@ -186,6 +186,11 @@ class Matcher:
     ) -> tuple[
         Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable
     ]: ...
+    def match_few(
+        self, messages: list[bytes]
+    ) -> tuple[
+        list[list[int]], list[tuple[int, str, dict[str, Any]]], list[tuple[int, int, bool]]
+    ]: ...
 
 @final
 class Dictionaries:
@@ -235,6 +240,14 @@ class Dissemination:
         list[tuple[int, str, dict[str, Any]]],
         list[tuple[int, int, str, dict[str, Any]]],
         dict[str, int],
+        DeliveryIds,
+    ]: ...
+    def process_few(
+        self, messages: list[bytes]
+    ) -> tuple[
+        list[tuple[int, str, bytes | None]],
+        list[tuple[int, str, dict[str, Any]]],
+        list[tuple[int, int, str, dict[str, Any]]],
         DeliveryIds,
     ]: ...
     def count_groups(self, messages: Any, visits: bool) -> dict[str, int]: ...

@@ -16,7 +16,7 @@ from flooding import CODEC, Count, Item, Publish, Taken, flooding
 from pathcast.errors import DiskError, FrameError, UnavailableError
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.connection import WINDOW, Connection
-from pathcast.transport.disk import REMEMBERED, Disk
+from pathcast.transport.disk import REMEMBERED, Disk, Waiting
 from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
 from pathcast.transport.memory import MemoryNetwork, MemoryStream
 
@@ -116,7 +116,7 @@ def test_what_is_sent_is_on_disk_before(tmp_path: Path) -> None:
         heard: list[bool] = []
         commit, receive = a.disk.commit, b.node.receive
 
-        def slowly(*args: object) -> list[str]:
+        def slowly(*args: object) -> dict[str, list[Waiting]]:
             import time
 
             time.sleep(0.02)
@@ -355,13 +355,13 @@ def test_a_directory_has_one_owner_and_a_format(tmp_path: Path) -> None:
 def test_an_inbox_remembers_ids_past_their_acknowledgement() -> None:
     disk = Disk(None)
     disk.commit({}, [("ann", f"d{n}", b"x") for n in range(10)])
-    disk.acknowledge("ann", 7)
+    disk.commit({}, acknowledged={"ann": 7})
     disk.commit({}, [("ann", "d3", b"x"), ("ann", "d10", b"x"), ("bob", "d3", b"x")])
     assert [each.delivery_id for each in disk.waiting("ann", 0, 99)] == ["d7", "d8", "d9", "d10"]
     assert disk.inboxes() == {"ann": 4, "bob": 1}
-    disk.acknowledge("ann", 2)
+    disk.commit({}, acknowledged={"ann": 2})
     assert disk.cursor("ann") == 7
-    disk.acknowledge("ann", 10**9)
+    disk.commit({}, acknowledged={"ann": 10**9})
     assert (disk.cursor("ann"), disk.inboxes()["ann"]) == (11, 0)
     assert REMEMBERED > 1000
     with pytest.raises(ZeroDivisionError):

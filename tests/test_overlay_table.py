@@ -76,7 +76,7 @@ def test_what_is_refused_changes_nothing() -> None:
         table.set(LOCAL, [], ["/a", "/a", "/a"])
     table.set(LOCAL, [], ["/a"])
     table.set("east", ["/a"], ["/b"])
-    assert table.route([b"<a/>", b"<b/>", b"<a", None]) == [{LOCAL, "east"}, set(), set(), set()]
+    assert table.route([b"<a/>", b"<b/>", b"<a"]) == [{LOCAL, "east"}, set(), set()]
     table.set(LOCAL, [], ["/a"])
     assert table.route([b"<a/>"]) == [{"east"}]
     assert table.entries("east") == {"/a"}

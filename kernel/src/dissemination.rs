@@ -1,13 +1,13 @@
 //! Subscriptions and what they are delivered, over Arrow arrays.
 
-use crate::door::{limit, limits_of, refusal_params};
-use crate::matcher::{Column, counters_of, to_pyarrow};
+use crate::door::{limit, limits_of};
+use crate::matcher::{Bodies, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
 use crate::wire::{Dictionaries, streams_of};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
-use pathcast_core::batch::Interrupted;
+use pathcast_core::batch::{Interrupted, Messages};
 use pathcast_core::customize::batch::{Answer, Pool};
 use pathcast_core::customize::dissemination::{
     self as core, Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
@@ -18,7 +18,8 @@ use pathcast_core::query::Namespaces;
 use pathcast_core::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use std::collections::{HashMap, HashSet};
 
 /// Subscriptions taken under one lock, between two looks for signals.
@@ -48,9 +49,20 @@ type PySubscription<'py> = (
 type PyAnswer<'py> = (
     [Bound<'py, PyAny>; 4],
     Bound<'py, PyAny>,
-    Vec<(usize, &'static str, Bound<'py, PyDict>)>,
-    Vec<(usize, u32, &'static str, Bound<'py, PyDict>)>,
+    Vec<PyRefusal<'py>>,
+    Vec<PyVerdict<'py>>,
     Bound<'py, PyDict>,
+    DeliveryIds,
+);
+
+/// Message, subscription, code and parameters of a verdict.
+type PyVerdict<'py> = (usize, u32, &'static str, Bound<'py, PyDict>);
+
+/// (message, id of the subscription, fragment) of each delivery, refusals, verdicts, ids.
+type PyFew<'py> = (
+    Vec<(u32, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>)>,
+    Vec<PyRefusal<'py>>,
+    Vec<PyVerdict<'py>>,
     DeliveryIds,
 );
 
@@ -230,22 +242,32 @@ impl Dissemination {
         encoding: Option<String>,
     ) -> PyResult<PyAnswer<'py>> {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        let batch = Column::new(&array, encoding)?;
-        let mut raised = None;
-        let (answer, ids) = py.detach(|| {
-            let give_up = || {
-                raised = Python::attach(|py| py.check_signals().err());
-                raised.is_some()
-            };
-            let answer = self.pool.run(&self.subscriptions, &batch, give_up);
-            (answer, self.subscriptions.state().ids())
-        });
-        let answer = match (answer, raised) {
-            (Ok(answer), _) => answer,
-            (Err(Interrupted), Some(error)) => return Err(error),
-            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
-        };
+        let (answer, ids) = self.run(py, &Column::new(&array, encoding)?)?;
         self.to_python(py, answer, ids)
+    }
+
+    /// Serves bytes objects, of which there are so few that arrays would take longer than the messages.
+    fn process_few<'py>(
+        &self,
+        py: Python<'py>,
+        messages: Vec<PyBackedBytes>,
+    ) -> PyResult<PyFew<'py>> {
+        let (answer, ids) = self.run(py, &Bodies(messages))?;
+        let mut names = Vec::with_capacity(answer.messages.len());
+        ids.for_each(answer.subscriptions.iter().copied(), |id| {
+            names.push(PyString::new(py, id).into_any());
+        });
+        let fragment = |number: u32| {
+            let start = if number == 0 { 0 } else { answer.ends[number as usize - 1] as usize };
+            PyBytes::new(py, &answer.bytes[start..answer.ends[number as usize] as usize])
+        };
+        let deliveries = answer.messages.iter().zip(names).zip(&answer.fragments);
+        let deliveries = deliveries.map(|((&message, name), &number)| {
+            (message, name, (number != NO_FRAGMENT).then(|| fragment(number)))
+        });
+        let deliveries = deliveries.collect();
+        let refusals = refusals_of(py, &answer.refusals)?;
+        Ok((deliveries, refusals, self.verdicts(py, &answer)?, DeliveryIds(ids)))
     }
 
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
@@ -314,17 +336,8 @@ impl Dissemination {
         ids: SubscriptionIds,
     ) -> PyResult<PyAnswer<'py>> {
         let stats = counters_of(py, &answer.stats)?;
-        let refusals = answer.refusals.iter();
-        let refusals = refusals
-            .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
-            .collect::<PyResult<_>>()?;
-        let verdicts = answer.verdicts.iter();
-        let verdicts = verdicts
-            .map(|&(row, number, verdict)| {
-                let (code, params) = self.verdict(py, verdict)?;
-                Ok((row, number, code, params))
-            })
-            .collect::<PyResult<_>>()?;
+        let refusals = refusals_of(py, &answer.refusals)?;
+        let verdicts = self.verdicts(py, &answer)?;
         let has_fragment: Vec<bool> =
             answer.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT).collect();
         let nulls = NullBuffer::from(has_fragment);
@@ -343,6 +356,34 @@ impl Dissemination {
         let fragments = LargeBinaryArray::new(offsets, Buffer::from_vec(answer.bytes), None);
         let fragments = to_pyarrow(py, &fragments as &dyn Array)?;
         Ok((columns, fragments, refusals, verdicts, stats, DeliveryIds(ids)))
+    }
+
+    /// Serves a batch without the GIL. Signals are looked for on this thread.
+    fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, SubscriptionIds)> {
+        let mut raised = None;
+        let (answer, ids) = py.detach(|| {
+            let give_up = || {
+                raised = Python::attach(|py| py.check_signals().err());
+                raised.is_some()
+            };
+            let answer = self.pool.run(&self.subscriptions, batch, give_up);
+            (answer, self.subscriptions.state().ids())
+        });
+        match (answer, raised) {
+            (Ok(answer), _) => Ok((answer, ids)),
+            (Err(Interrupted), Some(error)) => Err(error),
+            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
+        }
+    }
+
+    fn verdicts<'py>(&self, py: Python<'py>, answer: &Answer) -> PyResult<Vec<PyVerdict<'py>>> {
+        let verdicts = answer.verdicts.iter();
+        verdicts
+            .map(|&(row, number, verdict)| {
+                let (code, params) = self.verdict(py, verdict)?;
+                Ok((row, number, code, params))
+            })
+            .collect()
     }
 
     fn verdict<'py>(

@@ -11,12 +11,14 @@ use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
 use pathcast_core::batch::{Answer, Interrupted, Messages, Pool, UsedUp};
+use pathcast_core::door::Refusal;
 use pathcast_core::index::{IdTable, Index};
 use pathcast_core::matcher::{Options, Stats, Target, View};
 use pathcast_core::routing::RoutingTable;
 use pathcast_core::snapshot::Snapshot;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -48,11 +50,18 @@ pub struct Matcher {
     pool: Arc<Pool>,
 }
 
+/// Row, code and parameters of a refusal.
+pub type PyRefusal<'py> = (usize, &'static str, Bound<'py, PyDict>);
+
+/// The numbers of each message, refusals, and (row, number, whether for the message's steps) of what is
+/// undecided.
+type PyFew<'py> = (Vec<Vec<u32>>, Vec<PyRefusal<'py>>, Vec<(usize, u32, bool)>);
+
 /// (matches, refusals, rows and numbers of what is undecided and whether for the message's steps, counters, ids)
 /// of a batch.
 type PyAnswer<'py> = (
     Bound<'py, PyAny>,
-    Vec<(usize, &'static str, Bound<'py, PyDict>)>,
+    Vec<PyRefusal<'py>>,
     [Bound<'py, PyAny>; 3],
     Bound<'py, PyDict>,
     crate::index::IdTable,
@@ -74,42 +83,9 @@ impl Matcher {
     ) -> PyResult<PyAnswer<'py>> {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
         let batch = Column::new(&array, encoding)?;
-        // Signals are looked for on this thread; the error that a handler raised is kept for it.
-        let mut raised = None;
-        let (answer, ids) = py.detach(|| {
-            let give_up = || {
-                raised = Python::attach(|py| py.check_signals().err());
-                raised.is_some()
-            };
-            match &self.source {
-                Source::Snapshot(snapshot) => {
-                    let ids = IdTable::of_snapshot(Arc::clone(snapshot));
-                    (self.pool.run(&self.source, &batch, give_up), ids)
-                }
-                Source::Index(index) => {
-                    index.settle();
-                    let _numbers = index.pin_numbers();
-                    let answer = self.pool.run(&self.source, &batch, give_up);
-                    let ids = index.state().ids();
-                    (answer, ids)
-                }
-                // Targets have no ids.
-                Source::Routes(_) => {
-                    (self.pool.run(&self.source, &batch, give_up), IdTable::default())
-                }
-            }
-        });
-        let answer = match (answer, raised) {
-            (Ok(answer), _) => answer,
-            (Err(Interrupted), Some(error)) => return Err(error),
-            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
-        };
+        let (answer, ids) = self.run(py, &batch)?;
         let stats = counters_of(py, &answer.stats)?;
-        let refusals = answer
-            .refusals
-            .iter()
-            .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
-            .collect::<PyResult<_>>()?;
+        let refusals = refusals_of(py, &answer.refusals)?;
         let undecided = &answer.undecided;
         let rows = Int64Array::from_iter_values(undecided.iter().map(|pair| pair.0 as i64));
         let numbers = UInt32Array::from_iter_values(undecided.iter().map(|pair| pair.1));
@@ -120,9 +96,60 @@ impl Matcher {
         let matches = to_pyarrow(py, &list_array(answer, &array, &self.pool)?)?;
         Ok((matches, refusals, undecided, stats, crate::index::IdTable(ids)))
     }
+
+    /// Matches bytes objects, of which there are so few that arrays would take longer than the messages.
+    fn match_few<'py>(
+        &self,
+        py: Python<'py>,
+        messages: Vec<PyBackedBytes>,
+    ) -> PyResult<PyFew<'py>> {
+        let (answer, _) = self.run(py, &Bodies(messages))?;
+        let starts = std::iter::once(0).chain(answer.ends.iter().copied());
+        let rows = starts.zip(&answer.ends).map(|(start, &end)| answer.numbers[start..end].to_vec());
+        let rows = rows.collect();
+        let undecided = answer.undecided.iter();
+        let undecided = undecided.map(|&(row, number, by)| (row, number, by == UsedUp::Message));
+        let few = (rows, refusals_of(py, &answer.refusals)?, undecided.collect());
+        self.pool.give_buffer(answer.numbers);
+        Ok(few)
+    }
 }
 
 impl Matcher {
+    /// Matches a batch without the GIL. Signals are looked for on this thread.
+    fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
+        // The error that a handler raised is kept for this thread.
+        let mut raised = None;
+        let (answer, ids) = py.detach(|| {
+            let give_up = || {
+                raised = Python::attach(|py| py.check_signals().err());
+                raised.is_some()
+            };
+            match &self.source {
+                Source::Snapshot(snapshot) => {
+                    let ids = IdTable::of_snapshot(Arc::clone(snapshot));
+                    (self.pool.run(&self.source, batch, give_up), ids)
+                }
+                Source::Index(index) => {
+                    index.settle();
+                    let _numbers = index.pin_numbers();
+                    let answer = self.pool.run(&self.source, batch, give_up);
+                    let ids = index.state().ids();
+                    (answer, ids)
+                }
+                // Targets have no ids.
+                Source::Routes(_) => {
+                    (self.pool.run(&self.source, batch, give_up), IdTable::default())
+                }
+            }
+        });
+        match (answer, raised) {
+            (Ok(answer), _) => Ok((answer, ids)),
+            (Err(Interrupted), Some(error)) => Err(error),
+            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
+        }
+    }
+
     /// A matcher; `limits` has the attributes of `pathcast.limits.Limits`.
     pub fn new(
         source: Source,
@@ -201,6 +228,34 @@ impl Messages for Column<'_> {
     fn encoding(&self) -> Option<&str> {
         self.encoding.as_deref()
     }
+}
+
+/// Messages that are bytes objects, where they lie.
+pub struct Bodies(pub Vec<PyBackedBytes>);
+
+impl Messages for Bodies {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, at: usize) -> Option<&[u8]> {
+        Some(&self.0[at])
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.iter().map(|body| body.len()).sum()
+    }
+}
+
+/// Refusals as Python has them.
+pub fn refusals_of<'py>(
+    py: Python<'py>,
+    refusals: &[(usize, Refusal)],
+) -> PyResult<Vec<PyRefusal<'py>>> {
+    let refusals = refusals.iter();
+    refusals
+        .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))
+        .collect()
 }
 
 fn list_array(answer: Answer, messages: &ArrayRef, pool: &Arc<Pool>) -> PyResult<ListArray> {

@@ -292,6 +292,35 @@ class BatchAnswer:
     query_ids: Sequence[str]
 
 
+class FewMatches(NamedTuple):
+    """What an engine answers to few messages: no arrays, which take longer than they do.
+
+    Attributes:
+        numbers: Per message the numbers of the satisfied queries, ascending.
+        refusals: Position and error, ascending by position.
+        over_budget: Position, number and whether by message, as `OverBudget` has them in columns.
+    """
+
+    numbers: list[list[int]]
+    refusals: list[tuple[int, PathcastError]]
+    over_budget: list[tuple[int, int, bool]]
+
+
+class FewDeliveries(NamedTuple):
+    """What a dissemination engine answers to few messages: no arrays.
+
+    Attributes:
+        deliveries: Position of the message, id of the subscription and result (None for
+            deliver="ids"), ascending by position; results of a subscription in their order.
+        refusals: Position and error, ascending by position.
+        verdicts: Position, id of the subscription and error; such a pair has no delivery.
+    """
+
+    deliveries: list[tuple[int, str, bytes | None]]
+    refusals: list[tuple[int, PathcastError]]
+    verdicts: list[tuple[int, str, PathcastError]]
+
+
 @dataclass(frozen=True, slots=True)
 class DeliveryAnswer:
     """What a dissemination engine answers to one batch.

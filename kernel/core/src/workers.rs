@@ -32,6 +32,11 @@ impl<W: Send> Workers<W> {
         Workers { threads: threads.max(1), idle: Mutex::default() }
     }
 
+    /// Whether a batch is done by one thread.
+    pub fn is_one(&self) -> bool {
+        self.threads == 1
+    }
+
     /// Calls `f` with a worker, an idle one or a new one.
     pub fn with<T>(&self, make: impl FnOnce() -> W, f: impl FnOnce(&mut W) -> T) -> T {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();

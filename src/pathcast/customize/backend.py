@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pathcast.limits import Limits
-from pathcast.model import DeliveryAnswer, Gate, RegisterReport, Subscription
+from pathcast.model import DeliveryAnswer, FewDeliveries, Gate, RegisterReport, Subscription
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,6 +76,9 @@ class DisseminationBackend(Protocol):
             encoding: Encoding of all messages where the caller knows it better than their
                 declarations; "UTF-8" for what was text before.
         """
+
+    def process_few(self, messages: list[bytes]) -> FewDeliveries:
+        """As `process`, of so few messages that arrays would take longer than they do."""
 
     def explain(self, subscription_id: str) -> Mapping[str, object]:
         """The plan of a subscription and what it shares, as data that JSON can hold.

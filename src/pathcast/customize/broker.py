@@ -53,6 +53,7 @@ from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import (
     CACHE_BYTES_MAX,
     EngineName,
+    FewDeliveries,
     Gate,
     MessageBytes,
     RegisterReport,
@@ -226,6 +227,21 @@ class Broker:
             if refusals:
                 answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
             return DeliveryBatch(answer, ids, self._recipients, self._version.text, self._make_ids)
+
+    def process_few(self, messages: Sequence[bytes]) -> FewDeliveries:
+        """Sends a few messages to all subscriptions, all of them to the same state.
+
+        Args:
+            messages: So few that arrays would take longer than they do: some hundreds, of a KB.
+
+        Returns:
+            Lists, without ids of deliveries and without counters.
+
+        Raises:
+            TypeError: One is not bytes.
+        """
+        with self._turns.shared():
+            return self._backend.process_few(list(messages))
 
     def matcher(self) -> DeliveryMatcher:
         """What takes batches of messages; it sees every change from its next batch on."""

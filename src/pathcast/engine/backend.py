@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from pathcast.limits import Limits, StreamBounds
 from pathcast.message import MessageTree
-from pathcast.model import BatchAnswer, MatcherOptions, Query, RegisterReport, RoutingEntry
+from pathcast.model import (
+    BatchAnswer,
+    FewMatches,
+    MatcherOptions,
+    Query,
+    RegisterReport,
+    RoutingEntry,
+)
 from pathcast.query import Population
 
 if TYPE_CHECKING:
@@ -56,6 +63,9 @@ class MatcherBackend(Protocol):
             encoding: Encoding of all messages where the caller knows it better than their
                 declarations; "UTF-8" for what was text before.
         """
+
+    def match_few(self, messages: list[bytes]) -> FewMatches:
+        """As `match`, of so few messages that arrays would take longer than they do."""
 
 
 class SnapshotBackend(Protocol):

@@ -16,6 +16,7 @@ disturbs no other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from pathcast.engine.verdicts import verdict_table
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.model import BatchAnswer, EngineName
+from pathcast.model import BatchAnswer, EngineName, FewMatches
 
 
 class Matcher:
@@ -104,6 +105,24 @@ class Matcher:
             stats=total_stats(answers),
             query_ids=answers[0].query_ids,
         )
+
+    def match_few(self, messages: Sequence[bytes]) -> FewMatches:
+        """Matches a few messages at once: the answer is lists, and no counters are kept.
+
+        Args:
+            messages: So few that arrays would take longer than they do: some hundreds, of a KB.
+
+        Raises:
+            TypeError: One is not bytes.
+
+        Example:
+            >>> from pathcast import Query, QueryIndex
+            >>> index = QueryIndex(engine="reference")
+            >>> report = index.register([Query("q1", "/a/b")])
+            >>> index.matcher().match_few([b"<a><b/></a>", b"<b/>"]).numbers
+            [[0], []]
+        """
+        return self._backend.match_few(list(messages))
 
     def _answers(self, messages: Messages) -> list[BatchAnswer]:
         """One answer a chunk, at least one; all with the same numbering of queries."""

@@ -23,7 +23,7 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -150,6 +150,13 @@ class Router:
         """
         found = self._matcher.match_arrow(messages)
         return Routed(found.matches, found.errors, found.stats)
+
+    def route_few(self, messages: Sequence[bytes]) -> list[list[int]]:
+        """The targets of a few messages, ascending; see `Matcher.match_few`.
+
+        No target for a message that is refused. What has not been decided counts as reached.
+        """
+        return self._matcher.match_few(messages).numbers
 
 
 class RoutingStream:

@@ -38,6 +38,7 @@ from pathcast.limits import Limits
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
+    FewDeliveries,
     Gate,
     RegisterReport,
     Subscription,
@@ -229,6 +230,20 @@ class KernelDissemination:
             verdicts=self._verdicts(verdicts, ids),
             stats=BatchStats(**stats),
             subscription_ids=DeliveryIds(ids),
+        )
+
+    def process_few(self, messages: list[bytes]) -> FewDeliveries:
+        """The results of every message, read where it lies."""
+        with native_errors():
+            if self._streams is not None:
+                self._streams.follow()
+            deliveries, refusals, verdicts, ids = self._native.process_few(messages)
+        undecided = self._verdicts(verdicts, ids) if verdicts else []
+        names = ids.take([number for _, number, _ in undecided])
+        return FewDeliveries(
+            deliveries,
+            [(row, error_for(code, params)) for row, code, params in refusals],
+            [(row, name, error) for (row, _, error), name in zip(undecided, names, strict=True)],
         )
 
     def _verdicts(

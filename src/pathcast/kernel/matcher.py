@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, overload
 from pathcast.errors import error_for
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.wire import NativeDictionaries
-from pathcast.model import BatchAnswer, BatchStats, MatcherOptions, OverBudget
+from pathcast.model import BatchAnswer, BatchStats, FewMatches, MatcherOptions, OverBudget
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +43,15 @@ class KernelMatcher:
         return BatchAnswer(
             matches, errors, OverBudget(*undecided), BatchStats(**stats), KernelIds(ids)
         )
+
+    def match_few(self, messages: list[bytes]) -> FewMatches:
+        """Matches bytes objects, where they lie."""
+        with native_errors():
+            if self._streams is not None:
+                self._streams.follow()
+            numbers, refusals, undecided = self._matcher.match_few(messages)
+        errors = [(row, error_for(code, params)) for row, code, params in refusals]
+        return FewMatches(numbers, errors, undecided)
 
 
 class KernelIds(Sequence[str]):

@@ -25,8 +25,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa
-
 from pathcast.engine.routing import Router, RoutingTable
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
@@ -130,7 +128,7 @@ class Table:
         """What an origin asks for. Cost: linear in all entries."""
         return self._entries.of(origin)
 
-    def route(self, messages: Sequence[bytes | None]) -> list[frozenset[str]]:
+    def route(self, messages: Sequence[bytes]) -> list[frozenset[str]]:
         """For each message who wants it; nobody, where the door refuses it.
 
         Who may want it and could not be told within the limits counts as wanting it. So may, for
@@ -139,20 +137,13 @@ class Table:
         Cost: a pass over the message for each routing table, one as a rule.
         """
         self._join(is_whole=self._is_paid_by(len(messages)))
-        column = pa.array(messages, pa.binary())
-        reached: list[frozenset[int]] = [frozenset()] * len(messages)
+        names, nobody = self._names(), frozenset[str]()
+        reached = [nobody] * len(messages)
         for part in self._parts:
-            found = part.router.route(column).targets.to_pylist()
-            reached = [
-                before.union(now) if now else before
-                for before, now in zip(reached, found, strict=True)
-            ]
-        names = self._names()
-        origins = {
-            targets: frozenset(names[each] for each in targets if each in names)
-            for targets in set(reached)
-        }
-        return [origins[targets] for targets in reached]
+            for row, targets in enumerate(part.router.route_few(messages)):
+                if targets:
+                    reached[row] |= {names[each] for each in targets if each in names}
+        return reached
 
     def decisions(self, size: int) -> MessageDecisions:
         """Who wants a message of so many bytes that is arriving, by the entries of now."""

@@ -217,18 +217,18 @@ class XmlProfiles:
 
         A message that is refused here, whatever its root has let in, is undecided for all.
         """
-        batch = self._broker.process_batch(list(bodies))
-        names, numbers = batch.subscription_ids, batch.numbers
-        found: list[dict[str, Results | Verdict]] = [{} for _ in bodies]
-        rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()
-        fragments = numbers["fragment"].to_pylist()
-        for row, place, fragment in zip(rows, places, fragments, strict=True):
-            given = found[row].get(names[place], ())
-            assert isinstance(given, tuple)
-            found[row][names[place]] = given if fragment is None else (*given, fragment)
-        for each in batch.verdicts.to_pylist():
-            found[each["row"]][each["subscription_id"]] = Verdict(each["code"], each["message"])
-        for row, error in batch.refusals:
+        answer = self._broker.process_few(bodies)
+        results: list[dict[str, list[bytes]]] = [{} for _ in bodies]
+        for row, name, result in answer.deliveries:
+            given = results[row].setdefault(name, [])
+            if result is not None:
+                given.append(result)
+        found: list[dict[str, Results | Verdict]] = [
+            {name: tuple(given) for name, given in one.items()} for one in results
+        ]
+        for row, name, error in answer.verdicts:
+            found[row][name] = Verdict(error.code, error.message)
+        for row, error in answer.refusals:
             found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
         return [dict(sorted(one.items())) for one in found]
 

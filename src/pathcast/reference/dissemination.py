@@ -44,6 +44,7 @@ from pathcast.message.element_stream import original_message
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
+    FewDeliveries,
     Gate,
     RegisterReport,
     Subscription,
@@ -148,6 +149,23 @@ class ReferenceDissemination:
             if message is not None:
                 batch.add(place, message)
         return batch.answer(standing.ids)
+
+    def process_few(self, messages: list[bytes]) -> FewDeliveries:
+        """As `process`."""
+        answer = self.process(pa.array(messages, pa.binary()))
+        ids, fragments = answer.subscription_ids, answer.fragments.to_pylist()
+        return FewDeliveries(
+            [
+                (
+                    row["message"],
+                    ids[row["subscription"]],
+                    None if row["fragment"] is None else fragments[row["fragment"]],
+                )
+                for row in answer.rows.to_pylist()
+            ],
+            list(answer.refusals),
+            [(row, ids[number], error) for row, number, error in answer.verdicts],
+        )
 
     def explain(self, subscription_id: str) -> Mapping[str, object]:
         """The plan of a subscription and what it shares."""

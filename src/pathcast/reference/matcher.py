@@ -16,7 +16,7 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.message.dictionaries import Dictionaries
 from pathcast.message.element_stream import original_message
-from pathcast.model import BatchAnswer, BatchStats, OverBudget
+from pathcast.model import BatchAnswer, BatchStats, FewMatches, OverBudget
 from pathcast.reference.query_table import Satisfied
 
 
@@ -44,6 +44,14 @@ class ReferenceMatcher:
         self._filter = filter_
         self._limits = limits
         self._streams = streams
+
+    def match_few(self, messages: list[bytes]) -> FewMatches:
+        """As `match`."""
+        answer = self.match(pa.array(messages, pa.binary()))
+        columns = (column.to_pylist() for column in answer.over_budget)
+        return FewMatches(
+            answer.matches.to_pylist(), list(answer.refusals), list(zip(*columns, strict=True))
+        )
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
         """Matches every message; see `pathcast.engine.backend.MatcherBackend`."""

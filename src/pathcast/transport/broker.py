@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
 import msgspec
-import pyarrow as pa
 
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, PathcastError
@@ -180,7 +179,6 @@ KINDS: Final = (Hello, Frame)
 REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain, Leave, Expel)
 ANSWERS: Final = (Accepted, Explained, NotTaken)
 
-_PLACE: Final = ("code", "message", "line", "column", "offset")
 _MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Passed
 _QUERIES: Final = Interest | Settled
 
@@ -279,16 +277,15 @@ class Doorkeeper:
         if not places:
             return {}
         published = [each for each in messages if isinstance(each, Publish)]
-        bodies = pa.array([one.body for one in published], pa.large_binary())
         with self._turn:
-            errors = self._matcher.match_arrow(bodies).errors
-        if errors.null_count == len(errors):
-            return {}
-        return {
-            place: NotTaken(one.message, *(error[key] for key in _PLACE))
-            for place, one, error in zip(places, published, errors.to_pylist(), strict=True)
-            if error is not None
-        }
+            refusals = self._matcher.match_few([one.body for one in published]).refusals
+        return {places[row]: _not_taken(published[row].message, error) for row, error in refusals}
+
+
+def _not_taken(message: str, error: PathcastError) -> NotTaken:
+    place = error.params
+    line, column, offset = (place.get(each) for each in ("line", "column", "offset"))
+    return NotTaken(message, error.code, error.message, line, column, offset)
 
 
 def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
@@ -391,8 +388,9 @@ def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
 def _delivery(what: object) -> tuple[str, bytes]:
     body = msgspec.msgpack.encode(what)
     if isinstance(what, Delivery | Undecided):
-        place = (what.subscription, what.version, what.root, what.stream, what.position)
-        return "\t".join(map(str, place)), body
+        # What is delivered together has ids that lie together.
+        place = f"{what.root}\t{what.stream}\t{what.position:016x}"
+        return f"{place}\t{what.version}\t{what.subscription}", body
     # A notice, which may be given twice: there is nothing that the second would do again.
     return f"notice\t{secrets.token_hex(12)}", body
 

@@ -30,7 +30,7 @@ from typing import Final, ParamSpec, TypeVar
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
 from pathcast.transport.connection import ByteStream
-from pathcast.transport.disk import Disk
+from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.neighbours import Dial, Neighbours
 from pathcast.transport.security import Role
@@ -41,6 +41,12 @@ T = TypeVar("T")
 
 PENDING_MAX: Final = 8192
 """Effects that may wait for the disk before anything more is taken from the network."""
+
+INBOX_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Bytes of deliveries that are held for whoever follows an inbox; with more they are read again."""
+
+ACKNOWLEDGE_SECONDS: Final = 0.05
+"""How long an acknowledgement waits for other changes: a wait for the disk is not for it alone."""
 
 BACKLOG_MAX: Final = 100_000
 """Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
@@ -94,10 +100,49 @@ class NodeKind:
 
 @dataclass
 class _Group:
-    """Effects that are kept together, and who waits for that."""
+    """What is kept together, and who waits for that."""
 
     effects: list[Effect] = field(default_factory=list)
+    acknowledged: dict[str, int] = field(default_factory=dict)
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.effects and not self.acknowledged
+
+
+class Arrivals:
+    """What comes into an inbox while it is followed; it is on the disk as well."""
+
+    def __init__(self) -> None:
+        self._something = asyncio.Event()
+        self._came: list[Waiting] = []
+        self._bytes = 0
+
+    def put(self, came: Sequence[Waiting]) -> None:
+        """These have come, in order; with too many nothing is held."""
+        self._came += came
+        self._bytes += sum(len(one.body) for one in came)
+        if self._bytes > INBOX_BYTES_MAX:
+            self._clear()
+        self._something.set()
+
+    def take(self, after: int) -> list[Waiting]:
+        """All that follows a position, if it is held; else nothing, and the disk has to be asked.
+
+        Cost: linear in what is held, which is held no longer.
+        """
+        came = [one for one in self._came if one.position > after]
+        self._clear()
+        return came if came and came[0].position == after + 1 else []
+
+    async def wait(self) -> None:
+        """Returns when something has come since the last call of `take`."""
+        await self._something.wait()
+
+    def _clear(self) -> None:
+        self._something.clear()
+        self._came, self._bytes = [], 0
 
 
 class Carrier:
@@ -139,7 +184,7 @@ class Carrier:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._answers: dict[str, asyncio.Queue[object]] = {}
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
-        self._listeners: dict[str, set[asyncio.Event]] = {}
+        self._listeners: dict[str, list[Arrivals]] = {}
         self._committing: asyncio.Task[None] | None = None
         # A clock that does not jump, and that goes on where it was after a restart.
         self._clock = time.time() - time.monotonic()
@@ -201,7 +246,7 @@ class Carrier:
         self._check_backlog()
         async with self._answers_for(client) as answers:
             await self._request(client, messages)
-            await self._kept()
+            await self.kept()
             return [answers.get_nowait() for _ in range(answers.qsize())]
 
     async def ask(self, client: str, message: object, seconds: float) -> object:
@@ -247,16 +292,23 @@ class Carrier:
                 del self._answers[client]
 
     @contextlib.contextmanager
-    def listening(self, subscriber: str) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something was put into the subscriber's inbox."""
-        event = asyncio.Event()
-        self._listeners.setdefault(subscriber, set()).add(event)
+    def listening(self, subscriber: str) -> Iterator[Arrivals]:
+        """What is put into the subscriber's inbox meanwhile."""
+        arrivals = Arrivals()
+        self._listeners.setdefault(subscriber, []).append(arrivals)
         try:
-            yield event
+            yield arrivals
         finally:
-            self._listeners[subscriber].discard(event)
+            self._listeners[subscriber].remove(arrivals)
             if not self._listeners[subscriber]:
                 del self._listeners[subscriber]
+
+    def acknowledge(self, subscriber: str, position: int) -> None:
+        """A subscriber has everything up to `position`; on disk soon, or with `kept`."""
+        acknowledged = self._group.acknowledged
+        if not acknowledged:
+            asyncio.get_running_loop().call_later(ACKNOWLEDGE_SECONDS, self._work.set)
+        acknowledged[subscriber] = max(position, acknowledged.get(subscriber, 0))
 
     async def on_disk(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a method of the disk, in its thread."""
@@ -346,9 +398,16 @@ class Carrier:
         else:
             self.neighbours.offer(effect.to, self.codec.packet(effect.message))
 
-    async def _kept(self) -> None:
-        """Returns when what was done so far is on disk."""
-        if not self._group.effects and not self._is_writing:
+    async def kept(self) -> None:
+        """Returns when what was done so far is on disk.
+
+        Raises:
+            DiskError: It is not.
+            UnavailableError: The carrier has stopped.
+        """
+        if self._committing is None or self._committing.done():
+            raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
+        if self._group.is_empty and not self._is_writing:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._group.waiting.append(future)
@@ -357,7 +416,7 @@ class Carrier:
 
     async def _flushed(self) -> None:
         if self._committing is not None and not self._committing.done():
-            await self._kept()
+            await self.kept()
 
     async def _commit_all(self) -> None:
         assert self.failure is not None
@@ -368,7 +427,7 @@ class Carrier:
                 self._work.clear()
                 group, self._group = self._group, _Group()
                 self._is_writing = True
-                subscribers = await self._commit(group.effects)
+                came = await self._commit(group)
                 self._is_writing = False
                 self._room.set()
                 for effect in group.effects:
@@ -377,9 +436,9 @@ class Carrier:
                 for future in group.waiting:
                     if not future.done():
                         future.set_result(None)
-                for subscriber in subscribers:
-                    for event in self._listeners.get(subscriber, ()):
-                        event.set()
+                for subscriber, waiting in came.items():
+                    for arrivals in self._listeners.get(subscriber, ()):
+                        arrivals.put(waiting)
                 self.neighbours.grant()
         except PathcastError as error:
             # A broker that cannot keep what it is told must not speak of it: it stops.
@@ -388,10 +447,10 @@ class Carrier:
                 if not future.done():
                     future.set_exception(error)
 
-    async def _commit(self, effects: Sequence[Effect]) -> list[str]:
+    async def _commit(self, group: _Group) -> Mapping[str, Sequence[Waiting]]:
         saved: dict[str, bytes | None] = {}
         deliveries: list[tuple[str, str, bytes]] = []
-        for effect in effects:
+        for effect in group.effects:
             match effect:
                 case Save(key, value):
                     saved[key] = value
@@ -399,9 +458,9 @@ class Carrier:
                     saved[key] = None
                 case Deliver(to, what):
                     deliveries.append((to, *self.kind.delivery(what)))
-        if not saved and not deliveries:
-            return []
-        return await self.on_disk(self.disk.commit, saved, deliveries)
+        if not saved and not deliveries and not group.acknowledged:
+            return {}
+        return await self.on_disk(self.disk.commit, saved, deliveries, group.acknowledged)
 
     async def _end(self) -> None:
         for timer in list(self._timers):

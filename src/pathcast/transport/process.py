@@ -17,6 +17,7 @@ import logging
 import os
 import secrets
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,11 @@ STOP_SECONDS: Final = 2.0
 GARBAGE_THRESHOLDS: Final = (10_000, 50, 1_000)
 """Of Python's collector: a pass over all objects of 100,000 profiles holds messages up for some
 tenths of a second, and finds next to nothing; young objects are looked at as ever."""
+
+
+SWITCH_SECONDS: Final = 0.0005
+"""For how long a thread keeps the interpreter that another one waits for. With Python's 5 ms the
+event loop would be so late after each wait for the disk, and the disk after each call of it."""
 
 
 class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,6 +109,7 @@ async def running(
         DiskError: Its directory cannot be had.
     """
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
     name, addresses = settings.broker.name, settings.addresses
 
     async def dial(peer: str) -> ByteStream:

@@ -48,6 +48,9 @@ from pathcast.transport.pieces import receive_pieces, send_in_pieces
 from pathcast.transport.security import Certificates, Gate, Role, check_plain
 
 ANSWER_SECONDS: Final = 30.0
+LOOKED_AT_ONCE_BYTES: Final = 512 * 1024
+"""Bytes of what a client sends that are looked at where they come, for a millisecond: the way to
+another thread and back takes longer than most of what is sent."""
 BATCH: Final = 256
 """Deliveries that are read from the disk at a time."""
 BATCH_BYTES: Final = 4 * 1024 * 1024
@@ -197,14 +200,18 @@ class Service(GuardedMethods):
             messages = [codec.message(packet, client) for packet in packets]
             for kind in {type(message) for message in messages}:
                 self._check_role(client, kind, context)
-            refused = await self._refusals(messages)
+            refused = await self._refusals(messages, len(data))
             taken = [each for place, each in enumerate(messages) if place not in refused]
             answers = [*refused.values(), *await self._carrier.submit(client, taken)]
             await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
 
-    async def _refusals(self, messages: Sequence[object]) -> Mapping[int, object]:
+    async def _refusals(self, messages: Sequence[object], size: int) -> Mapping[int, object]:
         look = self._carrier.kind.refusals
-        return {} if look is None else await asyncio.to_thread(look, messages)
+        if look is None:
+            return {}
+        if size <= LOOKED_AT_ONCE_BYTES:
+            return look(messages)
+        return await asyncio.to_thread(look, messages)
 
     async def _ask(self, data: bytes, context: Any) -> bytes:
         # Who calls without a role of its own is found out here; what it may is seen below.
@@ -212,7 +219,7 @@ class Service(GuardedMethods):
         codec = self._carrier.codec
         message = codec.message(decode(_PACKETS, data, client), client)
         self._check_role(client, type(message), context)
-        for answer in (await self._refusals([message])).values():
+        for answer in (await self._refusals([message], len(data))).values():
             return _ENCODE(codec.packet(answer))
         seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
         return _ENCODE(codec.packet(await self._carrier.ask(client, message, seconds)))
@@ -233,8 +240,8 @@ class Service(GuardedMethods):
         if subscriber != client and not subscriber.startswith(f"{client}/"):
             raise PeerRefusedError("peer.role", name=client, role=f"read what is {subscriber}'s")
         if isinstance(follow, Settle):
-            disk = self._carrier.disk
-            await self._carrier.on_disk(disk.acknowledge, subscriber, follow.position)
+            self._carrier.acknowledge(subscriber, follow.position)
+            await self._carrier.kept()
             return
         sending = asyncio.create_task(self._send_inbox(stream, follow))
         receiving = asyncio.create_task(self._take_acknowledgements(stream, subscriber, client))
@@ -254,21 +261,22 @@ class Service(GuardedMethods):
         while (data := await stream.receive()) is not None:
             call = decode(_INBOX_CALLS, data, client)
             if isinstance(call, Acknowledge):
-                disk = self._carrier.disk
-                await self._carrier.on_disk(disk.acknowledge, subscriber, call.position)
+                self._carrier.acknowledge(subscriber, call.position)
 
     async def _send_inbox(self, stream: ServerStream, follow: Follow) -> None:
         carrier, subscriber, sent = self._carrier, follow.subscriber, follow.after
         disk = carrier.disk
-        with carrier.listening(subscriber) as something:
+        with carrier.listening(subscriber) as arrivals:
             last = await carrier.on_disk(disk.last, subscriber)
             if sent is None:
+                await carrier.kept()
                 sent = await carrier.on_disk(disk.cursor, subscriber)
             elif sent > last:
                 raise SourceError("inbox.ahead", path=subscriber, after=sent, last=last)
             while not follow.until_now or sent < last:
-                something.clear()
-                found = await carrier.on_disk(disk.waiting, subscriber, sent, BATCH, BATCH_BYTES)
+                found = arrivals.take(sent) or await carrier.on_disk(
+                    disk.waiting, subscriber, sent, BATCH, BATCH_BYTES
+                )
                 for group in in_groups(found, lambda each: len(each.body)):
                     await send_in_pieces(stream, _ENCODE(Inbox(tuple(group))))
                 if found:
@@ -276,7 +284,7 @@ class Service(GuardedMethods):
                 elif follow.until_now:
                     break
                 else:
-                    await something.wait()
+                    await arrivals.wait()
             await send_in_pieces(stream, _ENCODE(Inbox(())))
 
     async def _status(self, _: bytes, context: Any) -> bytes:

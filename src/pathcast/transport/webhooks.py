@@ -142,17 +142,19 @@ async def post_inbox(carrier: Carrier, subscriber: str, sender: WebhookSender) -
         sender: Posts it.
     """
     disk = carrier.disk
-    with carrier.listening(subscriber) as something:
+    with carrier.listening(subscriber) as arrivals:
         while True:
-            something.clear()
             after = await carrier.on_disk(disk.cursor, subscriber)
-            found = await carrier.on_disk(disk.waiting, subscriber, after, 256)
+            found = arrivals.take(after) or await carrier.on_disk(
+                disk.waiting, subscriber, after, 256
+            )
             if not found:
-                await something.wait()
+                await arrivals.wait()
             for delivery in found:
                 reason = await sender.send(delivery)
                 if reason is None:
-                    await carrier.on_disk(disk.acknowledge, subscriber, delivery.position)
+                    carrier.acknowledge(subscriber, delivery.position)
+                    await carrier.kept()
                 else:
                     LOG.warning("a dead letter of %s: %s", subscriber, reason)
                     await carrier.on_disk(disk.set_aside, subscriber, delivery, reason)

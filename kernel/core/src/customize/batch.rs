@@ -14,8 +14,10 @@ use std::ops::Range;
 const SURVEY: usize = 8;
 /// Bytes that are reserved so at most.
 const RESERVED_MAX: usize = 1 << 30;
-/// Batches of fewer messages are served by the calling thread itself.
+/// Batches of no more messages are served by the calling thread itself.
 const INLINE_MESSAGES_MAX: usize = 4;
+/// So are those of no more bytes where there is one thread: it would only be waited for.
+const INLINE_BYTES_MAX: usize = 1 << 20;
 
 /// What came of a batch, as columns.
 #[derive(Debug, Default)]
@@ -111,7 +113,8 @@ impl Pool {
     ) -> Result<Answer, Interrupted> {
         target.settle();
         let make = || Worker::new(self.options.clone());
-        if messages.len() <= INLINE_MESSAGES_MAX {
+        let is_small = self.workers.is_one() && messages.bytes() <= INLINE_BYTES_MAX;
+        if is_small || messages.len() <= INLINE_MESSAGES_MAX {
             return Ok(self.workers.with(make, |worker| {
                 serve_run(worker, target, messages, 0..messages.len(), &|| false)
             }));
