@@ -13,7 +13,15 @@ pytest.importorskip("msgspec")
 
 from pathcast.errors import PeerError
 from pathcast.overlay.link import Link, LinkSettings
-from pathcast.overlay.messages import Frame, Hello, Interest, Settled, decoded, encoded
+from pathcast.overlay.messages import (
+    Frame,
+    Hello,
+    Interest,
+    MessagePart,
+    Settled,
+    decoded,
+    encoded,
+)
 from pathcast.overlay.safeguards import ALL, Safeguards
 
 LENGTHS = [10, 30_000, 30_000, 30_000, 30_000, 1, 60_000, 65_000, 2, 3] * 3
@@ -138,7 +146,7 @@ def test_each_safeguard_of_a_link_is_missed(name: str) -> None:
 
 def test_a_frame_is_no_longer_than_one_long_payload_or_the_bound() -> None:
     """A carrier refuses what is too long, and a link would say it again for ever."""
-    settings = LinkSettings(frame_bytes_max=100_000)
+    settings = LinkSettings(frame_bytes_max=100_000, ahead_bytes_min=1 << 24)
     a, b = Link(numbers(10), settings), Link(numbers(1_000), settings)
     for hello in a.flush(0.0):
         b.receive(hello, 0.0)
@@ -279,3 +287,61 @@ def test_patience_is_more_than_acknowledgements_take() -> None:
     assert a.resent == before
     a.flush(now + 4.0)
     assert a.resent == before + 1
+
+
+WITHOUT_MEASURE = LinkSettings(ahead_bytes_min=1 << 30, bytes_per_second_min=1e12)
+"""As much under way as the window has, and as much patience as with short frames."""
+
+
+def carried(width: float, settings: LinkSettings, total: int = 10) -> tuple[float, int, int]:
+    """Long messages over a line of so many bytes a second: seconds, sessions, frames sent again.
+
+    As a connection does, the line takes up to 256 KiB of what waits for it at once, which is there
+    when all of it is.
+    """
+    ends = [Link(numbers(1), settings), Link(numbers(10_000_000), settings)]
+    waiting: list[list[Hello | Frame]] = [[], []]
+    under_way: list[tuple[float, list[Hello | Frame]] | None] = [None, None]
+    came, now = 0, 0.0
+    is_asked = False
+    while came < total:
+        now += 0.05
+        assert now < 300, "it never comes"
+        for n, end in enumerate(ends):
+            end.tick(now)
+            if ends[0].is_up and not is_asked:
+                is_asked = True
+                for number in range(total):
+                    ends[0].send(MessagePart("a", 1, 1, 1, number << 16, bytes(1 << 16)))
+            waiting[n] += end.flush(now)
+            line = under_way[n]
+            if line is not None and now >= line[0]:
+                for one in line[1]:
+                    received = ends[1 - n].receive(one, now)
+                    came += sum(isinstance(each, MessagePart) for each in received.payloads)
+                    is_asked = is_asked and not received.began  # all is said again
+                    came = 0 if received.began else came
+                under_way[n] = line = None
+            if line is None and waiting[n]:
+                taken = [waiting[n].pop(0)]
+                while waiting[n] and sum(map(_size, taken)) + _size(waiting[n][0]) <= 1 << 18:
+                    taken.append(waiting[n].pop(0))
+                under_way[n] = (now + sum(map(_size, taken)) / width, taken)
+    return now, ends[0].sessions, ends[0].resent
+
+
+def _size(message: Hello | Frame) -> int:
+    return len(encoded(message))
+
+
+@pytest.mark.parametrize("width", [18_000, 20_000, 50_000, 125_000, 1_000_000, 100_000_000])
+def test_a_link_carries_long_messages_however_slow_it_is(width: float) -> None:
+    seconds, sessions, resent = carried(width, LinkSettings())
+    assert sessions == 1
+    assert resent == 0
+    assert seconds < 1.1 * (10 << 16) / width + 2.0
+
+
+def test_that_is_missed_by_a_link_that_sends_all_it_has() -> None:
+    with pytest.raises(AssertionError, match="it never comes"):
+        carried(20_000, WITHOUT_MEASURE)

@@ -9,6 +9,10 @@ more than acknowledgements have taken lately, so that a busy end is not made bus
 connection is no more than lost frames: the session goes on when there is another connection, which
 one frame finds out before the others are sent again.
 
+How many bytes are under way goes by how fast the link has shown to be: no more than it carries in
+`ahead_seconds`. What a slow link has not carried yet would hold up the word that the other end
+lives, so that sessions end, and be sent again while it is still on its way.
+
 What a new session begins with is its users' business: they say everything again. A link forgets
 what it had not delivered when its session ends; what must outlive that is a stream's
 (`pathcast.overlay.streams`).
@@ -52,6 +56,11 @@ class LinkSettings:
         beat_seconds: An end that has nothing to say says so.
         silence_seconds: An end that has heard nothing gives the session up.
         window_frames: Frames under way, unacknowledged.
+        ahead_seconds: Bytes under way are what the link carries in this time, by the last
+            acknowledgement, and `frame_bytes_max` in each of `window_frames` at most.
+        ahead_bytes_min: ... or these, as before anything is known of the link.
+        bytes_per_second_min: Patience with a frame is longer by what it and those before it take on
+            a link that is so slow. With parts of 64 KiB no slower one keeps its sessions.
         frame_payloads_max: Payloads in one frame.
         frame_bytes_max: Bytes of their bodies and entries, unless one payload alone has more: one
             part of a long message, which is sent on when its frame has come.
@@ -67,6 +76,9 @@ class LinkSettings:
     beat_seconds: float = 1.0
     silence_seconds: float = 4.0
     window_frames: int = 32
+    ahead_seconds: float = 2.0
+    ahead_bytes_min: int = 1 << 16
+    bytes_per_second_min: float = 1 << 14
     frame_payloads_max: int = 64
     frame_bytes_max: int = 1 << 17
     waiting_max: int = 8192
@@ -98,6 +110,8 @@ class _Sent:
     at: float
     due: float
     patience: float
+    size: int
+    ahead: int
     is_resent: bool = False
 
 
@@ -132,10 +146,12 @@ class Link:
         self._out: list[Hello] = [Hello(self._offer, 0)]
         self._offer_due = 0.0
         self._answer_due = float("-inf")
+        self._ahead_bytes = float(settings.ahead_bytes_min)
         self._reset(0.0)
 
     def _reset(self, now: float) -> None:
         self._sent: deque[_Sent] = deque()
+        self._sent_bytes = 0
         self._waiting: deque[Payload] = deque()
         self._waiting_bytes = 0
         self._last = 0
@@ -159,7 +175,10 @@ class Link:
 
     @property
     def _is_full(self) -> bool:
-        return self._is_probing or len(self._sent) >= self._settings.window_frames
+        if self._is_probing or len(self._sent) >= self._settings.window_frames:
+            return True
+        more = size_of(self._waiting[0]) if self._waiting else 1
+        return bool(self._sent) and self._sent_bytes + more > self._ahead_bytes
 
     def send(self, payload: Payload) -> None:
         """Give the payload to the other end, in this session; nothing without one."""
@@ -179,7 +198,7 @@ class Link:
             self._offer_anew(now)
         self._is_probing = bool(self._sent)
         for sent in self._sent:
-            sent.due, sent.patience = now, self._patience
+            sent.due, sent.patience = now, self._patience(sent.ahead)
 
     def tick(self, now: float) -> bool:
         """Time has passed. Returns whether the session was given up."""
@@ -228,14 +247,21 @@ class Link:
         settings = self._settings
         while self._waiting and not self._is_full:
             self._last += 1
-            self._sent.append(_Sent(self._last, self._next_payloads(), now, now, self._patience))
+            payloads, size = self._next_payloads()
+            self._sent_bytes += size
+            ahead = self._sent_bytes
+            patience = self._patience(ahead)
+            self._sent.append(_Sent(self._last, payloads, now, now, patience, size, ahead))
         for sent in islice(self._sent, 1 if self._is_probing else None):
             if now >= sent.due:
-                sent.is_resent = now > sent.at
-                self.resent += sent.is_resent
+                if now > sent.at:
+                    sent.is_resent = True
+                    self.resent += 1
+                    self._ahead_bytes = float(settings.ahead_bytes_min)
                 out.append(self._frame(sent.number, sent.payloads))
                 sent.due = now + sent.patience if self._safeguards.resend else float("inf")
-                sent.patience = min(2 * sent.patience, settings.resend_seconds_max)
+                most = max(settings.resend_seconds_max, self._patience(sent.ahead))
+                sent.patience = min(2 * sent.patience, most)
         spoke = any(isinstance(message, Frame) for message in out)
         if not spoke and (self._owes or now - self._said_at >= settings.beat_seconds):
             out.append(self._frame(0, ()))
@@ -244,24 +270,27 @@ class Link:
             self._owes, self._said_at = False, now
         return out
 
-    @property
-    def _patience(self) -> float:
+    def _patience(self, ahead: int) -> float:
+        """With a frame that has so many bytes under way, its own included."""
         settings = self._settings
         least = max(settings.resend_seconds, 3 * self._round_trip)
-        return min(least, settings.resend_seconds_max)
+        carried = ahead / settings.bytes_per_second_min
+        return min(least, settings.resend_seconds_max) + carried
 
-    def _next_payloads(self) -> tuple[Payload, ...]:
-        """What waits first, within the bounds of a frame; one payload at least."""
+    def _next_payloads(self) -> tuple[tuple[Payload, ...], int]:
+        """What waits first, within the bounds of a frame; one payload at least. Also its bytes."""
         settings = self._settings
+        most = min(settings.frame_bytes_max, self._ahead_bytes - self._sent_bytes)
         taken = [self._waiting.popleft()]
         size = size_of(taken[0])
         while self._waiting and len(taken) < settings.frame_payloads_max:
-            size += size_of(self._waiting[0])
-            if size > settings.frame_bytes_max:
+            more = size_of(self._waiting[0])
+            if size + more > most:
                 break
+            size += more
             taken.append(self._waiting.popleft())
-        self._waiting_bytes -= sum(map(size_of, taken))
-        return tuple(taken)
+        self._waiting_bytes -= size
+        return tuple(taken), size
 
     def _frame(self, number: int, payloads: tuple[Payload, ...]) -> Frame:
         assert self._session is not None
@@ -320,12 +349,23 @@ class Link:
             return
         while self._sent and self._sent[0].number <= number:
             sent = self._sent.popleft()
+            self._sent_bytes -= sent.size
             if not sent.is_resent:  # else it is not known which one was acknowledged
                 self._round_trip += (now - sent.at - self._round_trip) / 8
+                self._see_speed(sent, now)
         if not self._is_probing:  # else the others were sent on a connection of before
             # The link is at work: what waits behind on a slow one is not lost (RFC 6298, 5.3).
             for sent in self._sent:
                 sent.due = max(sent.due, now + sent.patience)
+
+    def _see_speed(self, sent: _Sent, now: float) -> None:
+        """A frame has been carried, and what was under way before it."""
+        settings = self._settings
+        if 2 * sent.ahead < settings.ahead_bytes_min:
+            return  # too little to tell width from delay
+        most = settings.window_frames * settings.frame_bytes_max
+        carried = settings.ahead_seconds * sent.ahead / max(now - sent.at, 1e-6)
+        self._ahead_bytes = max(min(carried, most), settings.ahead_bytes_min)
 
     def _take(self, frame: Frame) -> list[Payload]:
         number = frame.number
