@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from importlib.util import find_spec
+
+import pytest
 
 # As `pathcast.transport` sets it, for tests that import gRPC first.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -31,6 +34,25 @@ def pytest_report_header() -> str:
     if HAS_KERNEL:
         return "native kernel: there"
     return "native kernel: MISSING; its tests and examples are skipped"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps one part of what was chosen, if PATHCAST_PART says which: "2/5" is the second of five.
+
+    Each part has every fifth test, so that long ones, which stand together, are spread.
+    """
+    part = os.environ.get("PATHCAST_PART", "")
+    if not part:
+        return
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", part)
+    if found is None or int(found[1]) > int(found[2]):
+        raise pytest.UsageError(f"PATHCAST_PART is {part!r}; the second of five parts is '2/5'")
+    chosen = slice(int(found[1]) - 1, None, int(found[2]))
+    kept = items[chosen]
+    del items[chosen]
+    config.hook.pytest_deselected(items=list(items))
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:
