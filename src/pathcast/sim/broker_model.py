@@ -75,6 +75,10 @@ class BrokerModel:
         trees: See `BrokerSettings`.
         defers: Local queries are run at any moment; else as soon as there is something to be run.
         part_bytes: See there.
+        is_reduced: Orders that make no difference are followed once: what has come to a broker with
+            one neighbour arrives at once, if nothing else can happen to this broker before and
+            nobody looks at it (a persistent set of one move; Godefroid, Partial-Order Methods,
+            LNCS 1032, 1996). What comes of it is the same.
     """
 
     links: tuple[tuple[str, str], ...]
@@ -85,8 +89,10 @@ class BrokerModel:
     defers: bool = False
     part_bytes: int = BrokerSettings().part_bytes
     content: Content = TOY
+    is_reduced: bool = False
     brokers: dict[str, Broker] = field(default_factory=dict)
     on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)
+    asked: dict[str, set[str]] = field(default_factory=dict)
     in_force: dict[str, Subscribe] = field(default_factory=dict)
     due: dict[str, list[str]] = field(default_factory=dict)
     delivered: dict[str, list[str]] = field(default_factory=dict)
@@ -119,12 +125,28 @@ class BrokerModel:
 
     def moves(self) -> Sequence[Move]:
         """What can happen next."""
+        alone = self._alone() if self.is_reduced and not self.defers else None
+        if alone is not None:
+            return [alone]
         return [
             *(_Arrive(a, b) for (a, b), payloads in sorted(self.on_the_way.items()) if payloads),
             *self.todo,
             *(_Reset(a, b) for a, b in self.resets),
             *(_Work(name) for name, one in sorted(self.brokers.items()) if one.has_local_work),
         ]
+
+    def _alone(self) -> _Arrive | None:
+        """What happens to a broker whatever the others do first, and is seen by none of them."""
+        asked = {one.host if isinstance(one, Subscribe) else one.root for one in self.todo}
+        is_published = not any(isinstance(one, Publish) for one in self.todo)
+        for (sender, to), payloads in sorted(self.on_the_way.items()):
+            ends = [link for link in self.links if to in link]
+            # A message is due to whoever is in force when it is published.
+            is_seen = not is_published and self.asked.get(to, set()) - self.in_force.keys()
+            is_open = to in asked or is_seen or any(to in reset for reset in self.resets)
+            if payloads and len(ends) == 1 and not is_open:
+                return _Arrive(sender, to)
+        return None
 
     def do(self, move: object) -> None:
         """It happens."""
@@ -134,6 +156,7 @@ class BrokerModel:
                 self.brokers[to].hear(sender, payload)
             case Subscribe(host, name, profile):
                 self.todo.remove(move)
+                self.asked.setdefault(host, set()).add(name)
                 self.brokers[host].subscribe(name, name, Profile(profile))
             case Publish(root, body):
                 self.todo.remove(move)

@@ -22,6 +22,7 @@ Example:
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections import deque
 from collections.abc import Hashable, Sequence
@@ -68,11 +69,11 @@ def explore(start: Model, states_max: int = 10_000_000) -> Explored:
         RuntimeError: There are more states than `states_max`; nothing is proved.
     """
     first = pickle.dumps(start)
-    came: dict[bytes, tuple[bytes, Hashable] | None] = {_digest(first): None}
-    queue, ends, raws = deque([first]), 0, set[bytes]()
+    begin = _key(first)
+    came: dict[bytes, tuple[bytes, Hashable] | None] = {begin: None}
+    queue, ends, raws = deque([(begin, first)]), 0, set[bytes]()
     while queue:
-        state = queue.popleft()
-        digest = _digest(state)
+        digest, state = queue.popleft()
         model: Model = pickle.loads(state)
         moves = model.moves()
         try:
@@ -91,18 +92,42 @@ def explore(start: Model, states_max: int = 10_000_000) -> Explored:
             if (raw := _digest(after)) in raws:
                 continue
             raws.add(raw)
-            # Pickled twice: what is equal but was one object before it was read is alike then.
-            after = pickle.dumps(pickle.loads(after))
-            if (reached := _digest(after)) not in came:
+            if (reached := _key(after)) not in came:
                 if len(came) >= states_max:
                     raise RuntimeError(f"more than {states_max} states")
                 came[reached] = (digest, move)
-                queue.append(after)
+                queue.append((reached, after))
     return Explored(len(came), ends)
 
 
-def _digest(state: bytes) -> bytes:
+def _digest(state: bytes | memoryview) -> bytes:
     return blake2b(state, digest_size=16).digest()
+
+
+def _key(state: bytes) -> bytes:
+    """Of a state, the same for equal ones.
+
+    It is read and written again: what is equal but was one object before it was read is alike then.
+    """
+    out = io.BytesIO()
+    _InOrder(out).dump(pickle.loads(state))
+    return _digest(out.getbuffer())
+
+
+class _InOrder(pickle.Pickler):
+    """Writes sets in an order that is not that of their table, which knows how they came about."""
+
+    def __init__(self, out: io.BytesIO) -> None:
+        super().__init__(out)
+        self._met: dict[int, int] = {}
+
+    def persistent_id(self, one: object) -> object:
+        if type(one) not in (set, frozenset):
+            return None
+        if (met := self._met.get(id(one))) is not None:
+            return met
+        self._met[id(one)] = len(self._met)
+        return type(one).__name__, sorted(one, key=repr)  # type: ignore[call-overload]
 
 
 def _told(
