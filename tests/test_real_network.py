@@ -298,6 +298,30 @@ def test_seven_brokers_for_half_an_hour(tmp_path: Path) -> None:
     assert cut_through
 
 
+@pytest.mark.nightly
+def test_long_messages_pass_a_slow_link(tmp_path: Path) -> None:
+    """What is under way does not hold up the word that the other end lives; sessions go on."""
+    links: list[Pair] = [("a", "b")]
+    network = RealNetwork(tmp_path, "ab", links, Loopback("ab", links))
+
+    async def scenario() -> None:
+        await network.subscribe("b", "s", "//to")
+        await network.in_force()
+        before = await sessions()
+        network.wires.become("a", "b", LinkFaults(bytes_per_second=20_000.0))
+        chance = random.Random(1)
+        for _ in range(2):
+            await network.publish("a", a_message(chance, is_long=True))
+        await network.until(lambda: len(network.subscriptions["s"].got) == 2)
+        assert await sessions() == before
+
+    async def sessions() -> int:
+        found: int = (await network.statuses())["a"]["node"]["sessions"]["b"]
+        return found
+
+    asyncio.run(lived_through(network, scenario, "a"))
+
+
 async def lived_through(
     network: RealNetwork, scenario: Callable[[], Awaitable[None]], roots: str
 ) -> dict[str, dict[str, Any]]:

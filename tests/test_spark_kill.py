@@ -38,7 +38,7 @@ print(run(load_settings(sys.argv[1])).to_json())
 """
 KINDS = ("a", "b", "c", "d")
 A_VERSION = 5
-RUN_SECONDS_MAX = 300.0
+RUN_SECONDS_MAX = 900.0
 ORPHAN_SECONDS_MAX = 60.0
 
 
