@@ -170,6 +170,21 @@ def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
     asyncio.run(main())
 
 
+def test_a_host_takes_no_more_subscriptions_than_it_says() -> None:
+    async def main() -> None:
+        network = await line(settings=NodeSettings(broker=BrokerSettings(subscriptions_max=2)))
+        c = network.carriers["c"]
+        await subscribe(c, {"s1": "/a", "s2": "/b"})
+        rows = (("s3", Profile("/c")), ("s2", Profile("/d")))
+        answer = await c.ask("ann", Subscribe(rows), 10)
+        assert isinstance(answer, Accepted)
+        assert [(id, code) for id, code, _ in answer.refused] == [("s3", "registration.full")]
+        assert status(c, "subscriptions") == 2
+        await network.stop()
+
+    asyncio.run(main())
+
+
 LEVELS_REFUSED = [
     ("levels = 3", "one table"),
     ("[levels", "Expected"),
