@@ -197,9 +197,7 @@ class Announcements:
         if not isinstance(one.body, Source):
             others = len(self._known) - self._sources
             return ("brokers", others + (known is None), MEMBERS_MAX)
-        size = (
-            self._source_bytes + size_of_body(one.body) - (size_of_body(known.body) if known else 0)
-        )
+        size = self._source_bytes + _growth(one, known)
         if size > SOURCES_BYTES_MAX:
             return ("bytes of sources", size, SOURCES_BYTES_MAX)
         return ("sources", self._sources + (known is None), SOURCES_MAX)
@@ -208,9 +206,7 @@ class Announcements:
         known = self._known.get((one.owner, one.key))
         if isinstance(one.body, Source):
             self._sources += known is None
-            self._source_bytes += size_of_body(one.body) - (
-                size_of_body(known.body) if known else 0
-            )
+            self._source_bytes += _growth(one, known)
         self._known[one.owner, one.key] = one
         self._members.add(one.owner)
 
