@@ -24,6 +24,7 @@ from pathcast.overlay.generalisation import Generalisation
 from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Source
 from pathcast.overlay.xml_content import xml_content
+from pathcast.store import Store
 from pathcast.transport.broker import (
     DEFAULT,
     DELIVERIES,
@@ -217,3 +218,18 @@ def test_levels_are_chosen_by_command_within_their_budget(tmp_path: Path) -> Non
     assert len({chosen(f"/order/no[.={number}]") for number in range(40)}) == 1
     nothing = CliRunner().invoke(build_app(), ["broker", "levels", *arguments[:2], str(queries)])
     assert nothing.exit_code == 2
+
+
+def test_the_registry_is_not_made_by_looking_at_it(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    place = tmp_path / "profiles.db"
+    for arguments in (["ls", str(place)], ["gone", str(place), "a"]):
+        result = CliRunner().invoke(build_app(), ["registry", *arguments])
+        assert result.exit_code == 1, result.output
+        assert not place.exists()
+    Store.open(place).close()
+    assert (
+        "no brokers yet" in CliRunner().invoke(build_app(), ["registry", "ls", str(place)]).output
+    )
+    result = CliRunner().invoke(build_app(), ["registry", "gone", str(place), "a"])
+    assert (result.exit_code, "there are: none" in result.output) == (2, True)
