@@ -24,6 +24,7 @@ from pathcast.overlay.generalisation import Generalisation
 from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Source
 from pathcast.overlay.xml_content import xml_content
+from pathcast.store import Store
 from pathcast.transport.broker import (
     DEFAULT,
     DELIVERIES,
@@ -170,6 +171,21 @@ def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
     asyncio.run(main())
 
 
+def test_a_host_takes_no_more_subscriptions_than_it_says() -> None:
+    async def main() -> None:
+        network = await line(settings=NodeSettings(broker=BrokerSettings(subscriptions_max=2)))
+        c = network.carriers["c"]
+        await subscribe(c, {"s1": "/a", "s2": "/b"})
+        rows = (("s3", Profile("/c")), ("s2", Profile("/d")))
+        answer = await c.ask("ann", Subscribe(rows), 10)
+        assert isinstance(answer, Accepted)
+        assert [(id, code) for id, code, _ in answer.refused] == [("s3", "registration.full")]
+        assert status(c, "subscriptions") == 2
+        await network.stop()
+
+    asyncio.run(main())
+
+
 LEVELS_REFUSED = [
     ("levels = 3", "one table"),
     ("[levels", "Expected"),
@@ -202,3 +218,18 @@ def test_levels_are_chosen_by_command_within_their_budget(tmp_path: Path) -> Non
     assert len({chosen(f"/order/no[.={number}]") for number in range(40)}) == 1
     nothing = CliRunner().invoke(build_app(), ["broker", "levels", *arguments[:2], str(queries)])
     assert nothing.exit_code == 2
+
+
+def test_the_registry_is_not_made_by_looking_at_it(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    place = tmp_path / "profiles.db"
+    for arguments in (["ls", str(place)], ["gone", str(place), "a"]):
+        result = CliRunner().invoke(build_app(), ["registry", *arguments])
+        assert result.exit_code == 1, result.output
+        assert not place.exists()
+    Store.open(place).close()
+    assert (
+        "no brokers yet" in CliRunner().invoke(build_app(), ["registry", "ls", str(place)]).output
+    )
+    result = CliRunner().invoke(build_app(), ["registry", "gone", str(place), "a"])
+    assert (result.exit_code, "there are: none" in result.output) == (2, True)

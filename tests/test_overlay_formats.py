@@ -17,8 +17,10 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pathcast.engine.wire import encode
 from pathcast.errors import ConfigError, PeerError, SchemaError
 from pathcast.limits import Limits
+from pathcast.message.dictionaries import Dictionary
 from pathcast.message.wire import WireFormat
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.link_formats import DICTIONARIES_MAX, LinkFormats, check_format
@@ -161,6 +163,38 @@ def test_hostile_formats_are_refused_with_a_reason(format: str, body: bytes, rea
     with pytest.raises(PeerError, match=reason) as refused:
         there.incoming(told)
     assert refused.value.code == "overlay.format"
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (("order", "order", "no"), "dictionary"),
+        (("order",), "name"),
+        (("orders", "item", "no"), "announced"),
+    ],
+)
+def test_dictionaries_that_lie_are_refused_with_their_messages(
+    names: tuple[str, ...], reason: str
+) -> None:
+    """Names that are twice, too few or others than the message was written with."""
+    there = LinkFormats("a", "text")
+    there.began()
+    there.incoming(announced(names))
+    honest, lying = Dictionary(NAMES), _version(names)
+    (body,) = encode([b"<order><item no='1'/></order>"], WireFormat.DICTIONARY, honest).to_pylist()
+    body = body.replace(honest.version, lying)
+    told = Forward("a", 1, 1, 0, 1, (Published(1, "s", "m", 0, "dictionary", False, body),))
+    with pytest.raises(PeerError, match=reason) as refused:
+        there.incoming(told)
+    assert refused.value.code == "overlay.format"
+    assert there.incoming(forward([b"<order/>"])) == forward([b"<order/>"])
+
+
+def _version(names: tuple[str, ...]) -> bytes:
+    try:
+        return Dictionary(names).version
+    except ConfigError:
+        return b"no such."
 
 
 def observed(bandwidth: float, delay: float, chance: random.Random) -> LinkSpeed:

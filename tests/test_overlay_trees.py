@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from pathcast.errors import PeerError
+from pathcast.errors import PeerError, PublicationError
 from pathcast.overlay import announcements
 from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.messages import Announcement, Expelled, Presence, Source
@@ -159,3 +159,22 @@ def test_a_catalog_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
             known.hear("c", said)
         assert refusal.value.code == "overlay.catalog"
     assert len(known.sources()) == 3, "those before the one too many were taken"
+    with pytest.raises(PublicationError, match="4 sources"):
+        known.check_room("own", Source())
+
+
+def test_a_catalog_of_large_schemas_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "SOURCES_BYTES_MAX", 1_000)
+    known = Announcements("a", 7, [])
+    schema = Source("x" * 400, ("n" * 80,))
+    known.hear("c", [Announcement("b", "s1", 1, 1, schema), Announcement("b", "s2", 1, 1, schema)])
+    with pytest.raises(PeerError, match="bytes of sources") as refusal:
+        known.hear("c", [Announcement("b", "s3", 1, 1, schema)])
+    assert refusal.value.code == "overlay.catalog"
+    with pytest.raises(PublicationError):
+        known.check_room("own", schema)
+    # What a source has in place of its old schema counts, and not both.
+    known.hear("c", [Announcement("b", "s1", 2, 1, Source())])
+    known.check_room("own", schema)
+    known.hear("c", [Announcement("b", "s3", 1, 1, schema)])
+    assert sorted(known.sources()) == ["s1", "s2", "s3"]

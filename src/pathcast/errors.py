@@ -634,6 +634,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "this broker has its profiles and sources from the registration service, and takes no "
         "{asked}; ask the service",
     ),
+    "registration.full": CatalogueEntry(
+        "RegistrationError",
+        "{name} has {maximum} subscriptions and takes no more (subscriptions_max); ask another "
+        "broker",
+    ),
     "registration.refused": CatalogueEntry(
         "RegistrationError", "the registration service or a broker refused ({cause}): {reason}"
     ),
@@ -725,6 +730,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
     "publication.source": CatalogueEntry(
         "PublicationError", "no source {source!r} is registered at this broker"
+    ),
+    "publication.catalog": CatalogueEntry(
+        "PublicationError",
+        "there would be {given} {what} in the network, and brokers take {maximum}",
     ),
     "publication.joining": CatalogueEntry(
         "PublicationError", "this broker has not heard of any other member yet; try again"

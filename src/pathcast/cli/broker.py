@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import extra, guarded, print_settings, say, say_warning
+from pathcast.cli.console import begin_log, extra, guarded, print_settings, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.messages import message_names, read_batches
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
@@ -58,7 +57,7 @@ def run_a_broker(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    begin_log()
     settings = load_settings(file, override or ())
     name = settings.broker.name
     limits = limits_of(settings.broker.message_bytes_max)

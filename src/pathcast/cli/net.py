@@ -73,7 +73,7 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
         share = 100 * sent.get("MESSAGE", 0) / flooded
         answers().print(
             f"published since they run: {in_bytes(taken)}; to all brokers that would be "
-            f"{in_bytes(flooded)}, and messages sent are {share:.3g} % of it"
+            f"{in_bytes(flooded)}, and messages sent are {share:,.0f} % of it"
         )
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.console import answers, extra, guarded, print_settings, say
+from pathcast.cli.console import answers, begin_log, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
@@ -55,7 +54,7 @@ def run_a_peer(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    begin_log()
     settings = load_peer_settings(file, override or ())
     name = settings.peer.name
     kind = peer_kind(name, settings.ring.base, settings.ring_settings, settings.filtering_settings)

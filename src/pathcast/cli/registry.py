@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, guarded, print_settings, say
+from pathcast.cli.console import answers, begin_log, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
+from pathcast.errors import ConfigError
 
 
 def build_registry() -> typer.Typer:
@@ -45,7 +45,7 @@ def run_a_node(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    begin_log()
     settings = load_registry_settings(file, override or ())
     name = settings.registry.name
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
@@ -66,7 +66,7 @@ def list_brokers(store: StoreArgument) -> ExitCode:
         from pathcast.store import Store
         from pathcast.transport.settings import database_of
     view = RegistryView()
-    with Store.open(database_of(store), migrate=False) as opened:
+    with Store.open(database_of(store), migrate=False, create=False) as opened:
         view.follow(opened)
     for name, broker in sorted(view.brokers.items()):
         sources = sum(each.root == name for each in view.sources.values())
@@ -74,6 +74,8 @@ def list_brokers(store: StoreArgument) -> ExitCode:
             f"{name}: {broker.state}, {broker.address or 'nowhere'}, "
             f"{broker.location or 'no location'}, {view.hosted[name]} profiles, {sources} sources"
         )
+    if not view.brokers:
+        say("there are no brokers yet")
     if view.pending:
         answers().print(f"{len(view.pending)} are pending: their brokers have not answered yet")
     return ExitCode.OK
@@ -91,15 +93,14 @@ def mark_as_gone(
     with extra("net", "pathcast registry gone"):
         import msgspec
 
-        from pathcast.errors import RegistrationError
         from pathcast.store import Broker, Store
         from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False) as opened:
+    with Store.open(database_of(store), migrate=False, create=False) as opened:
         broker = opened.get(Broker, name)
         if broker is None:
-            raise RegistrationError(
-                "registration.unknown", sender="operator", kind="broker", id=name
-            )
+            known = ", ".join(sorted(each.id for each in opened.state(Broker)[1])) or "none"
+            reason = f"no broker of that name has registered; there are: {known}"
+            raise ConfigError("config.invalid", key=name, reason=reason)
         state = "active" if back else "gone"
         opened.write([msgspec.structs.replace(broker, state=state)], check=True)
     say(f"{name} is {state}")

@@ -17,13 +17,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
-from pathcast.errors import PeerError
-from pathcast.overlay.messages import NUMBER_MAX, Announcement, Expelled, Presence, Source
+from pathcast.errors import PeerError, PublicationError
+from pathcast.overlay.messages import (
+    NUMBER_MAX,
+    Announcement,
+    Expelled,
+    Presence,
+    Source,
+    size_of_body,
+)
 
 __all__ = ["Announcements", "roster_digest"]
 
 MEMBERS_MAX = 20_000
 SOURCES_MAX = 100_000
+SOURCES_BYTES_MAX = 256 * 1024 * 1024
+"""Of the schemas and dictionaries of all sources."""
 VERSION_AHEAD_MAX = 2**40
 
 EXPULSION = "!"
@@ -62,6 +71,8 @@ class Announcements:
         self._me = me
         self._incarnation = incarnation
         self._known: dict[tuple[str, str], Announcement] = {}
+        self._sources = 0
+        self._source_bytes = 0
         self._members = {me, *members}
 
     @property
@@ -164,16 +175,45 @@ class Announcements:
             raise PeerError(
                 "overlay.announcement", peer=peer, owner=one.owner, key=one.key, reason=reason
             )
-        if known is None:
-            is_source = one.key not in _BODIES
-            count = sum(1 for _, key in self._known if (key not in _BODIES) == is_source)
-            what, most = ("sources", SOURCES_MAX) if is_source else ("brokers", MEMBERS_MAX)
-            if count >= most:
-                raise PeerError("overlay.catalog", given=count + 1, maximum=most, what=what)
+        what, given, most = self._with(one)
+        if given > most:
+            raise PeerError("overlay.catalog", given=given, maximum=most, what=what)
+
+    def check_room(self, source: str, entry: Source) -> None:
+        """Whether a source of this broker is one too many: others would not take it.
+
+        Raises:
+            PublicationError: It is (`publication.catalog`).
+        """
+        what, given, most = self._with(Announcement(self._me, source, 0, 0, entry))
+        if given > most:
+            raise PublicationError(
+                "publication.catalog", given=given, maximum=most, what=what, retry="no"
+            )
+
+    def _with(self, one: Announcement) -> tuple[str, int, int]:
+        """What there would be with an announcement: what is counted, how many, and the most."""
+        known = self._known.get((one.owner, one.key))
+        if not isinstance(one.body, Source):
+            others = len(self._known) - self._sources
+            return ("brokers", others + (known is None), MEMBERS_MAX)
+        size = self._source_bytes + _growth(one, known)
+        if size > SOURCES_BYTES_MAX:
+            return ("bytes of sources", size, SOURCES_BYTES_MAX)
+        return ("sources", self._sources + (known is None), SOURCES_MAX)
 
     def _keep(self, one: Announcement) -> None:
+        known = self._known.get((one.owner, one.key))
+        if isinstance(one.body, Source):
+            self._sources += known is None
+            self._source_bytes += _growth(one, known)
         self._known[one.owner, one.key] = one
         self._members.add(one.owner)
+
+
+def _growth(one: Announcement, known: Announcement | None) -> int:
+    """Bytes by which an announcement in the place of another one is longer."""
+    return size_of_body(one.body) - (0 if known is None else size_of_body(known.body))
 
 
 def _age(one: Announcement) -> tuple[int, int]:

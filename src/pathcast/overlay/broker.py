@@ -22,6 +22,7 @@ from functools import partial
 
 import msgspec
 
+from pathcast.errors import RegistrationError
 from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.broker_settings import DEFAULT, BrokerSettings
 from pathcast.overlay.content import Content, Profile
@@ -234,8 +235,12 @@ class Broker:
             version: Of the profile, where something else than this broker counts them.
 
         Raises:
+            RegistrationError: There are as many as this broker takes (`registration.full`).
             PathcastError: It is no profile.
         """
+        most = self._settings.subscriptions_max
+        if len(self.subscriptions) >= most and self.subscriptions.get(subscription) is None:
+            raise RegistrationError("registration.full", name=self.name, maximum=most)
         self._host.subscribe(subscription, subscriber, profile, version)
 
     def unsubscribe(self, subscription: str) -> None:
@@ -257,8 +262,9 @@ class Broker:
             owner: Who alone publishes for it; anybody who may publish when empty.
 
         Raises:
-            PublicationError: It is somebody else's.
+            PublicationError: It is somebody else's, or one more than others take.
         """
+        self.announcements.check_room(source, entry)
         self._root.register(source, entry, owner)
         self._spread([self.announcements.say(source, entry)])
         self._is_stale = True

@@ -17,6 +17,8 @@ class BrokerSettings:
     Attributes:
         trees: "spanning": one tree for all, a table per neighbour. "broadcast": a tree per root, a
             table per root and child, as in 001.
+        subscriptions_max: Subscriptions that a host takes; a link carries a million entries, and a
+            subscription has one or a few.
         log_messages_max: Messages a root holds for members that have not had them; with more it
             takes no new ones.
         log_bytes_max: Bytes of these messages.
@@ -28,6 +30,7 @@ class BrokerSettings:
     """
 
     trees: Trees = "spanning"
+    subscriptions_max: int = 1_000_000
     log_messages_max: int = 100_000
     log_bytes_max: int = 1 << 30
     held_messages_max: int = 4096

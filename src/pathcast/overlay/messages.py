@@ -52,6 +52,7 @@ __all__ = [
     "decoded",
     "encoded",
     "size_of",
+    "size_of_body",
 ]
 
 NUMBER_MAX = 2**62
@@ -339,13 +340,14 @@ def size_of(payload: Payload) -> int:
         case Interest(added=added, removed=removed):
             return 1 + sum(map(len, added)) + sum(map(len, removed))
         case Announce(announcements=said):
-            return 1 + sum(_size_of_body(one.body) for one in said)
+            return 1 + sum(size_of_body(one.body) for one in said)
     return 1
 
 
-def _size_of_body(body: Presence | Expelled | Source) -> int:
+def size_of_body(body: Presence | Expelled | Source) -> int:
+    """Bytes of what is long in an announcement: schema and dictionary of a source; at least 1."""
     if isinstance(body, Source):
-        return len(body.schema) + sum(map(len, body.dictionary))
+        return 1 + len(body.schema) + sum(map(len, body.dictionary))
     return 1
 
 

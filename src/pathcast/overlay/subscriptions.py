@@ -48,6 +48,9 @@ class Subscriptions:
         self._count: Counter[str] = Counter()
         self._tickets: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def names(self) -> list[str]:
         """Ids, sorted."""
         return sorted(self._held)

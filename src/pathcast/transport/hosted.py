@@ -28,7 +28,7 @@ from pathcast.overlay.serving import Planes, kept_for
 from pathcast.protocol import Effect, Node, Send
 from pathcast.store import Broker as Part
 from pathcast.store import Change, Store
-from pathcast.transport.broker import Accepted, RegisterSource, Subscribe, Unsubscribe
+from pathcast.transport.broker import Accepted, Leave, RegisterSource, Subscribe, Unsubscribe
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
@@ -83,7 +83,7 @@ class HostedKind:
             if isinstance(message, Served | Change):
                 assert self._planes is not None
                 effects += [*self._planes.apply(message, now), Send(client, Accepted())]
-            elif isinstance(message, Subscribe | Unsubscribe | RegisterSource):
+            elif isinstance(message, Subscribe | Unsubscribe | RegisterSource | Leave):
                 raise RegistrationError("registration.service", asked=type(message).__name__)
             else:
                 asked.append(message)

@@ -21,6 +21,11 @@ _STYLE: Final = (
     "circle{fill:#dbe9f6;stroke:#2b5c8a;stroke-width:2}.down{fill:#eee;stroke:#b33}"
     "line{stroke:#bbb;stroke-width:2;stroke-dasharray:5 4}"
     ".tree{stroke:#2b5c8a;stroke-width:3;stroke-dasharray:none}"
+    ".link{paint-order:stroke;stroke:#fff;stroke-width:4}"
+)
+_LEGEND: Final = (
+    "through: the tree; dashed: other links; grey: does not run. Numbers at links: what was sent "
+    "both ways over the connections of now"
 )
 
 
@@ -46,16 +51,18 @@ def network_map(
         parts.append(f'<line{kind} x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>')
         sent = _sent(statuses[one], other) + _sent(statuses[other], one)
         parts.append(
-            f'<text class="small" x="{(x1 + x2) // 2}" y="{(y1 + y2) // 2}">'
-            f"{sent / 1e6:.1f} MB</text>"
+            f'<text class="small link" x="{(x1 + x2) // 2}" y="{(y1 + y2) // 2}">'
+            f"{_bytes(sent)}</text>"
         )
     for name in names:
         x, y = place[name]
         status = statuses[name]
         kind = ' class="down"' if status is None else ""
-        parts.append(f'<circle{kind} cx="{x}" cy="{y}" r="38"/>')
-        parts.append(f'<text x="{x}" y="{y - 4}">{escape(name)}</text>')
-        parts.append(f'<text class="small" x="{x}" y="{y + 12}">{_told(status)}</text>')
+        parts.append(f'<circle{kind} cx="{x}" cy="{y}" r="44"/>')
+        parts.append(f'<text x="{x}" y="{y - 8}">{escape(name)}</text>')
+        for number, line in enumerate(_told(status)):
+            parts.append(f'<text class="small" x="{x}" y="{y + 7 + 13 * number}">{line}</text>')
+    parts.append(f'<text class="small" x="{SIZE // 2}" y="{SIZE - 12}">{_LEGEND}</text>')
     parts.append("</svg>\n")
     return "\n".join(parts)
 
@@ -77,8 +84,13 @@ def _sent(status: Mapping[str, Any] | None, peer: str) -> int:
     return 0 if traffic is None else int(traffic["bytes_sent"])
 
 
-def _told(status: Mapping[str, Any] | None) -> str:
+def _told(status: Mapping[str, Any] | None) -> tuple[str, ...]:
     if status is None:
-        return "down"
+        return ("down",)
     node = status["node"]
-    return f"{node['subscriptions']:,} here, {sum(node['tables'].values()):,}"
+    entries = sum(node["tables"].values())
+    return (f"{node['subscriptions']:,} subscr.", f"{entries:,} entries")
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"

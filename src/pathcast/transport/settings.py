@@ -113,6 +113,9 @@ class BrokerSection(BaseModel):
         description="File that says how general neighbours are told what is wanted here, as "
         "pathcast broker levels writes it for a budget: smaller tables, and messages in vain.",
     )
+    subscriptions_max: int = Field(
+        default=1_000_000, ge=1, description="Subscriptions that clients may register here."
+    )
     log_messages_max: int = Field(
         default=100_000,
         ge=1,
@@ -301,6 +304,9 @@ class BrokerSettings(FileSettings):
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"{', '.join(doubled)}: two have this name")
+        most = self.broker.subscriptions_max
+        if self.registration is not None and self.registration.profiles_max > most:
+            raise ValueError(f"registration.profiles_max is more than subscriptions_max, {most}")
         return self
 
     @property
@@ -362,6 +368,7 @@ def node_settings(settings: BrokerSettings) -> NodeSettings:
     section = settings.broker
     broker = ProtocolSettings(
         trees=section.trees,
+        subscriptions_max=section.subscriptions_max,
         log_messages_max=section.log_messages_max,
         log_bytes_max=section.log_bytes_max,
         message_bytes_max=section.message_bytes_max,

@@ -23,7 +23,7 @@ RUNS: Final[Mapping[OverlayKind, str]] = MappingProxyType(
         "budgets": "overlay_run",
         "forms": "overlay_run",
         "state": "overlay_run",
-        "projection": "overlay_run",
+        "projection": "overlay_projection_run",
         "links": "overlay_thousand_run",
         "pareto": "overlay_thousand_run",
         "in_force": "overlay_thousand_run",
