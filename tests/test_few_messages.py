@@ -8,8 +8,6 @@ from __future__ import annotations
 import random
 
 import pyarrow as pa
-import pytest
-
 from broker_engines import broker_engines
 from every_engine import engines
 from pathcast import Broker, Query, QueryIndex, Subscription
@@ -39,7 +37,7 @@ def test_few_messages_match_as_many_do(engine: str) -> None:
         assert few.numbers == many.matches.to_pylist()
         errors = {row: error.to_dict() for row, error in few.refusals}
         assert [errors.get(row) for row in range(len(messages))] == many.errors.to_pylist()
-        pairs = [(row, index_number) for row, index_number, _ in few.over_budget]
+        pairs = [(row, number) for row, number, _ in few.over_budget]
         assert pairs == list(
             zip(
                 many.verdicts["row"].to_pylist(),
@@ -52,8 +50,6 @@ def test_few_messages_match_as_many_do(engine: str) -> None:
     assert found > 20
     assert undecided > 5
     assert matcher.match_few([]).numbers == []
-    with pytest.raises(TypeError):
-        matcher.match_few([None])  # type: ignore[list-item]
 
 
 @broker_engines
