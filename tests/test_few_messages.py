@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 import pyarrow as pa
+
 from broker_engines import broker_engines
 from every_engine import engines
 from pathcast import Broker, Query, QueryIndex, Subscription
