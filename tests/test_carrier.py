@@ -14,7 +14,7 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 
 from flooding import CODEC, Count, Item, Publish, Taken, flooding
 from pathcast.errors import DiskError, FrameError, UnavailableError
-from pathcast.transport.carrier import Carrier
+from pathcast.transport.carrier import INBOX_BYTES_MAX, Arrivals, Carrier
 from pathcast.transport.connection import WINDOW, Connection
 from pathcast.transport.disk import REMEMBERED, Disk, Waiting
 from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
@@ -389,3 +389,62 @@ def test_calls_of_one_client_at_once_get_each_its_own_answer(tmp_path: Path) -> 
         await network.stop()
 
     asyncio.run(main())
+
+
+def test_what_has_come_into_an_inbox_is_given_once_and_in_order() -> None:
+    # Whoever follows an inbox gets it from memory if nothing lies between, and else from the disk.
+    arrivals = Arrivals()
+    arrivals.put([Waiting(3, "c", b"3"), Waiting(4, "d", b"4")])
+    arrivals.put([Waiting(5, "e", b"5")])
+    assert [one.position for one in arrivals.take(3)] == [4, 5]
+    assert arrivals.take(5) == []
+    arrivals.put([Waiting(7, "g", b"7")])
+    assert arrivals.take(5) == []  # 6 is missing
+    arrivals.put([Waiting(8, "h", bytes(INBOX_BYTES_MAX + 1))])
+    arrivals.put([Waiting(9, "i", b"9")])
+    assert arrivals.take(7) == []
+    arrivals.put([Waiting(10, "j", b"10")])
+    assert [one.position for one in arrivals.take(9)] == [10]
+
+
+def test_an_acknowledgement_waits_for_others_and_is_kept_with_them() -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        carrier = a_carrier(network, "a", None)
+        commits: list[object] = []
+        commit = carrier.disk.commit
+        carrier.disk.commit = lambda *given: commits.append(given) or commit(*given)  # type: ignore
+        carrier.disk.commit({}, [("ann", f"d{n}", b"x") for n in range(9)])
+        await carrier.start()
+        await carrier.kept()
+        before = len(commits)
+        for position in (3, 5, 4):
+            carrier.acknowledge("ann", position)
+        await carrier.kept()
+        assert (len(commits) - before, carrier.disk.cursor("ann")) == (1, 5)
+        carrier.acknowledge("ann", 7)
+        assert carrier.disk.cursor("ann") == 5
+        async with asyncio.timeout(10):
+            while carrier.disk.cursor("ann") < 7:
+                await asyncio.sleep(0.01)
+        await carrier.stop()
+        with pytest.raises(UnavailableError):
+            await carrier.kept()
+
+    asyncio.run(main())
+
+
+def test_what_was_committed_stays_whenever_the_log_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pathcast.transport.disk.CHECKPOINT_BYTES", 20_000)
+    disk = Disk(tmp_path / "d")
+    for n in range(60):
+        disk.commit({f"key{n % 7}": bytes([n]) * 3000}, [("ann", f"d{n}", bytes(5000))])
+    disk.close()
+    disk = Disk(tmp_path / "d")
+    assert {key: value[0] for key, value in disk.saved().items()} == {
+        f"key{n % 7}": n for n in range(53, 60)
+    }
+    assert [each.position for each in disk.waiting("ann", 0, 99)] == list(range(1, 61))
+    disk.close()

@@ -325,7 +325,7 @@ def parts_alone(load: Load, batch: int, directory: Path) -> dict[str, float]:
     ]
     given = [
         [
-            (OPERATOR, f"{name}\t1\t{HERE}\t{2**52}\t{n * batch + place}", group[place])
+            (OPERATOR, f"{HERE}\t{2**52}\t{n * batch + place:016x}\t1\t{name}", group[place])
             for place, answers in enumerate(profiles.answers(group))
             for name in answers
         ]

@@ -236,9 +236,6 @@ class Broker:
 
         Returns:
             Lists, without ids of deliveries and without counters.
-
-        Raises:
-            TypeError: One is not bytes.
         """
         with self._turns.shared():
             return self._backend.process_few(list(messages))

@@ -112,9 +112,6 @@ class Matcher:
         Args:
             messages: So few that arrays would take longer than they do: some hundreds, of a KB.
 
-        Raises:
-            TypeError: One is not bytes.
-
         Example:
             >>> from pathcast import Query, QueryIndex
             >>> index = QueryIndex(engine="reference")

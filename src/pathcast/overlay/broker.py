@@ -315,9 +315,11 @@ class Broker:
             PublicationError: The source is not known here or is not the sender's, one is too
                 long, or there is no room (`retry`).
         """
-        members = self.announcements.members
-        has_joined = self._joined or members == [self.name]
-        self._root.check(self._data.own, members, has_joined, source, sizes, sender)
+        has_joined = self._joined or self._members() == [self.name]
+        self._root.check(self._data.own, self._members, has_joined, source, sizes, sender)
+
+    def _members(self) -> Sequence[str]:
+        return self.announcements.members
 
     @property
     def taken_bytes(self) -> int:

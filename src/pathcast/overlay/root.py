@@ -13,7 +13,7 @@ Source: 001, sections 3.1 and 5 (Figure 10, message pre-processor); docs/adr/001
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -141,7 +141,7 @@ class Root:
     def check(
         self,
         stream: Stream | None,
-        members: Sequence[str],
+        members: Callable[[], Sequence[str]],
         has_joined: bool,
         source: str,
         sizes: Sequence[int],
@@ -169,7 +169,7 @@ class Root:
             )
         is_long = stream.held_bytes + sum(sizes) > settings.log_bytes_max
         if sizes and (is_long or len(stream.held) + len(sizes) > settings.log_messages_max):
-            slowest = min(members, key=lambda name: (stream.positions.get(name, 0), name))
+            slowest = min(members(), key=lambda name: (stream.positions.get(name, 0), name))
             raise PublicationError(
                 "publication.log",
                 held=len(stream.held),

@@ -1,0 +1,86 @@
+"""A few messages at once, without arrays: what engines answer then is what they answer in arrays.
+
+If these fail, a broker answers otherwise than a batch of the same messages does.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+
+from broker_engines import broker_engines
+from every_engine import engines
+from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast.limits import Limits
+from pathcast.testing import FamilyShape, random_family, random_valued_message
+
+SHORT = Limits(evaluation_steps_max=40, message_steps_max=400)
+REFUSED = [b"", b"<a", b"<a/><b/>"]
+
+
+def messages_of(chosen: random.Random) -> list[bytes]:
+    return [random_valued_message(chosen) for _ in range(30)] + REFUSED
+
+
+@engines
+def test_few_messages_match_as_many_do(engine: str) -> None:
+    found = undecided = 0
+    for seed in range(3):
+        chosen = random.Random(seed)
+        index = QueryIndex(engine=engine, limits=SHORT)
+        texts = random_family(chosen, 20, FamilyShape(has_alternatives=True))
+        texts += ["count(//*[count(.//*) > 1]) > 1"]
+        index.register([Query(str(number), text) for number, text in enumerate(texts)])
+        matcher, messages = index.matcher(threads=1), messages_of(chosen)
+        few = matcher.match_few(messages)
+        many = matcher.match_arrow(pa.array(messages, pa.binary()))
+        assert few.numbers == many.matches.to_pylist()
+        errors = {row: error.to_dict() for row, error in few.refusals}
+        assert [errors.get(row) for row in range(len(messages))] == many.errors.to_pylist()
+        pairs = [(row, number) for row, number, _ in few.over_budget]
+        assert pairs == list(
+            zip(
+                many.verdicts["row"].to_pylist(),
+                many.verdicts["query_number"].to_pylist(),
+                strict=True,
+            )
+        )
+        found += sum(map(len, few.numbers))
+        undecided += len(pairs)
+    assert found > 20
+    assert undecided > 5
+    assert matcher.match_few([]).numbers == []
+
+
+@broker_engines
+def test_few_messages_are_delivered_as_many_are(engine: str) -> None:
+    found = undecided = 0
+    for seed in range(3):
+        chosen = random.Random(seed)
+        texts = random_family(chosen, 12, FamilyShape())
+        rows = [
+            Subscription(f"{deliver}-{number}", "ann", text, deliver)  # type: ignore[arg-type]
+            for number, text in enumerate(texts)
+            for deliver in ("fragment", "message", "ids")
+        ]
+        rows.append(Subscription("slow", "bob", "//*[count(.//*) > 1][count(.//*) > 2]"))
+        broker = Broker(engine=engine, limits=SHORT)
+        broker.subscribe(rows)
+        messages = messages_of(chosen)
+        few, many = broker.process_few(messages), broker.process_batch(messages)
+        names, numbers = many.subscription_ids, many.numbers.to_pylist()
+        assert few.deliveries == [
+            (row["row"], names[row["subscription"]], row["fragment"]) for row in numbers
+        ]
+        assert [(row, error.to_dict()) for row, error in few.refusals] == [
+            (row, error.to_dict()) for row, error in many.refusals
+        ]
+        verdicts = many.verdicts.to_pylist()
+        assert [(row, name, error.code) for row, name, error in few.verdicts] == [
+            (each["row"], each["subscription_id"], each["code"]) for each in verdicts
+        ]
+        found += len(few.deliveries)
+        undecided += len(verdicts)
+    assert found > 20
+    assert undecided > 5
