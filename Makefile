@@ -18,6 +18,9 @@ JOBS   ?= 2
 # Seconds for each fuzz entry of a nightly run.
 FUZZ   ?= 60
 
+# Tests start hundreds of processes, which need not all compile the same sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON_CODE := $(wildcard conftest.py src tests benchmarks examples tools)
 KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
 WITH_ENGINE := tools/with-engine $(STAMPS)
