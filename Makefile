@@ -20,6 +20,9 @@ FUZZ   ?= 60
 # Of a nightly run, e.g. 2/5 for the second of five parts; the kernel's own tests are in the first.
 PART   ?=
 
+# Tests start hundreds of processes, which need not all compile the same sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON_CODE := $(wildcard conftest.py src tests benchmarks examples tools)
 KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
 WITH_ENGINE := tools/with-engine $(STAMPS)

@@ -10,24 +10,37 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 
+def is_installed() -> bool:
+    """Whether there is a server, and what speaks to it."""
+    return bool(_found("postgres") and find_spec("psycopg"))
+
+
 def binary(name: str) -> Path:
     """A program of PostgreSQL; the test is skipped without it."""
-    found = shutil.which(name)
-    places = [Path(found)] if found else sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    if not places:
+    found = _found(name)
+    if found is None:
         pytest.skip(f"PostgreSQL is not installed: no program {name}")
-    return places[-1]
+    return found
+
+
+def _found(name: str) -> Path | None:
+    if found := shutil.which(name):
+        return Path(found)
+    return max(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), default=None)
 
 
 class PostgresqlServer:
@@ -82,6 +95,57 @@ class PostgresqlServer:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
         return self.url("postgres")
+
+
+class SilentNetwork:
+    """A port of loopback that stands for a server, and can stop carrying anything without a word.
+
+    Args:
+        server: What it stands for.
+    """
+
+    def __init__(self, server: PostgresqlServer) -> None:
+        self._target = str(server.folder / ".s.PGSQL.5432")
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets = [self._listener]
+        self.carries = threading.Event()
+        self.carries.set()
+        self._begin(self._accept)
+
+    @property
+    def url(self) -> str:
+        """Of the server's database, by this way."""
+        return f"postgresql://postgres@127.0.0.1:{self._listener.getsockname()[1]}/postgres"
+
+    def stop(self) -> None:
+        """Ends all connections."""
+        self.carries.set()
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _begin(self, work: Callable[..., None], *arguments: socket.socket) -> None:
+        def until_closed() -> None:
+            with suppress(OSError):
+                work(*arguments)
+
+        threading.Thread(target=until_closed, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            caller, _ = self._listener.accept()
+            called = socket.socket(socket.AF_UNIX)
+            called.connect(self._target)
+            self._sockets += [caller, called]
+            self._begin(self._carry, caller, called)
+            self._begin(self._carry, called, caller)
+
+    def _carry(self, from_: socket.socket, to: socket.socket) -> None:
+        while data := from_.recv(65_536):
+            self.carries.wait()
+            to.sendall(data)
+        to.shutdown(socket.SHUT_WR)
 
 
 @contextmanager

@@ -1,8 +1,7 @@
-"""`pathcast demo` and `pathcast run` from outside, small: from nothing to an inbox and back."""
+"""`pathcast demo` from outside, small: from nothing to an inbox, and a pipeline that goes on."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ import pytest
 
 from pathcast.cli.exits import ExitCode
 from pathcast.errors import JavaMissingError
+from silent_progress import Silent
 
 pytestmark = pytest.mark.spark
 
@@ -61,10 +61,13 @@ def test_the_demo_shows_the_whole_way_and_leaves_a_pipeline_that_goes_on(tmp_pat
     # The pipeline file that the demo names must do what the demo says: take up new messages.
     message = next((out / "messages").glob("news-*.xml"))
     shutil.copy(message, out / "messages" / "new.xml")
-    again = pathcast("run", out / "pipeline.toml", "--json")
-    assert again.returncode == ExitCode.OK, again.stderr
-    summary = json.loads(again.stdout)
-    assert (summary["earlier_messages"], summary["messages"]) == (60, 1)
+    from pathcast.spark.pipeline import run
+    from pathcast.spark.settings import load_settings
+    from pathcast.spark.workers import InProcess
+
+    settings = load_settings(out / "pipeline.toml", ["engine.engine=reference"])
+    summary = run(settings, workers=InProcess(), progress=Silent())
+    assert (summary.earlier_messages, summary.messages) == (60, 1)
 
 
 def test_the_demo_never_replaces_what_is_not_its_own(tmp_path: Path) -> None:

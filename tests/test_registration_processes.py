@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from typer.testing import CliRunner
 from pathcast.cli.app import build_app
 from pathcast.errors import (
     ConfigError,
+    DiskError,
     PeerRefusedError,
     PublicationError,
     RegistrationError,
@@ -38,6 +41,7 @@ from pathcast.store import Broker
 from pathcast.store import Profile as Registered
 from pathcast.transport.broker import CODEC, Publish, Subscribe, broker_kind
 from pathcast.transport.client import BrokerClient
+from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.hosted import run_hosted_broker
 from pathcast.transport.process import operator_of
@@ -46,16 +50,20 @@ from pathcast.transport.registration_client import RegistrationClient
 from pathcast.transport.registry_process import host_choice
 from pathcast.transport.registry_settings import load_registry_settings
 from pathcast.transport.settings import load_settings
-from postgresql_server import PostgresqlServer
+from postgresql_server import PostgresqlServer, SilentNetwork, is_installed
 from registration_processes import SERVICE, RegistrationProcesses, order, orders
+from test_broker_process import eventually, free_ports
 
-FLAVOURS = ["SQLite, plain text", "PostgreSQL, certificates"]
+PLAIN, SECURED = "SQLite, plain text", "PostgreSQL, certificates"
+CAN_BE_SECURED = is_installed() and find_spec("trustme") is not None
+# One of the two always runs.
+FLAVOURS = [pytest.param(PLAIN, marks=[pytest.mark.nightly] * CAN_BE_SECURED), SECURED]
 
 
 @pytest.fixture
 def processes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RegistrationProcesses]:
-    """Of one of the flavours; of the first when a test does not say."""
-    if getattr(request, "param", FLAVOURS[0]) == FLAVOURS[0]:
+    """Of one of the flavours; the plain one when a test does not say."""
+    if getattr(request, "param", PLAIN) == PLAIN:
         found = RegistrationProcesses(tmp_path, "profiles.db")
     else:
         trustme = pytest.importorskip("trustme")
@@ -201,6 +209,45 @@ async def _changed_by_a_stranger(processes: RegistrationProcesses, profile: str)
     async with processes.client("bob") as bob:
         bob._registrant.places[profile] = ("b", processes.address("b").target)
         await bob.delete_interest(profile)
+
+
+def test_a_broker_ends_its_work_when_the_database_says_nothing_any_more(
+    tmp_path: Path, postgresql: PostgresqlServer
+) -> None:
+    """Not even that it is gone: the connection stays, and nothing comes."""
+    postgresql.database()
+    network = SilentNetwork(postgresql)
+    (tmp_path / "b.toml").write_text(
+        f'[broker]\nname = "b"\ndirectory = "b"\nlisten = "127.0.0.1:{free_ports(1)[0]}"\n'
+        f'[registration]\nstore = "{network.url}"\nnodes = ["r1"]\nlease_seconds = 0.6\n'
+    )
+    settings = load_settings(tmp_path / "b.toml")
+    begun: list[str] = []
+
+    async def has_begun(times: int) -> bool:
+        return len(begun) == times
+
+    async def directory_is_free() -> bool:
+        with contextlib.suppress(DiskError), contextlib.closing(Disk(settings.broker.directory)):
+            return True
+        return False
+
+    async def main() -> None:
+        running = asyncio.create_task(
+            run_hosted_broker(settings, broker_kind("b", []), begun.append)
+        )
+        await eventually(lambda: has_begun(1), 60)
+        network.carries.clear()
+        await eventually(directory_is_free, 60)
+        network.carries.set()
+        await eventually(lambda: has_begun(2), 60)
+        signal.raise_signal(signal.SIGTERM)
+        await running
+
+    try:
+        asyncio.run(main())
+    finally:
+        network.stop()
 
 
 def test_commands_describe_show_and_move(processes: RegistrationProcesses) -> None:

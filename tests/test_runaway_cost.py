@@ -133,7 +133,7 @@ def test_a_gauge_measures_and_gives_up() -> None:
         assert cost.seconds > 0
         assert cost.lxml_seconds > 0
     with Gauge(seconds_max=0.0) as gauge:
-        late = gauge.measured(candidate, 8_000_000, 50, 300)
+        late = gauge.measured(candidate, 1_000_000, 50, 300)
         assert late.failure.startswith("more than")
         assert is_runaway(late)
         again = gauge.measured(candidate, 400, 1, 1)

@@ -58,6 +58,9 @@ class Leadership:
         name: Of the lease.
         holder: Name of this node.
         seconds: The lease expires after so many.
+
+    Attributes:
+        until: Time until which the lease is held, if it is; what is renewed later is a new one.
     """
 
     def __init__(self, records: Records, name: str, holder: str, seconds: float) -> None:
@@ -66,22 +69,22 @@ class Leadership:
         self._holder = holder
         self.seconds = seconds
         self.lease: Lease | None = None
-        self._until = 0.0
+        self.until = 0.0
 
     def attempt(self, now: float) -> bool:
         """Takes or renews the lease; says whether it has just been taken."""
-        held = self.lease
+        held = self.lease if self.is_held(now) else None
         try:
             self.lease = self._records.take(self._name, self._holder, self.seconds, held)
         except StoreError:
             # The lease may still be held; it counts until its time is over.
             return False
-        self._until = now + self.seconds
+        self.until = now + self.seconds
         return self.lease is not None and self.lease != held
 
     def is_held(self, now: float) -> bool:
         """Whether the lease is held, as far as this node can know."""
-        if self.lease is not None and now >= self._until:
+        if self.lease is not None and now >= self.until:
             self.lease = None
         return self.lease is not None
 

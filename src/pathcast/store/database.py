@@ -166,6 +166,7 @@ class Database:
                 "keepalives_idle": 10,
                 "keepalives_interval": 5,
                 "keepalives_count": 3,
+                "tcp_user_timeout": 25_000,
                 "options": f"-c lock_timeout={wait} -c synchronous_commit=on "
                 "-c client_encoding=UTF8",
             },

@@ -195,14 +195,16 @@ class HostedBroker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))
             ended = asyncio.ensure_future(broker.run())
+            lapsed = asyncio.ensure_future(_lapsed(carrier, hosting))
             try:
-                await asyncio.wait([following, ended], return_when=asyncio.FIRST_COMPLETED)
+                first = asyncio.FIRST_COMPLETED
+                await asyncio.wait([following, ended, lapsed], return_when=first)
                 if ended.done():
                     await ended
-                return await following
+                return await (lapsed if lapsed.done() else following)
             finally:
-                following.cancel()
-                ended.cancel()
+                for task in (following, ended, lapsed):
+                    task.cancel()
 
     async def _follow(self, broker: Carrier) -> Served:
         """Gives the planes what changes, until the part is lost."""
@@ -222,6 +224,13 @@ class HostedBroker:
                     raise
                 LOG.info("%s", error)
             await asyncio.sleep(TAKEN_SECONDS)
+
+
+async def _lapsed(carrier: RequestCarrier, hosting: Hosting) -> Served:
+    """Ends when the lease has: a node that waits for the database for so long cannot tell."""
+    while (left := hosting.leadership.until - carrier.now) > 0:
+        await asyncio.sleep(left)
+    return Served(is_played=False)
 
 
 def _address(settings: BrokerSettings, registration: RegistrationSection) -> str:

@@ -91,6 +91,11 @@ class RequestCarrier:
         """Returns never; raises what the node ended with, if it did."""
         await asyncio.shield(self._failure)
 
+    @property
+    def now(self) -> float:
+        """What events are given as the time."""
+        return self._clock + time.monotonic()
+
     async def ask(self, sender: str, message: object, seconds: float) -> object:
         """Gives the node a request of `sender`, and waits for its answer.
 
@@ -116,7 +121,7 @@ class RequestCarrier:
     async def event(self, handler: Callable[..., Sequence[Effect]], *event: object) -> None:
         """Gives the node an event, after those before it, and begins what it wants done."""
         async with self._turn:
-            now = self._clock + time.monotonic()
+            now = self.now
             loop = asyncio.get_running_loop()
             try:
                 effects = await loop.run_in_executor(self._thread, lambda: handler(*event, now))
