@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,7 @@ from pathcast.bench.figures.output import read_run
 from pathcast.bench.figures.point import Place
 from pathcast.bench.figures.verdicts import Answer
 from pathcast.cli.app import build_app
-from pathcast.dht.automaton import DOCUMENT, Visit, children_in, gates_of, held_until, visits
+from pathcast.dht.automaton import DOCUMENT, Visit, gates_of, held_until, visits
 from pathcast.dht.automaton import Path as StatePath
 from pathcast.dht.events import Events, Message
 from pathcast.dht.identifiers import identifier, state_key
@@ -465,7 +465,7 @@ def test_statements_are_judged_by_values() -> None:
 
 
 def test_a_quick_run_writes_record_plots_and_page(tmp_path: Path) -> None:
-    names = ("run", "3", "4", "5", "distinct", "6", "7", "lengths", "savings")
+    names = ("run", "3", "4", "5", "distinct", "6", "7", "lengths", "savings", "simulated")
     page = tmp_path / "page.md"
     page.write_text(
         "".join(f"<!-- figures:dht_{n} -->\n<!-- /figures:dht_{n} -->\n" for n in names)

@@ -122,9 +122,7 @@ def test_replay_counts_what_peers_send(length: int, peers: int, is_recursive: bo
 def test_replay_counts_what_peers_of_pieces_send(count: int, peers: int) -> None:
     graph = domain_graph("news")
     queries = list(generate_queries(graph, QueryParameters(count=150, seed=3, descendant=0.3)))
-    messages = list(
-        generate_documents(graph, DocumentParameters(count=9, seed=1, elements_max=60))
-    )
+    messages = list(generate_documents(graph, DocumentParameters(count=9, seed=1, elements_max=60)))
     members = sorted((Member(f"p{n}", 0) for n in range(peers)), key=lambda m: m.identifier)
     places = np.array([member.identifier >> 96 for member in members], np.uint64)
     ring = Ring(places, np.arange(peers), peers)
@@ -133,7 +131,7 @@ def test_replay_counts_what_peers_of_pieces_send(count: int, peers: int) -> None
     pieces = cut(table, *load_and_hits(trace, range(3)), count)
     found = in_pieces(trace, pieces, ring, range(3, len(messages)))
 
-    never = PieceSettings(queries_max=1_000_000, steps_max=float("inf"))
+    never = PieceSettings(queries_max=1_000_000, found_max=float("inf"))
     world = FilteringWorld.on_static_ring(
         1, peers, FilteringSettings(pieces=never), records=pieces.records()
     )

@@ -14,11 +14,20 @@ pytest.importorskip("msgspec")
 
 import msgspec
 
+from filtering_worlds import (
+    MESSAGES,
+    QUERIES,
+    churned,
+    filled,
+    is_missed,
+    peers_of,
+    published,
+    raced,
+)
 from pathcast.dht.automaton import visits
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.identifiers import state_key
 from pathcast.dht.messages import Ask
-from pathcast.dht.peer import Settings
 from pathcast.dht.safeguards import Safeguards
 from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.state_messages import IndexQuery, RemoveQuery, StateQuestion, Visit
@@ -31,8 +40,7 @@ from pathcast.sim import Faults
 from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
 from pathcast.testing.message_text import random_message
-from pathcast.testing.query_text import random_query
-from filtering_worlds import MESSAGES, QUERIES, churned, filled, is_missed, peers_of, published, raced
+
 
 def static(seed: int, peers: int, settings: FilteringSettings, virtual: int = 0) -> FilteringWorld:
     return FilteringWorld.on_static_ring(

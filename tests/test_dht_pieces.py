@@ -1,4 +1,4 @@
-"""The automaton in pieces on a ring: answers are those of one process, whatever is cut meanwhile."""
+"""The automaton in pieces on a ring: answers are those of one process, whatever is cut."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ pytest.importorskip("msgspec")
 
 import msgspec
 
+from filtering_worlds import churned, filled, is_missed, peers_of, published, raced
 from pathcast.dht.events import Events
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Ask
@@ -27,6 +28,7 @@ from pathcast.dht.piece_records import (
     with_entry,
 )
 from pathcast.dht.safeguards import Safeguards
+from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.state_messages import (
     FetchTop,
     IndexQuery,
@@ -45,9 +47,8 @@ from pathcast.message import parse_message
 from pathcast.protocol import Effect, Send, Wake
 from pathcast.sim.filtering_world import FilteringWorld
 from pathcast.testing.alphabet import ALPHABET
-from filtering_worlds import churned, filled, is_missed, peers_of, published, raced
 
-SMALL = PieceSettings(queries_max=4, steps_max=30.0, publications_min=3)
+SMALL = PieceSettings(queries_max=4, found_max=5.0, publications_min=3)
 
 
 def in_pieces(safeguards: Safeguards | None = None) -> FilteringSettings:
@@ -94,18 +95,23 @@ def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> Non
         assert world.check() > 0
 
 
-@pytest.mark.parametrize(
-    "safeguard", ["passes_on", "waits_for_readers"]
-)
+@pytest.mark.parametrize("safeguard", ["passes_on", "waits_for_readers"])
 def test_a_safeguard_is_missed(safeguard: str) -> None:
     safeguards = replace(Safeguards(), **{safeguard: False})
     assert any(is_missed(seed, in_pieces(safeguards)) for seed in range(40))
 
 
-@pytest.mark.parametrize("given", [{"length": 1}, {"whole": True}, {"on_the_way": True}])
-def test_what_is_about_states_is_refused_with_pieces(given: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="about states"):
-        FilteringSettings(pieces=SMALL, **given)
+def test_what_is_about_states_is_refused_with_pieces() -> None:
+    for about_states in (
+        FilteringSettings(length=1),
+        FilteringSettings(whole=True),
+        FilteringSettings(on_the_way=True),
+        FilteringSettings(shedding=SheddingSettings()),
+    ):
+        with pytest.raises(ConfigError, match="about states"):
+            replace(about_states, pieces=SMALL)
+    with pytest.raises(ConfigError, match="iteratively"):
+        alone(in_pieces()).publish_iteratively(b"<a/>", "bob")
 
 
 # Alone: a peer that owns every key, and what it says to another.
@@ -115,7 +121,9 @@ ENTRY = Entry("r", "s", "q", "/a/b", (), True)
 NEW = PieceRecord(("start/a/b",), entries={"start/a/b": {"r": ENTRY}})
 
 
-def alone(settings: FilteringSettings, records: dict[str, PieceRecord] | None = None) -> FilteringPeer:
+def alone(
+    settings: FilteringSettings, records: dict[str, PieceRecord] | None = None
+) -> FilteringPeer:
     held = {key: encoded_piece(record) for key, record in (records or {}).items()}
     ring = StaticRing(["p", "p"], records=held)
     return FilteringPeer(lambda asked: StaticPeer("p", ring, asked), 1, {}, settings)

@@ -79,7 +79,8 @@ impl PathFinder {
     /// Cost: one look-up an element, and what it has not seen before.
     pub fn find(&mut self, part: Part<'_>, entries: &[(PathId, i64)]) -> Result<Found, Unsound> {
         self.check(part, entries)?;
-        let mut entries: Vec<(i64, PathId)> = entries.iter().map(|&(path, at)| (at, path)).collect();
+        let mut entries: Vec<(i64, PathId)> =
+            entries.iter().map(|&(path, at)| (at, path)).collect();
         entries.sort_unstable();
         entries.dedup();
         if self.names.len() > NAMES_MAX || self.names.text_bytes() > NAME_BYTES_MAX {

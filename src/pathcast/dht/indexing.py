@@ -26,7 +26,6 @@ from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.state_messages import GivenUp, Indexed, IndexQuery, RemoveQuery
 from pathcast.dht.state_store import StateStore
 from pathcast.dht.states import (
-    Entry,
     Held,
     StateRecord,
     arrived,
@@ -85,7 +84,9 @@ class Indexing:
             answer(Later())
             return
         answer(Done())
-        if self._repetitions.is_one("index", asked.key, asked.entry.registration, asked.depth, asked.attempt):
+        if self._repetitions.is_one(
+            "index", asked.key, asked.entry.registration, asked.depth, asked.attempt
+        ):
             return
         guards = None
         if self._on_the_way:
@@ -128,7 +129,9 @@ class Indexing:
             answer(Later())
             return
         answer(Done())
-        if self._repetitions.is_one("remove", asked.key, asked.registration, asked.depth, asked.attempt):
+        if self._repetitions.is_one(
+            "remove", asked.key, asked.registration, asked.depth, asked.attempt
+        ):
             return
         labels = path[asked.depth :]
 

@@ -1,9 +1,10 @@
 """A piece that has grown over its measured load is cut in two.
 
-Its peer measures what publications cost (steps of `pathcast.engine.PathFinder`, and what it finds) and how many queries
-it has. What is cut off is chosen as `pathcast.dht.pieces` chooses pieces, half the cost by queries and
-half by what publications have found, whole subtrees, neighbours together. The piece of the start
-state, which all publishers run, gives away everything but what is too heavy to be a subtree.
+Its peer counts its queries, and the states that publications find in it: what has to be decided and
+told, or handed on. (The elements that it looks at would be the same for a part of it.) What is cut
+off is about half the cost, which is half by queries and half by what was found: whole subtrees,
+neighbours together, as `pathcast.dht.pieces` does beforehand. The piece of the start state, which
+all publishers run, gives away everything but what is too heavy to be a part.
 
 The new piece gets the key of one of its states. That state never leaves it, so no key is given to
 two pieces. One change of the record puts links in the place of what was cut off, and keeps that in
@@ -46,15 +47,15 @@ class PieceSettings:
 
     Attributes:
         queries_max: Queries of a piece.
-        steps_max: What a publication costs it on average: elements at which something is active,
-            and states that are found.
+        found_max: States that a publication finds in it on average: accepting ones and links, each
+            at every element.
         publications_min: Before so many publications the latter is not known.
         top_seconds: How long the states and links of the start state's piece are used before they
             are asked for again. Acknowledgements wait for it.
     """
 
     queries_max: int = 1_000
-    steps_max: float = 100_000.0
+    found_max: float = 100_000.0
     publications_min: int = 10
     top_seconds: float = 1.0
 
@@ -64,7 +65,6 @@ class _Load:
     """What publications have cost a piece since it was cut."""
 
     publications: int = 0
-    steps: int = 0
     hits: Counter[str] = field(default_factory=Counter)
     vain_at: int = 0
     """So many queries it had when it could not be cut."""
@@ -90,11 +90,10 @@ class Cutting:
         self._loads: dict[str, _Load] = {}
         self._busy: set[str] = set()
 
-    def ran(self, piece: str, record: PieceRecord, steps: int, hits: Mapping[str, int]) -> None:
-        """A publication has been run: what it cost, and how often each key was found."""
+    def ran(self, piece: str, record: PieceRecord, hits: Mapping[str, int]) -> None:
+        """A publication has been run: how often each key was found."""
         load = self._loads.setdefault(piece, _Load())
         load.publications += 1
-        load.steps += steps
         load.hits.update(hits)
         self.look(piece, record)
 
@@ -112,7 +111,7 @@ class Cutting:
         is_large = queries > settings.queries_max
         is_costly = (
             load.publications >= settings.publications_min
-            and load.steps > settings.steps_max * load.publications
+            and load.hits.total() > settings.found_max * load.publications
         )
         # What could not be cut is tried again when it has changed.
         if (is_large or is_costly) and not load.vain_at <= queries <= 1.1 * load.vain_at:
@@ -220,5 +219,3 @@ def _half(parts: list[str], cost: Mapping[str, float], wanted: float) -> list[st
         taken.append(part)
         total += cost[part]
     return taken
-
-

@@ -1,8 +1,8 @@
 """A publisher's part where the automaton is in pieces: it runs the top, and enters what it meets.
 
 The *top* is the piece of the start state without its queries: states that accept, and links. Every
-publisher has it, reads it from its peer, and uses it for `top_seconds`; its version travels, so that
-one that has not changed does not. A subscription is acknowledged that much later, so what is
+publisher has it, reads it from its peer, and uses it for `top_seconds`; its version travels, so
+that one that has not changed does not. A subscription is acknowledged that much later, so what is
 published then meets it, by links that are old but lead there (`piece_records`).
 """
 
@@ -51,7 +51,7 @@ class PieceWay:
         self._top = PieceRecord()
         self._version = 0
         self._until = 0.0
-        self._waiting: list[Callable[[bool, int, int], None]] = []
+        self._waiting: dict[str, Callable[[bool, int, int], None]] = {}
 
     def ask(self, execution: Execution, is_over: Callable[[], None]) -> None:
         """As `Way.ask`."""
@@ -65,7 +65,7 @@ class PieceWay:
                     is_over()
                 self._enter(execution, hops, way)
 
-        self._with_top(with_top)
+        self._with_top(execution.publication, with_top)
 
     def _begin(self, execution: Execution) -> None:
         """Run the top: what it meets are the credits."""
@@ -96,14 +96,15 @@ class PieceWay:
         base = RunPieces(execution.publication, self._publisher, {}, _NO_EVENTS, hops, way)
         enter(self._courier, execution.message, entered, base, tries=1)
 
-    def _with_top(self, then: Callable[[bool, int, int], None]) -> None:
+    def _with_top(self, publication: str, then: Callable[[bool, int, int], None]) -> None:
         """Read the top if it was read too long ago: whether it could be, and the way that took."""
         began = self._now()
         if began < self._until:
             then(True, 0, 0)
             return
-        self._waiting.append(then)
-        if len(self._waiting) > 1:
+        is_asked = bool(self._waiting)
+        self._waiting[publication] = then
+        if is_asked:
             return
         farthest = 0
 
@@ -119,7 +120,7 @@ class PieceWay:
                 if reply.version != self._version:
                     self._version = reply.version
                     self._top = decoded_piece(START_PIECE, reply.value)
-            waiting = list(self._waiting)
+            waiting = list(self._waiting.values())
             self._waiting.clear()
             # There and back.
             hops, way = 2 * (farthest > 0), farthest + (farthest > 0)

@@ -215,7 +215,7 @@ def moved(record: PieceRecord, roots: Sequence[str], into: str) -> PieceRecord:
         into: The key of the new piece, one of them.
     """
     gone = set(roots)
-    left: dict[str, Reads] = {root: NOTHING for root in roots}
+    left: dict[str, Reads] = dict.fromkeys(roots, NOTHING)
     moving = PieceRecord(tuple(roots), removed=record.removed)
     stays = replace(record, entries={}, links={})
     for key, entries in record.entries.items():

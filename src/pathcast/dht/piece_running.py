@@ -112,7 +112,7 @@ class PieceRunning:
 
     Attributes:
         done: Pieces that were run.
-        steps: What they cost together (`pathcast.engine.PathFinder`).
+        steps: Elements at which something was active, together.
         pruned: Messages in which nothing was new.
     """
 
@@ -194,9 +194,9 @@ class PieceRunning:
             there = {}
             for piece, record in records.items():
                 alone = replace(asked, pieces={piece: asked.pieces[piece]})
-                if record is not None and record.is_there:
-                    there[piece] = record
-                elif record is not None and not self._safeguards.waits_for_pieces:
+                if (record is not None and record.is_there) or (
+                    record is not None and not self._safeguards.waits_for_pieces
+                ):
                     there[piece] = record
                 elif record is not None and left:
                     again = partial(self._read, alone, message, publication, left - 1)
@@ -246,9 +246,7 @@ class PieceRunning:
         done = _frozen(*own)
 
         def settled(problems: tuple[Problem, ...]) -> None:
-            report = Ran(
-                publication.name, done, handed.visits(), asked.hops, asked.way, problems
-            )
+            report = Ran(publication.name, done, handed.visits(), asked.hops, asked.way, problems)
             publication.runs.update(dict.fromkeys(_visits(done), report))
             self._courier.to_peer(publication.publisher, report)
 
@@ -266,15 +264,14 @@ class PieceRunning:
         self.done += bool(entered)
         if piece == START_PIECE:
             found = [(visit.key, visit.element) for visit in _visits(entered)]
-            steps = len(found)
         else:
             if len(self._finders) >= _FINDERS_MAX and piece not in self._finders:
                 del self._finders[next(iter(self._finders))]
             finder = self._finders.setdefault(piece, PieceFinder(self._engine))
             finder.follow(record)
             found, steps = finder.find(message, entered)
-        self.steps += steps
-        self._cutting.ran(piece, record, steps + len(found), Counter(key for key, _ in found))
+            self.steps += steps
+        self._cutting.ran(piece, record, Counter(key for key, _ in found))
         return found
 
 

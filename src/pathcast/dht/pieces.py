@@ -45,6 +45,7 @@ TOP: Final = -1
 _FINENESS: Final = 4.0
 """What costs more than this part of a piece is cut further: then pieces can be made even."""
 
+
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """A cut automaton.

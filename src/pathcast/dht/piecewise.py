@@ -99,7 +99,7 @@ class Piecewise:
         )
 
     def asked(self, sender: str, asked: StateQuestion, answer: Callable[[Reply], None]) -> bool:
-        """Whether a question is about pieces, or states, of which there are none; it is answered."""
+        """Answer a question about pieces (or states, of which there are none); else False."""
         match asked:
             case RunPieces():
                 self.running.run(sender, asked, answer)

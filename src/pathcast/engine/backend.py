@@ -1,7 +1,7 @@
 """What an engine has to offer, as protocols.
 
-Five kinds of thing: an index that changes, a snapshot that does not, a routing table, a matcher made
-by any of them, and paths that are found in parts of messages.
+Five kinds of thing: an index that changes, a snapshot that does not, a routing table, a matcher
+made by any of them, and paths that are found in parts of messages.
 `pathcast.reference` and `pathcast.kernel` each are a module of the shape `EngineModule`; the
 facades of this room speak to nothing else, so that an engine can be exchanged without their notice.
 

@@ -142,10 +142,10 @@ impl PathRun {
         state: DfaState,
         ends: impl IntoIterator<Item = PathId>,
     ) -> DfaState {
-        let (looping, reached): (Vec<StateId>, Vec<StateId>) =
-            ends.into_iter().map(|path| paths.nfa.plan_entry(path).0).partition(|&end| {
-                end != 0 && paths.nfa.origin(end).1 == EPSILON
-            });
+        let (looping, reached): (Vec<StateId>, Vec<StateId>) = ends
+            .into_iter()
+            .map(|path| paths.nfa.plan_entry(path).0)
+            .partition(|&end| end != 0 && paths.nfa.origin(end).1 == EPSILON);
         self.dfa.with_states(&paths.nfa, state, &reached, &looping)
     }
 

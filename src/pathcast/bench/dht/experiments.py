@@ -221,7 +221,6 @@ class DhtExperiment:
                 here.value("messages to one peer", "%", 100 * found.peer_messages),
             ]
 
-
     def _simulated(self, workload: str, kind: QueryKind) -> Iterator[list[Value]]:
         """Both protocols in the simulator, and pieces cut beforehand or by their peers."""
         chosen, variant = self.chosen, self._variant(workload, kind)
@@ -230,7 +229,7 @@ class DhtExperiment:
         texts = list(self.inputs.texts(workload, kind, queries))
         trace = self._largest(workload, kind)
         load, hit = load_and_hits(trace, range(chosen.sample))
-        never = PieceSettings(queries_max=2**31, steps_max=float("inf"))
+        never = PieceSettings(queries_max=2**31, found_max=float("inf"))
         by_peers = replace(never, queries_max=chosen.queries_max)
         runs: list[tuple[str, float, PieceSettings | None, dict[str, bytes] | None]] = [
             (RECURSIVE, 0, None, None),

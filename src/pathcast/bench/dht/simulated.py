@@ -1,4 +1,4 @@
-"""The protocols of states and of pieces side by side: simulated peers, the same queries and documents.
+"""States and pieces side by side: simulated peers, with the same queries and documents.
 
 What is counted elsewhere by arithmetic is sent here, with credits, matches and acknowledgements,
 and every publication is compared with one process. Look-ups are those of a ring that never changes,
