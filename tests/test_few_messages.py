@@ -60,7 +60,7 @@ def test_few_messages_are_delivered_as_many_are(engine: str) -> None:
         chosen = random.Random(seed)
         texts = random_family(chosen, 12, FamilyShape())
         rows = [
-            Subscription(f"{deliver}-{number}", "ann", text, deliver)  # type: ignore[arg-type]
+            Subscription(f"{deliver}-{number}", "ann", text, deliver)
             for number, text in enumerate(texts)
             for deliver in ("fragment", "message", "ids")
         ]

@@ -139,7 +139,7 @@ async def certificates_of_others_are_refused(processes: RegistrationProcesses) -
     ]
     for name, token, shown_as, process, message in calls:
         address = processes.address(process, token, shown[shown_as])
-        callers = Callers(name, lambda target, address=address: address)
+        callers = Callers(name, {address.target: address}.__getitem__)
         with pytest.raises(PeerRefusedError) as refused:
             await callers.call(address.target, message)
         assert refused.value.code == "peer.certificate"

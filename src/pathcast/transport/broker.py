@@ -283,9 +283,13 @@ class Doorkeeper:
 
 
 def _not_taken(message: str, error: PathcastError) -> NotTaken:
-    place = error.params
-    line, column, offset = (place.get(each) for each in ("line", "column", "offset"))
+    line, column, offset = (_number(error, each) for each in ("line", "column", "offset"))
     return NotTaken(message, error.code, error.message, line, column, offset)
+
+
+def _number(error: PathcastError, name: str) -> int | None:
+    given = error.params.get(name)
+    return given if isinstance(given, int) else None
 
 
 def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
