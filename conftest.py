@@ -88,7 +88,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = nodeid.partition("::")[0]
             return "Spark's session" if _shares_session(config.rootpath / file) else file

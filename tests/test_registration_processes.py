@@ -114,12 +114,10 @@ async def strangers_are_refused(
     async with BrokerClient("bob", of_bob, CODEC) as client:
         with pytest.raises(PublicationError):
             await client.publish([Publish(source.source, "m", b"<a/>")])
-    callers = Callers("ann", lambda target: b)
     profile = Registered("p-forged", "ann", "//x", host="b")
     for forbidden in (TellHost(profile), RegisterSource("1", "", "", 1.0, 1.0)):
         with pytest.raises(PeerRefusedError):
-            await callers.call(b.target, forbidden)
-    await callers.close()
+            await called("ann", b, forbidden)
     async with processes.client("ann") as without_token:
         with pytest.raises(UnavailableError):
             await without_token.register_interest("//a", seconds=0.5)
@@ -138,17 +136,19 @@ async def certificates_of_others_are_refused(processes: RegistrationProcesses) -
         ("r1", "of the service", "bob", "a", told),
     ]
     for name, token, shown_as, process, message in calls:
-        address = processes.address(process, token, shown[shown_as])
-        callers = Callers(name, {address.target: address}.__getitem__)
         with pytest.raises(PeerRefusedError) as refused:
-            await callers.call(address.target, message)
+            await called(name, processes.address(process, token, shown[shown_as]), message)
         assert refused.value.code == "peer.certificate"
-        await callers.close()
-    plain = processes.address(processes.leader(), "hers")
-    callers = Callers("ann", lambda target: plain)
     with pytest.raises(UnavailableError):
-        await callers.call(plain.target, asked)
-    await callers.close()
+        await called("ann", processes.address(processes.leader(), "hers"), asked)
+
+
+async def called(name: str, address: Address, message: object) -> object:
+    callers = Callers(name, lambda target: address)
+    try:
+        return await callers.call(address.target, message)
+    finally:
+        await callers.close()
 
 
 @pytest.mark.parametrize("processes", FLAVOURS, indirect=True)
@@ -225,7 +225,7 @@ def test_a_broker_ends_its_work_when_the_database_says_nothing_any_more(
     begun: list[str] = []
 
     async def has_begun(times: int) -> bool:
-        return len(begun) == times
+        return len(begun) >= times
 
     async def directory_is_free() -> bool:
         with contextlib.suppress(DiskError), contextlib.closing(Disk(settings.broker.directory)):
@@ -236,18 +236,18 @@ def test_a_broker_ends_its_work_when_the_database_says_nothing_any_more(
         running = asyncio.create_task(
             run_hosted_broker(settings, broker_kind("b", []), begun.append)
         )
-        await eventually(lambda: has_begun(1), 60)
-        network.carries.clear()
-        await eventually(directory_is_free, 60)
-        network.carries.set()
-        await eventually(lambda: has_begun(2), 60)
-        signal.raise_signal(signal.SIGTERM)
-        await running
+        try:
+            await eventually(lambda: has_begun(1), 60)
+            network.carries.clear()
+            await eventually(directory_is_free, 60)
+            network.carries.set()
+            await eventually(lambda: has_begun(2), 60)
+            signal.raise_signal(signal.SIGTERM)
+            await running
+        finally:
+            network.stop()
 
-    try:
-        asyncio.run(main())
-    finally:
-        network.stop()
+    asyncio.run(main())
 
 
 def test_commands_describe_show_and_move(processes: RegistrationProcesses) -> None:

@@ -20,7 +20,7 @@ It decides nothing about subscriptions or messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.kernel.boundary import native, native_errors
+from pathcast.kernel.matcher import KernelIds
 from pathcast.kernel.plan import plan_lines
 from pathcast.kernel.wire import NativeDictionaries
 from pathcast.limits import Limits
@@ -229,7 +230,7 @@ class KernelDissemination:
             refusals=[(row, error_for(code, params)) for row, code, params in refusals],
             verdicts=self._verdicts(verdicts, ids),
             stats=BatchStats(**stats),
-            subscription_ids=DeliveryIds(ids),
+            subscription_ids=KernelIds(ids),
         )
 
     def process_few(self, messages: list[bytes]) -> FewDeliveries:
@@ -305,36 +306,6 @@ class KernelDissemination:
 
     def __contains__(self, subscription_id: object) -> bool:
         return isinstance(subscription_id, str) and subscription_id in self._native
-
-
-class DeliveryIds(Sequence[str]):
-    """Number of a subscription -> its id. Nothing is decoded before it is read."""
-
-    def __init__(self, ids: native.DeliveryIds) -> None:
-        self._ids = ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        numbers = range(len(self))[index]
-        if isinstance(numbers, int):
-            return self._ids.take([numbers])[0]
-        return self._ids.take(list(numbers))
-
-    def take(self, numbers: Sequence[int]) -> list[str]:
-        """The ids of many numbers in one call."""
-        return self._ids.take(list(numbers))
-
-    def to_arrow(self) -> pa.Array:
-        """All ids as a `large_string` array, by number."""
-        return self._ids.to_arrow()
 
 
 def _gate_of(compiled: CompiledSubscription) -> Gate:

@@ -55,9 +55,9 @@ class KernelMatcher:
 
 
 class KernelIds(Sequence[str]):
-    """Number of a query -> its id. Nothing is decoded before it is read."""
+    """Number of a query or a subscription -> its id. Nothing is decoded before it is read."""
 
-    def __init__(self, ids: native.IdTable) -> None:
+    def __init__(self, ids: native.IdTable | native.DeliveryIds) -> None:
         self._ids = ids
 
     def __len__(self) -> int:

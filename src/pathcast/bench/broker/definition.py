@@ -17,7 +17,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pathcast.bench.definitions import SetName
-from pathcast.bench.figures.definition import PaperPoint
+from pathcast.bench.figures.definition import FigureSet, PaperPoint
 from pathcast.workload import BROKER_WORKLOADS, FlwrParameters
 
 BrokerKind: TypeAlias = Literal["mqpt", "operators", "plans"]
@@ -84,28 +84,12 @@ class BrokerParameters(_Strict):
         )
 
 
-class BrokerSet(_Strict):
-    """What one set runs of a figure.
-
-    Attributes:
-        reference: Places on the axis where the reference algorithms are measured.
-        kernel: Places where the kernel is.
-        reference_queries: Q of the reference algorithms, where the axis is not Q.
-        kernel_queries: Q of the kernel, one series each, where the axis is not Q.
-        messages: Messages of the reference algorithms.
-        kernel_messages: Messages of the kernel.
-        rounds: Alternations with the yardstick.
-        kernel_rounds: The same for the kernel.
-    """
+class BrokerSet(FigureSet):
+    """What one set runs of a figure; attributes as in `FigureSet`, places being whole numbers."""
 
     reference: tuple[int, ...] = ()
     kernel: tuple[int, ...] = ()
-    reference_queries: int | None = None
-    kernel_queries: tuple[int, ...] = ()
     messages: int = Field(default=10, ge=1)
-    kernel_messages: int = Field(default=200, ge=1)
-    rounds: int = Field(default=3, ge=1)
-    kernel_rounds: int = Field(default=7, ge=1)
 
 
 class BrokerFigure(_Strict):
