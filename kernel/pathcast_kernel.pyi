@@ -11,6 +11,7 @@ __all__ = [
     "IdTable",
     "Index",
     "Matcher",
+    "PathFinder",
     "PushParser",
     "RecordCutter",
     "RecordSurvey",
