@@ -13,8 +13,8 @@ from broker_engines import missing
 from pathcast import Subscription
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.overlay import cutting
-from pathcast.overlay.content import Profile
-from pathcast.overlay.cutting import LOCAL, WHOLE, LinkCuts, ToldCuts, cut_entry, offer_in
+from pathcast.overlay.content import Profile, Sent
+from pathcast.overlay.cutting import LOCAL, WHOLE, LinkCuts, Needs, ToldCuts, cut_entry, needs_in
 from pathcast.overlay.projection import Offer, offer_of
 from pathcast.overlay.xml_content import XmlInterests, XmlProfiles, xml_content
 
@@ -28,11 +28,11 @@ def entry(query: str, **namespaces: str) -> str:
 def test_an_entry_is_the_offer_of_its_profile() -> None:
     for query in ("/b/c[@n = 1]", "/b/c/d", "/b/p:c[x]", "for $c in /b/c where $c/x return $c/y"):
         asked = Subscription("s", "ann", query, namespaces={"p": "urn:p"})
-        assert offer_in(cut_entry(asked)) == offer_of(asked)
+        assert needs_in(cut_entry(asked)) == Needs((), offer_of(asked))
         assert isinstance(offer_of(asked), Offer)
     for query in ("//c", "/b/c[1]", "count(/b/c)"):
         assert entry(query) == WHOLE
-    assert offer_in(WHOLE) is None
+    assert needs_in(WHOLE) == Needs((), None)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_an_entry_is_the_offer_of_its_profile() -> None:
 )
 def test_what_is_no_entry_is_refused(text: str) -> None:
     with pytest.raises(QuerySyntaxError):
-        offer_in(text)
+        needs_in(text)
 
 
 @NEEDS_KERNEL
@@ -123,23 +123,28 @@ def test_links_are_cut_by_what_they_tell_now() -> None:
     wanted = {"east": [0, 1], "west": [1]}
     bodies = [batch(1, 2, 3), batch(2, 3)]
     one, two, three = (entry(f"/b/c[@n = {n}]") for n in (1, 2, 3))
-    assert cuts.cut(bodies, wanted) == {"east": bodies, "west": bodies[1:]}
+
+    def sent() -> dict[str, list[bytes | None]]:
+        made = cuts.cut(bodies, wanted)
+        return {name: [one and one.body for one in each] for name, each in made.items()}
+
+    assert sent() == {"east": bodies, "west": bodies[1:]}
     cuts.update("east", [one], [])
     cuts.update("west", [three, two], [])
-    assert cuts.cut(bodies, wanted) == {"east": [batch(1), None], "west": bodies[1:]}
+    assert sent() == {"east": [batch(1), None], "west": bodies[1:]}
     cuts.update("east", [two], [one])
     cuts.update("west", [], [two])
-    assert cuts.cut(bodies, wanted) == {"east": [batch(2), batch(2)], "west": [batch(3)]}
+    assert sent() == {"east": [batch(2), batch(2)], "west": [batch(3)]}
     cuts.update("west", [WHOLE], [])
-    assert cuts.cut(bodies, wanted)["west"] == bodies[1:]
+    assert sent()["west"] == bodies[1:]
     cuts.update("west", [], [WHOLE])
-    assert cuts.cut(bodies, wanted)["west"] == [batch(3)]
+    assert sent()["west"] == [batch(3)]
     assert cuts.saved == {
         "east": len(b"".join(bodies)) * 4 - len(batch(1) + batch(2) * 6),
         "west": 2 * (len(batch(2, 3)) - len(batch(3))),
     }
     cuts.forget("west")
-    assert cuts.cut(bodies, wanted)["west"] == bodies[1:]
+    assert sent()["west"] == bodies[1:]
 
 
 @NEEDS_KERNEL
@@ -154,7 +159,8 @@ def test_a_link_where_it_does_not_pay_is_left_alone_for_a_while(
     useful, mixed = batch(1, 1), batch(1, 2)
 
     def sent(name: str, body: bytes) -> bytes | None:
-        return cuts.cut([body], {name: [0]})[name][0]
+        made = cuts.cut([body], {name: [0]})[name][0]
+        return made and made.body
 
     for _ in range(4):
         assert sent("pays", mixed) == batch(1)
@@ -170,7 +176,8 @@ def test_a_neighbour_may_be_sent_whole_messages_always() -> None:
     for name in ("east", "west"):
         tables.update(name, [entry("/b/c[@n = 1]"), "/b/c[@n = 1]"], [])
     body = batch(1, 2)
-    assert tables.cut([body], {"east": [0], "west": [0]}) == {"east": [batch(1)], "west": [body]}
+    made = tables.cut([body], {"east": [0], "west": [0]})
+    assert made == {"east": [Sent(batch(1))], "west": [Sent(body)]}
 
 
 def test_a_broker_without_projection_asks_for_whole_messages() -> None:
@@ -181,4 +188,4 @@ def test_a_broker_without_projection_asks_for_whole_messages() -> None:
     off.set_neighbours(["east", "west"])
     off.update("east", [entry(profile.query)], [])
     assert off.told("west") == {entry(profile.query)}
-    assert off.cut([batch(1, 2)], {"east": [0]}) == {"east": [batch(1, 2)]}
+    assert off.cut([batch(1, 2)], {"east": [0]}) == {"east": [Sent(batch(1, 2))]}

@@ -12,7 +12,7 @@ import msgspec
 
 from pathcast.overlay import local_queries
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.content import Content, Profile, Results
+from pathcast.overlay.content import Content, Profile, Results, Sent
 from pathcast.overlay.deliveries import Delivery
 from pathcast.overlay.messages import Follow, Forward, Frame, Hello, Payload, Published, Source
 from pathcast.overlay.parts import Parts
@@ -28,9 +28,11 @@ class Watched(ToyProfiles):
         super().__init__()
         self._done = done
 
-    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
+    def answers(
+        self, bodies: Sequence[bytes], done: Sequence[int] = ()
+    ) -> list[dict[str, Results]]:
         self._done.append(f"local {len(bodies)}")
-        return super().answers(bodies)
+        return super().answers(bodies, done)
 
 
 class Line:
@@ -200,7 +202,9 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
         lambda peer: peer in rooms,
         lambda peer: True,
         lambda bodies: [{"east"} for _ in bodies],
-        lambda bodies, wanted: {name: [bodies[row] for row in wanted[name]] for name in wanted},
+        lambda bodies, wanted, done: {
+            name: [Sent(bodies[row], done[row]) for row in wanted[name]] for name in wanted
+        },
         lambda origin, upstream, number: 5 if upstream == "west" else 99,
         lambda peer: True,
         lambda stream, messages: taken.extend(messages),

@@ -86,9 +86,11 @@ def stream_of(node: BrokerNode, root: str) -> int:
     return node.broker.streams[root].number
 
 
-def forward(node: BrokerNode, root: str, at: int = 0, considers: int | None = None) -> Forward:
+def forward(
+    node: BrokerNode, root: str, at: int = 0, considers: int | None = None, steps: int = 0
+) -> Forward:
     """What a root would say, with a message of the liar's own."""
-    one = Published(at + 1, "", "forged", 0, "", False, b"1", considers)
+    one = Published(at + 1, "", "forged", 0, "", False, b"1", considers, steps)
     return Forward(root, stream_of(node, root), 1, at, at + 1, (one,))
 
 
@@ -125,6 +127,10 @@ REFUSED: dict[str, tuple[Lie, str]] = {
     "a message that considers what nobody told": (
         lambda node: [forward(node, "b", considers=10_000)],
         "overlay.considered",
+    ),
+    "a message that steps were done to for nobody": (
+        lambda node: [forward(node, "b", steps=2)],
+        "overlay.steps",
     ),
     "a version out of reach": (
         lambda node: [Announce((presence("a", 2**61),))],

@@ -266,6 +266,8 @@ REFUSED = [
     (RegisterInterest("-", "ann", "x" * 10_000), "query.too_long"),
     (RegisterInterest("-", "ann", "//a", deliver="x"), "subscription.deliver"),  # type: ignore[arg-type]
     (RegisterInterest("-", "a\0", "//a"), "row.character"),
+    (RegisterInterest("-", "ann", "//a", steps=("move //b",)), "XPST0003"),
+    (RegisterInterest("-", "ann", "//a", steps=("drop //b[",)), "XPST0003"),
     (RegisterInterest("-", "ann", "//a", labels={"x": "\udc00"}), "row.surrogate"),
     (RegisterSource("-", "eu", "", 1e6, 1e6), "registration.capacity"),
     (RegisterSource("-", "eu", "x" * 9_000_000, 1.0, 1.0), "row.length"),

@@ -181,7 +181,9 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
                 formats = (await operator.status())["node"]["formats"]
             assert formats["b"]["format"] == "dictionary+zlib"
             # The service that is left gives profiles to the process that plays the host now.
-            second = await ann.register_interest("//no[. = 999]", deliver="ids", location="eu/b")
+            second = await ann.register_interest(
+                "//number[. = 999]", deliver="ids", location="eu/b", steps=["rename //no number"]
+            )
             assert second.address == processes.address("backup").target
             await ann.change_interest(first.profile, "/order[to = 'Basel']")
             await ann.delete_interest(first.profile)

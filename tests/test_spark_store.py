@@ -297,3 +297,19 @@ def test_labels_are_for_stores(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="labels and host"):
         load_settings(path)
+
+
+def test_a_profile_with_steps_is_rejected_and_the_others_are_answered(
+    tmp_path: Path, store_url: str
+) -> None:
+    with Store.open(store_url) as store:
+        store.write(
+            [
+                Profile("s", "ann", "//b", "ids", steps=("drop //a",)),
+                Profile("p", "ann", "//b", "ids"),
+            ]
+        )
+    with closing(StorePlace(store_url)) as place:
+        found = place.rows("fragment")
+    assert [row.id for row in found.rows] == ["p"]
+    assert [(one.row.id, one.code) for one in found.rejected] == [("s", "subscription.steps")]

@@ -30,6 +30,7 @@ from store_cases import check_whole, profile
 
 RECORDS: list[Record] = [
     profile("p1", namespaces={"x": "urn:x"}, labels={"tier": "gold"}, host="b1", address="u1"),
+    profile("p2", steps=("drop //b", "rename //c d")),
     Source("s1", "s1:1", "eu/ch/bern", 1, 5000.0, 1024.0, "b1"),
     Catalog("s1@1", "s1", 1, "<!ELEMENT a ANY>\n"),
     Broker("b1", "b1:1", "eu/ch", 1e9, 100_000, (1, 2), 3),
@@ -157,6 +158,10 @@ HOSTILE = [
     (profile(""), "row.field"),
     (profile(7), "row.field"),  # type: ignore[arg-type]
     (profile("p", version=True), "row.field"),
+    (Profile("p", "ann", "//a", steps=("drop //b\0",)), "row.character"),
+    (Profile("p", "ann", "//a", steps=["drop //b"]), "row.field"),  # type: ignore[arg-type]
+    (Profile("p", "ann", "//a", steps=("drop //b",) * 65), "row.field"),
+    (Profile("p", "ann", "//a", steps=("b" * 5_000,)), "row.length"),
     (Profile("p", None, "//a"), "row.field"),  # type: ignore[arg-type]
     (Source("s", "", "", 1, float("nan"), 1.0, ""), "row.field"),
     (Source("s", "", "", 1, float("inf"), 1.0, ""), "row.field"),

@@ -200,12 +200,19 @@ def test_an_older_schema_is_brought_up_to_date_if_that_is_allowed(
 ) -> None:
     with Store.open(store_url) as store:
         store.write([profile("a")])
+    execute(store_url, "ALTER TABLE profiles DROP COLUMN steps")
+    execute(store_url, "UPDATE alembic_version SET version_num = '0001'")
+    with refused("store.older"):
+        Store.open(store_url, migrate=False)
+    with Store.open(store_url) as store:  # as it was before profiles had steps
+        assert [(each.id, each.steps) for each in store.state(Profile)[1]] == [("a", ())]
     steps = tmp_path / "steps"
     steps.mkdir()
-    first = Path(sys.modules["pathcast.store"].__file__ or "").parent / "migrations" / "first.py"
-    (steps / "first.py").write_text(first.read_text())
-    (steps / "second.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision='0002'\ndown_revision='0001'\n"
+    migrations = Path(sys.modules["pathcast.store"].__file__ or "").parent / "migrations"
+    for name in ("first.py", "second.py"):
+        (steps / name).write_text((migrations / name).read_text())
+    (steps / "third.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision='0003'\ndown_revision='0002'\n"
         "def upgrade():\n    op.add_column('brokers', sa.Column('more', sa.String))\n"
     )
     monkeypatch.setattr("pathcast.store.migrating._MIGRATIONS", steps)

@@ -460,6 +460,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "subscription.deliver": CatalogueEntry(
         "UnsupportedQueryError", '{found!r} is not one of "fragment", "message" and "ids"'
     ),
+    "subscription.steps": CatalogueEntry(
+        "UnsupportedQueryError",
+        "the profile begins with steps ({steps}), which only brokers of a network do",
+    ),
     # Verdicts on a subscription and a message. Codes of the W3C.
     "XQTY0024": CatalogueEntry(
         "ConstructionError",
@@ -702,6 +706,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "overlay.considered": CatalogueEntry(
         "PeerError",
         "{peer} sends a message that is to have considered interest {given}, {told} were told",
+    ),
+    "overlay.steps": CatalogueEntry(
+        "PeerError",
+        "{peer} sends a message after {given} steps that nobody is said to have asked for",
     ),
     "overlay.entry": CatalogueEntry("PeerError", "{peer} tells an entry that is none: {reason}"),
     "overlay.entries": CatalogueEntry(

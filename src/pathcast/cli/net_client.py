@@ -31,6 +31,7 @@ from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathcast.overlay.content import Profile
     from pathcast.transport.network import LocalNetwork
 
 NETWORK: Final = Path("network")
@@ -73,6 +74,14 @@ def subscribe(
     deliver: Annotated[
         Deliver, typer.Option("--deliver", help="Results of the query, the message, or its id.")
     ] = Deliver.FRAGMENT,
+    step: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--step",
+            help="Done to a message before the query sees it: 'drop PATH', 'unwrap PATH', "
+            "'rename PATH NAME'. Given again for the next one.",
+        ),
+    ] = None,
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Register a subscription at a broker, and wait until it is in force.
@@ -84,13 +93,15 @@ def subscribe(
         pathcast net subscribe dear '//order[total > 100]' --at bern
     """
     network = network_in(directory)
-    return asyncio.run(_subscribe(network, at, client, id, query, deliver))
+    from pathcast.overlay.content import Profile
+
+    profile = Profile(query, deliver.value, steps=tuple(step or ()))
+    return asyncio.run(_subscribe(network, at, client, id, profile))
 
 
 async def _subscribe(
-    network: LocalNetwork, at: str, name: str, id: str, query: str, deliver: Deliver
+    network: LocalNetwork, at: str, name: str, id: str, profile: Profile
 ) -> ExitCode:
-    from pathcast.overlay.content import Profile
     from pathcast.overlay.deliveries import InForce
     from pathcast.transport.broker import DELIVERIES
 
@@ -100,7 +111,7 @@ async def _subscribe(
 
     async with network.client(at, name) as client:
         after = await last_position(client, name)
-        refused = await client.subscribe_many([(id, Profile(query, deliver.value))])
+        refused = await client.subscribe_many([(id, profile)])
         for _, sentence in refused.values():
             say_error(sentence)
         if refused:

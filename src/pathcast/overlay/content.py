@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Meta
 
 __all__ = [
     "LOCAL",
+    "STEPS_MAX",
     "Change",
     "Content",
     "Decisions",
@@ -24,8 +25,14 @@ __all__ = [
     "Profile",
     "Profiles",
     "Results",
+    "Sent",
     "Verdict",
 ]
+
+STEPS_MAX = 64
+"""Steps of a profile."""
+
+StepText = Annotated[str, Meta(max_length=4_096)]
 
 LOCAL = ""
 """The origin of what a broker's own subscribers want."""
@@ -63,6 +70,18 @@ class Decisions(Protocol):
         ...
 
 
+class Sent(NamedTuple):
+    """A message as a neighbour is sent it.
+
+    Attributes:
+        body: What there is of it.
+        steps: How many of the steps were done to it that all profiles begin with which it is for.
+    """
+
+    body: bytes
+    steps: int = 0
+
+
 class Interests(Protocol):
     """Tables of a broker: what each origin wants, and what each neighbour is to be told."""
 
@@ -97,22 +116,27 @@ class Interests(Protocol):
         ...
 
     def cut(
-        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
-    ) -> Mapping[str, Sequence[bytes | None]]:
+        self,
+        bodies: Sequence[bytes],
+        wanted: Mapping[str, Sequence[int]],
+        done: Sequence[int] = (),
+    ) -> Mapping[str, Sequence[Sent | None]]:
         """What neighbours are sent of messages that are routed to them.
 
         Args:
             bodies: A batch.
             wanted: Neighbour -> which of them, as places in the batch.
+            done: How many steps were done to each; none to any when empty.
 
         Returns:
-            Neighbour -> a message for each: whole, or without what nobody behind it, as it has told
-            so far, can tell from its results. None if there is nothing else in it.
+            Neighbour -> a message for each: as it is, or after the steps that all behind it, as it
+            has told so far, do first, and without what none of them can tell from its results. None
+            if there is nothing else in it.
         """
         ...
 
     def is_cutting(self, neighbour: str) -> bool:
-        """Whether what a neighbour is sent may be cut now: it is not sent before it is here."""
+        """Whether a neighbour may be sent another message: none goes before all of it is here."""
         ...
 
     def decisions(self, size: int) -> Decisions | None:
@@ -143,12 +167,14 @@ class Profile(msgspec.Struct, frozen=True):
     Attributes:
         query: Text in the language of the network.
         deliver: "fragment": the results of the query. "message": the message. "ids": the fact.
-        namespaces: Bindings of the query, as (prefix, URI).
+        namespaces: Bindings of the query and of the steps, as (prefix, URI).
+        steps: What is done to the message before the query sees it, in order.
     """
 
     query: Annotated[str, Meta(max_length=1_048_576)]
     deliver: Literal["fragment", "message", "ids"] = "message"
     namespaces: Annotated[tuple[tuple[str, str], ...], Meta(max_length=1_024)] = ()
+    steps: Annotated[tuple[StepText, ...], Meta(max_length=STEPS_MAX)] = ()
 
 
 class Profiles(Protocol):
@@ -170,10 +196,17 @@ class Profiles(Protocol):
         """Answer it no longer."""
         ...
 
-    def answers(self, bodies: Sequence[bytes]) -> Sequence[Mapping[str, Results | Verdict]]:
+    def answers(
+        self, bodies: Sequence[bytes], done: Sequence[int] = ()
+    ) -> Sequence[Mapping[str, Results | Verdict]]:
         """For each message the subscriptions that it satisfies, in order, and their results.
 
         Those for which that cannot be decided are among them, with the reason.
+
+        Args:
+            bodies: A batch.
+            done: How many steps were done to each; none to any when empty. What is said of a
+                subscription that begins with other steps means nothing.
         """
         ...
 

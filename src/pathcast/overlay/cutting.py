@@ -1,9 +1,14 @@
-"""What brokers tell each other about early projection, and what they make of it on their links.
+"""What brokers tell each other about early transformation, and what they make of it on their links.
 
-Every profile says, in an entry beside its routing entries, what would be left of a message that
-was cut for it: the offer of `pathcast.overlay.projection`, or that it has to see messages whole.
-Entries go up as all others do, in deltas, from neighbour to neighbour; who needs messages whole
-makes the rest needless, so a neighbour is told that instead of it.
+Every profile says, in an entry beside its routing entries, which steps it begins with and what
+would be left of a message that was cut for it after them: the offer of
+`pathcast.overlay.projection`, or that it has to see messages whole. Entries go up as all others do,
+in deltas, from neighbour to neighbour. Where the profiles behind a link do not all begin with the
+same steps, or one of them needs messages whole, nothing is cut out on it; so a neighbour is told,
+instead of all of them, the steps that they have in common.
+
+On a link the steps that all behind it have in common are done first, if they were not done before;
+then what nobody behind it has use for is cut out.
 
 Example:
     >>> told = ToldCuts()
@@ -17,11 +22,19 @@ Example:
     >>> cuts.update("east", [one], [])
     >>> batch = b"<batch><order><no>7</no></order><order><x/><no>8</no></order></batch>"
     >>> cuts.cut([batch], {"east": [0], "west": [0]})["east"]
-    [b'<batch><order><x/><no>8</no></order></batch>']
+    [Sent(body=b'<batch><order><x/><no>8</no></order></batch>', steps=0)]
+    >>> from pathcast.overlay.restructuring import parse_steps
+    >>> steps = parse_steps(["drop //no", "rename //x y"])
+    >>> asked = Subscription("s", "ann", "/batch/order[y]")
+    >>> cuts.update("east", [cut_entry(asked, steps)], [one])
+    >>> cuts.cut([batch], {"east": [0]})["east"]
+    [Sent(body=b'<batch><order><y/></order></batch>', steps=2)]
 
 Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.2. Differs: the paper propagates the query
 that all have in common and computes remainders at the parent; here what each asks for goes up, and
 what is common is found where messages are cut, so that a profile that goes leaves nothing behind.
+Steps are done to the message, which is what all profiles have in common, and a message says how
+many were: the remainder of a profile is the rest of its steps.
 """
 
 from __future__ import annotations
@@ -30,19 +43,37 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 from pathcast.customize.selector import Select, Selector
 from pathcast.errors import QuerySyntaxError
+from pathcast.limits import Limits
 from pathcast.model import Subscription
+from pathcast.overlay.content import STEPS_MAX, Sent
 from pathcast.overlay.interest import LOCAL, Delta, Interests
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Projections, common, offer_of
+from pathcast.overlay.restructuring import (
+    EditStep,
+    Restructurings,
+    Steps,
+    check_steps,
+    common_steps,
+)
 from pathcast.query.names import NCNAME_PATTERN
 from pathcast.query.xquery.syntax import NameTest
 
-__all__ = ["LOCAL", "WHOLE", "LinkCuts", "ToldCuts", "cut_entry", "is_cut_entry", "offer_in"]
+__all__ = [
+    "LOCAL",
+    "WHOLE",
+    "LinkCuts",
+    "Needs",
+    "ToldCuts",
+    "cut_entry",
+    "is_cut_entry",
+    "needs_in",
+]
 
 TRIAL_MESSAGES: Final = 256
 """Messages of a link after which it is seen whether it pays to cut them."""
@@ -51,31 +82,50 @@ PAYS: Final = 1 / 16
 """Share of their bytes that has to have been saved."""
 
 REST_MESSAGES: Final = 4096
-"""Messages that a link where it does not pay is sent as they are, before it is tried again."""
+"""Messages that a link where it does not pay is sent uncut, before it is tried again."""
+
+_Steps = Annotated[tuple[EditStep, ...], msgspec.Meta(max_length=STEPS_MAX)]
 
 
-class _Whole(msgspec.Struct, frozen=True, tag="whole"):
-    """A profile that has to see messages whole."""
+class _Whole(msgspec.Struct, frozen=True, tag="whole", omit_defaults=True):
+    """A profile that has to see messages whole, after steps.
+
+    Attributes:
+        steps: Steps, if there are any.
+    """
+
+    steps: _Steps = ()
 
 
-class _Units(msgspec.Struct, frozen=True, tag="units"):
+class _Units(msgspec.Struct, frozen=True, tag="units", omit_defaults=True):
     """A profile of which no result changes if units are cut out in which it selects nothing.
 
     Attributes:
         unit: Names of a path of child steps to the units, as (namespace URI, local name).
         select: Query that selects in them.
         namespaces: Its bindings, as (prefix, URI).
+        steps: Steps after which that is so.
     """
 
     unit: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(min_length=2, max_length=256)]
     select: str
     namespaces: tuple[tuple[str, str], ...] = ()
+    steps: _Steps = ()
 
 
 _DECODER: Final = msgspec.json.Decoder(_Whole | _Units)
 
-WHOLE: Final = msgspec.json.encode(_Whole()).decode()
-"""The entry of a profile that has to see messages whole."""
+
+class Needs(NamedTuple):
+    """What an entry says.
+
+    Attributes:
+        steps: What is done to a message first.
+        offer: What may be cut out of it then; None if it is needed whole.
+    """
+
+    steps: Steps
+    offer: Offer | None
 
 
 def is_cut_entry(entry: str) -> bool:
@@ -83,8 +133,12 @@ def is_cut_entry(entry: str) -> bool:
     return entry.startswith("{")
 
 
-def cut_entry(subscription: Subscription) -> str:
+def cut_entry(subscription: Subscription, steps: Steps = ()) -> str:
     """The entry of a profile.
+
+    Args:
+        subscription: Of the message after the steps.
+        steps: What is done to it first.
 
     Raises:
         QuerySyntaxError: Its query cannot be used.
@@ -94,15 +148,23 @@ def cut_entry(subscription: Subscription) -> str:
     """
     offer = offer_of(subscription)
     if offer is None:
-        return WHOLE
+        return _whole_after(steps)
     (select,) = offer.selects
     unit = tuple((name.uri or "", name.local or "") for name in offer.unit)
-    return msgspec.json.encode(_Units(unit, select.query, select.namespaces)).decode()
+    return msgspec.json.encode(_Units(unit, select.query, select.namespaces, steps)).decode()
+
+
+def _whole_after(steps: Steps) -> str:
+    return msgspec.json.encode(_Whole(steps)).decode()
+
+
+WHOLE: Final = _whole_after(())
+"""The entry of a profile that has to see messages as they are."""
 
 
 @lru_cache(maxsize=65_536)
-def offer_in(entry: str) -> Offer | None:
-    """The offer that an entry makes; None if it asks for whole messages.
+def needs_in(entry: str) -> Needs:
+    """What an entry says.
 
     Raises:
         QuerySyntaxError: It is no entry.
@@ -112,26 +174,62 @@ def offer_in(entry: str) -> Offer | None:
     except (msgspec.DecodeError, RecursionError) as error:
         raise QuerySyntaxError("XPST0003", query=entry, offset=0, reason=str(error)) from None
     if isinstance(read, _Whole):
-        return None
+        return Needs(read.steps, None)
     unit = tuple(NameTest(uri, local) for uri, local in read.unit)
     for name in unit:
         if not NCNAME_PATTERN.fullmatch(name.local or ""):
             reason = f"{name.local!r} is no name of an element"
             raise QuerySyntaxError("XPST0003", query=entry, offset=0, reason=reason)
-    return Offer(unit, frozenset([Select(read.select, read.namespaces)]))
+    return Needs(read.steps, Offer(unit, frozenset([Select(read.select, read.namespaces)])))
+
+
+class _Kinds:
+    """How many entries there are of each kind: steps, and whether whole messages are needed."""
+
+    def __init__(self, entries: Iterable[str] = ()) -> None:
+        self._kinds: Counter[tuple[Steps, bool]] = Counter()
+        self.count(entries, 1)
+
+    def count(self, entries: Iterable[str], by: int) -> None:
+        """Some more, or fewer."""
+        for entry in entries:
+            needs = needs_in(entry)
+            kind = needs.steps, needs.offer is None
+            self._kinds[kind] += by
+            if not self._kinds[kind]:
+                del self._kinds[kind]
+
+    def instead(self, is_plain: bool) -> str | None:
+        """The one entry that is told instead of them; None if they are told themselves.
+
+        Args:
+            is_plain: Whoever is told does no steps.
+        """
+        if not self._kinds:
+            return None
+        if is_plain and any(steps for steps, _ in self._kinds):
+            return WHOLE
+        is_one = len(self._kinds) == 1 and self._kinds.total() <= SELECTS_MAX
+        if is_one and not any(is_whole for _, is_whole in self._kinds):
+            return None
+        return _whole_after(common_steps(steps for steps, _ in self._kinds))
 
 
 class ToldCuts:
-    """What each neighbour is told of what may be cut; as `pathcast.overlay.interest.Interests`.
+    """What each neighbour is told of what may be done early; as `overlay.interest.Interests`.
 
-    What all others ask for, or `WHOLE` alone if one of them does, or if they are so many that they
-    are no offer together.
+    What all others ask for; or, if they do not begin with the same steps, or one of them needs
+    messages whole, or they are so many that they are no offer together, the steps that they have in
+    common, after which messages are needed whole.
+
+    Args:
+        plain: Neighbours that are to do no steps.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plain: Collection[str] = ()) -> None:
         self._all = Interests()
-        self._counts: dict[str, int] = {}
-        self._is_whole: dict[str, bool] = {}
+        self._kinds: dict[str, _Kinds] = {}
+        self._plain = frozenset(plain)
 
     def update(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> dict[str, Delta]:
         """As `Interests.update`."""
@@ -140,15 +238,12 @@ class ToldCuts:
     def set_neighbours(self, names: Iterable[str]) -> dict[str, Delta]:
         """As `Interests.set_neighbours`."""
         names = set(names)
-        for name in self._counts.keys() - names:
-            del self._counts[name], self._is_whole[name]
-        for name in names - self._counts.keys():
-            self._counts[name], self._is_whole[name] = 0, False
+        self._kinds = {name: self._kinds.get(name) or _Kinds() for name in names}
         return self._as_told(self._all.set_neighbours(names))
 
     def told(self, neighbour: str) -> frozenset[str]:
         """As `Interests.told`."""
-        return _told(self._all.told(neighbour))
+        return self._told(neighbour, self._all.told(neighbour))
 
     def entries(self, origin: str) -> frozenset[str]:
         """As `Interests.entries`."""
@@ -156,31 +251,29 @@ class ToldCuts:
 
     def from_scratch(self) -> dict[str, frozenset[str]]:
         """As `Interests.from_scratch`."""
-        return {name: _told(entries) for name, entries in self._all.from_scratch().items()}
+        return {name: self._told(name, all) for name, all in self._all.from_scratch().items()}
+
+    def _told(self, name: str, entries: frozenset[str]) -> frozenset[str]:
+        instead = _Kinds(entries).instead(name in self._plain)
+        return entries if instead is None else frozenset([instead])
 
     def _as_told(self, deltas: Mapping[str, Delta]) -> dict[str, Delta]:
         changes = {}
         for name, delta in deltas.items():
-            was_whole = self._is_whole[name] or self._counts[name] > SELECTS_MAX
-            self._counts[name] += len(delta.added) - len(delta.removed)
-            is_whole = WHOLE not in delta.removed and (self._is_whole[name] or WHOLE in delta.added)
-            self._is_whole[name] = is_whole
-            is_whole = is_whole or self._counts[name] > SELECTS_MAX
-            if is_whole != was_whole:
-                now = self._all.told(name)
-                before = (now - set(delta.added)) | set(delta.removed)
-                was, told = _told(before), _told(now)
+            kinds, is_plain = self._kinds[name], name in self._plain
+            before = kinds.instead(is_plain)
+            kinds.count(delta.added, 1)
+            kinds.count(delta.removed, -1)
+            after = kinds.instead(is_plain)
+            if before is not None or after is not None:
+                now = self._all.told(name) if before is None or after is None else frozenset[str]()
+                was = (now - set(delta.added)) | set(delta.removed)
+                was = was if before is None else frozenset([before])
+                told = now if after is None else frozenset([after])
                 delta = Delta(tuple(sorted(told - was)), tuple(sorted(was - told)))
-            elif is_whole:
-                continue
             if delta.added or delta.removed:
                 changes[name] = delta
         return changes
-
-
-def _told(entries: frozenset[str]) -> frozenset[str]:
-    is_whole = WHOLE in entries or len(entries) > SELECTS_MAX
-    return frozenset([WHOLE]) if is_whole else entries
 
 
 @dataclass(slots=True)
@@ -194,20 +287,30 @@ class _Yield:
 
 
 class LinkCuts:
-    """What is cut on the links of a broker, by what neighbours have told.
+    """What is done to messages on the links of a broker, by what neighbours have told.
 
-    On a link where it saves less than `PAYS` it is given up for a while.
+    On a link where cutting saves less than `PAYS` it is given up for a while. Steps are done all
+    the same: whoever is behind would have to do them, and often more than one.
 
     Args:
         engine: "kernel" (default) or "nfa".
         never: Neighbours that are always sent messages as they are.
+        limits: What one message may cost that steps are done to.
     """
 
-    def __init__(self, engine: str | None = None, never: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        engine: str | None = None,
+        never: Collection[str] = (),
+        limits: Limits | None = None,
+    ) -> None:
         self._never = frozenset(never)
         self._entries: dict[str, set[str]] = {}
         self._changed: set[str] = set()
+        self._steps: dict[str, Steps] = {}
+        self._restructurings = Restructurings(engine, limits)
         self._projections = Projections(engine=engine)
+        self._engine = engine
         self._trial = Selector([], engine, threads=1)
         self._yields: dict[str, _Yield] = {}
         self.saved: Counter[str] = Counter()
@@ -216,9 +319,10 @@ class LinkCuts:
     def check(self, entries: Iterable[str]) -> None:
         """Raises QuerySyntaxError or UnsupportedQueryError if one is no entry."""
         for entry in entries:
-            offer = offer_in(entry)
-            if offer is not None:
-                selects = dict(enumerate(offer.selects))
+            needs = needs_in(entry)
+            check_steps(needs.steps, self._engine)
+            if needs.offer is not None:
+                selects = dict(enumerate(needs.offer.selects))
                 self._trial.add(selects)
                 self._trial.remove(selects)
 
@@ -236,28 +340,89 @@ class LinkCuts:
         self._changed.add(origin)
 
     def cut(
-        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
-    ) -> dict[str, list[bytes | None]]:
+        self,
+        bodies: Sequence[bytes],
+        wanted: Mapping[str, Sequence[int]],
+        done: Sequence[int] = (),
+    ) -> dict[str, list[Sent | None]]:
         """As `pathcast.overlay.content.Interests.cut`."""
         self._take_changes()
-        tried = {name: rows for name, rows in wanted.items() if self._is_tried(name, len(rows))}
-        sent = self._projections.project_all(bodies, tried)
+        done = done or [0] * len(bodies)
+        came = [Sent(body, steps) for body, steps in zip(bodies, done, strict=True)]
+        if not any(self._steps.get(name) or name in self._projections for name in wanted):
+            return {name: [came[row] for row in rows] for name, rows in wanted.items()}
+        shaped = self._restructured(came, wanted)
+        parts = self._projected(shaped)
+        sent: dict[str, list[Sent | None]] = {}
         for name, rows in wanted.items():
-            if name in tried:
-                self._count(name, [bodies[row] for row in rows], sent[name])
-            else:
-                sent[name] = [bodies[row] for row in rows]
+            made: list[Sent | None] = [
+                came[row] if part is not None and part.body == came[row].body else part
+                for row, part in zip(rows, parts[name], strict=True)
+            ]
+            before = sum(len(came[row].body) for row in rows)
+            self.saved[name] += before - sum(len(one.body) for one in made if one)
+            sent[name] = made
+        return sent
+
+    def _restructured(
+        self, came: Sequence[Sent], wanted: Mapping[str, Sequence[int]]
+    ) -> dict[str, list[Sent]]:
+        """Messages after the steps of links; as they came if these cannot be done to them."""
+        batch = self._restructurings.batch([one.body for one in came], [one.steps for one in came])
+        made: dict[str, list[Sent]] = {}
+        for name, rows in wanted.items():
+            steps = self._steps.get(name, ())
+            # One that had more done to it is for nobody behind this link that has told by now.
+            less = [row for row in rows if came[row].steps < len(steps)]
+            after = dict(zip(less, batch.after(steps, less), strict=True))
+            made[name] = [
+                Sent(text, len(steps)) if isinstance(text := after.get(row), bytes) else came[row]
+                for row in rows
+            ]
+        return made
+
+    def _projected(self, given: Mapping[str, Sequence[Sent]]) -> dict[str, list[Sent | None]]:
+        """What is left of messages when they are cut for links, where that is tried.
+
+        Offers are about messages that all steps of a link were done to; others are not cut.
+        """
+        texts: dict[bytes, int] = {}
+        ready: dict[str, list[bytes]] = {}
+        for name, messages in given.items():
+            if self._is_tried(name, len(messages)):
+                steps = len(self._steps.get(name, ()))
+                ready[name] = [one.body for one in messages if one.steps == steps]
+        rows = {
+            name: [texts.setdefault(text, len(texts)) for text in bodies]
+            for name, bodies in ready.items()
+        }
+        left = self._projections.project_all(list(texts), rows)
+        sent: dict[str, list[Sent | None]] = {name: list(all) for name, all in given.items()}
+        for name, bodies in ready.items():
+            self._count(name, bodies, left[name])
+            steps, parts = len(self._steps.get(name, ())), iter(left[name])
+            for row, one in enumerate(given[name]):
+                if one.steps == steps:
+                    part = next(parts)
+                    sent[name][row] = None if part is None else Sent(part, steps)
         return sent
 
     def is_cutting(self, name: str) -> bool:
         """As `pathcast.overlay.content.Interests.is_cutting`."""
         self._take_changes()
-        return name in self._projections and self._is_tried(name, 0)
+        has_steps = bool(self._steps.get(name))
+        return has_steps or (name in self._projections and self._is_tried(name, 0))
 
     def _take_changes(self) -> None:
         for name in sorted(self._changed):
             entries = self._entries.get(name, set()) if name not in self._never else set()
-            self._projections.set(name, common(map(offer_in, entries)))
+            needs = [needs_in(entry) for entry in entries]
+            kinds = {one.steps for one in needs}
+            self._steps[name] = common_steps(kinds)
+            offers = [one.offer for one in needs] if len(kinds) == 1 else []
+            self._projections.set(name, common(offers))
+        if self._changed:
+            self._restructurings.set(self._steps.values())
         self._changed.clear()
 
     def _is_tried(self, name: str, messages: int) -> bool:
@@ -268,7 +433,6 @@ class LinkCuts:
     def _count(self, name: str, given: Sequence[bytes], sent: Sequence[bytes | None]) -> None:
         found = self._yields[name]
         bytes_given, bytes_sent = sum(map(len, given)), sum(len(each) for each in sent if each)
-        self.saved[name] += bytes_given - bytes_sent
         found.messages += len(given)
         found.given += bytes_given
         found.sent += bytes_sent

@@ -13,7 +13,7 @@ from functools import partial
 
 from pathcast.errors import PeerError
 from pathcast.overlay.broker_settings import BrokerSettings
-from pathcast.overlay.content import Decisions
+from pathcast.overlay.content import Decisions, Sent
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
     Follow,
@@ -215,9 +215,13 @@ class DataPlane:
         return self._planes[tree].route(bodies)
 
     def _cut(
-        self, tree: str, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
-    ) -> Mapping[str, Sequence[bytes | None]]:
-        return self._planes[tree].cut(bodies, wanted)
+        self,
+        tree: str,
+        bodies: Sequence[bytes],
+        wanted: Mapping[str, Sequence[int]],
+        done: Sequence[int],
+    ) -> Mapping[str, Sequence[Sent | None]]:
+        return self._planes[tree].cut(bodies, wanted, done)
 
     def _considered(self, tree: str, origin: str, upstream: str | None, number: int | None) -> int:
         return self._planes[tree].considered(origin, upstream, number)

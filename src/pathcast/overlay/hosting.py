@@ -45,6 +45,7 @@ from pathcast.overlay.registration_messages import (
     ToBroker,
     UpdateSource,
 )
+from pathcast.overlay.restructuring import parse_steps
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast.store.records import (
@@ -101,7 +102,8 @@ def version_of(profile: Profile) -> int:
     version of the record would not do: it changes with each label.
     """
     names = sorted(profile.namespaces.items())
-    what = profile.query, profile.deliver, names, subscriber_of(profile)
+    what: tuple[object, ...] = (profile.query, profile.deliver, names, subscriber_of(profile))
+    what += (profile.steps,) if profile.steps else ()
     digest = blake2b(msgspec.msgpack.encode(what), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 11
 
@@ -279,7 +281,9 @@ class Hosting:
             namespaces=message.namespaces,
             labels=message.labels,
             state="paused" if message.paused else "active",
+            steps=message.steps,
         )
+        parse_steps(changed.steps, changed.namespaces)
         population_of_one(changed.subscription())
         return changed
 

@@ -126,7 +126,8 @@ class LocalQueries:
     def _answer(self, work: Sequence[tuple[Stream, Published]]) -> set[str]:
         """Leaves what messages give with the carrier. Returns the roots of those that give any."""
         roots: set[str] = set()
-        answered = self._subscriptions.answers([one.body for _, one in work])
+        done = [one.steps if self._safeguards.steps else 0 for _, one in work]
+        answered = self._subscriptions.answers([one.body for _, one in work], done)
         for (stream, one), answers in zip(work, answered, strict=True):
             for subscription, results in answers:
                 if not self._is_regarded(subscription, one):

@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.errors import PeerError
+from pathcast.overlay.content import STEPS_MAX
 
 __all__ = [
     "MESSAGE_BYTES_MAX",
@@ -198,6 +199,7 @@ class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
         body: The message.
         considers: None: it is whole. Else it was cut on its way, and wherever it was, all was
             considered that the receiver had told in its tree up to this number (`Interest`).
+        steps: How many steps were done to it, which all profiles begin with that were considered.
     """
 
     position: Number
@@ -208,6 +210,7 @@ class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     trace: bool
     body: bytes
     considers: Number | None = None
+    steps: Annotated[int, Meta(ge=0, le=STEPS_MAX)] = 0
 
 
 class Forward(msgspec.Struct, frozen=True, tag=True):

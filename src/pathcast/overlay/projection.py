@@ -107,12 +107,23 @@ def offer_of(subscription: Subscription) -> Offer | None:
         form = paper_form(program)
         select = Select(_selecting(program)) if form is not None else None
     else:
-        form = _form_of_path(query, namespaces)
+        form = form_of_path(query, namespaces)
         select = Select(query, tuple(sorted(namespaces.items())))
     if form is None or select is None:
         return None
     unit = _unit(form.binding)
     return Offer(unit, frozenset([select])) if len(unit) > 1 else None
+
+
+def form_of_path(query: str, namespaces: Mapping[str, str]) -> PaperQuery | None:
+    """A bare XPath as the binding path of a query; None if it is none.
+
+    It tells the structure. What comparisons mean is another thing in XPath 1.0.
+    """
+    try:
+        return paper_form(parse(f"for $bound in {query} return $bound", namespaces))
+    except PathcastError:
+        return None
 
 
 def common(offers: Iterable[Offer | None]) -> Offer | None:
@@ -311,17 +322,6 @@ def _count(counter: Counter[Counted], key: Counted, by: int) -> None:
     counter[key] += by
     if not counter[key]:
         del counter[key]
-
-
-def _form_of_path(query: str, namespaces: Mapping[str, str]) -> PaperQuery | None:
-    """A bare XPath as the binding path of a query; None if it is none.
-
-    It tells the structure. What comparisons mean is another thing in XPath 1.0.
-    """
-    try:
-        return paper_form(parse(f"for $bound in {query} return $bound", namespaces))
-    except PathcastError:
-        return None
 
 
 def _unit(binding: tuple[PaperStep, ...]) -> Unit:

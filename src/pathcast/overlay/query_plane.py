@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pathcast.errors import PathcastError, PeerError
-from pathcast.overlay.content import LOCAL, Change, Decisions, Interests
+from pathcast.overlay.content import LOCAL, Change, Decisions, Interests, Sent
 from pathcast.overlay.messages import Detach, Interest, Payload, Published, Settled
 from pathcast.overlay.safeguards import ALL, Safeguards
 
@@ -91,10 +91,13 @@ class QueryPlane:
         return self.interests.route(bodies)
 
     def cut(
-        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
-    ) -> Mapping[str, Sequence[bytes | None]]:
+        self,
+        bodies: Sequence[bytes],
+        wanted: Mapping[str, Sequence[int]],
+        done: Sequence[int] = (),
+    ) -> Mapping[str, Sequence[Sent | None]]:
         """What neighbours are sent of messages that are routed to them; see `Interests.cut`."""
-        return self.interests.cut(bodies, wanted)
+        return self.interests.cut(bodies, wanted, done)
 
     def considered(self, origin: str, upstream: str | None, number: int | None) -> int:
         """Up to which of its changes an origin was considered where a message was cut.
@@ -229,11 +232,16 @@ class QueryPlane:
             self.settle()
 
     def check_considered(self, peer: str, messages: Iterable[Published]) -> None:
-        """Nobody can consider what was not told.
+        """Nobody can consider what was not told, or do steps without saying for whom.
 
         Raises:
-            PeerError: A message is to have considered more (`overlay.considered`).
+            PeerError: A message is to have considered more (`overlay.considered`), or steps were
+                done to it and nothing considered (`overlay.steps`).
         """
+        messages = list(messages)
+        for one in messages:
+            if one.steps and one.considers is None:
+                raise PeerError("overlay.steps", peer=peer, given=one.steps)
         given = max((one.considers or 0 for one in messages), default=0)
         told = self._number.get(peer, 0)
         if given > told:

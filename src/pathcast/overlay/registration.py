@@ -39,6 +39,7 @@ from pathcast.overlay.registration_messages import (
     ToService,
 )
 from pathcast.overlay.registry_view import RegistryView
+from pathcast.overlay.restructuring import parse_steps
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
 from pathcast.store.records import Catalog, Profile, Record, Source, check_record
@@ -250,7 +251,9 @@ class RegistrationNode:
             message.labels,
             address=sender,
             pending=True,
+            steps=message.steps,
         )
+        parse_steps(profile.steps, profile.namespaces)
         chosen = self._host(profile, message.location)
         if chosen is None:
             raise RegistrationError("registration.capacity", wanted="another profile")

@@ -31,6 +31,7 @@ from pathcast.store.records import (
     LABELS_MAX,
     QUERY_BYTES_MAX,
     SCHEMA_BYTES_MAX,
+    STEP_BYTES_MAX,
     Profile,
     Source,
 )
@@ -40,6 +41,9 @@ Name = Annotated[str, Meta(max_length=ID_BYTES_MAX)]
 Labels = Annotated[dict[Name, Name], Meta(max_length=LABELS_MAX)]
 Schema = Annotated[str, Meta(max_length=SCHEMA_BYTES_MAX)]
 Text = Annotated[str, Meta(max_length=QUERY_BYTES_MAX)]
+StepTexts = Annotated[
+    tuple[Annotated[str, Meta(max_length=STEP_BYTES_MAX)], ...], Meta(max_length=LABELS_MAX)
+]
 Amount = Annotated[float, Meta(ge=0, le=1e15)]
 
 
@@ -93,6 +97,7 @@ class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
         deliver: As for `Subscription`.
         namespaces: Likewise.
         labels: As for `Profile`.
+        steps: Likewise.
     """
 
     request: Request
@@ -102,6 +107,7 @@ class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
     deliver: DeliverMode = "fragment"
     namespaces: Labels = {}
     labels: Labels = {}
+    steps: StepTexts = ()
 
 
 class TellHost(msgspec.Struct, frozen=True, tag=True):
@@ -136,6 +142,7 @@ class ChangeInterest(msgspec.Struct, frozen=True, tag=True):
     namespaces: Labels = {}
     labels: Labels = {}
     paused: bool = False
+    steps: StepTexts = ()
 
 
 class DeleteInterest(msgspec.Struct, frozen=True, tag=True):

@@ -29,6 +29,7 @@ class Safeguards:
         detach: What came over a link that left the tree is taken out of the tables.
         numbers: A root takes no message of a publisher twice that numbers them.
         consider: A subscription is not given a message that was cut before it was known.
+        steps: A host does the steps of a profile that were not done on the way, and no others.
     """
 
     sessions: bool = True
@@ -47,6 +48,7 @@ class Safeguards:
     detach: bool = True
     numbers: bool = True
     consider: bool = True
+    steps: bool = True
 
 
 ALL = Safeguards()

@@ -132,7 +132,8 @@ class Planes:
 
 
 def _subscription(profile: RegisteredProfile) -> Subscription:
-    asked = Profile(profile.query, profile.deliver, tuple(sorted(profile.namespaces.items())))
+    bound = tuple(sorted(profile.namespaces.items()))
+    asked = Profile(profile.query, profile.deliver, bound, profile.steps)
     return Subscription(profile.id, subscriber_of(profile), asked, version_of(profile))
 
 

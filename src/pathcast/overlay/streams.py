@@ -18,10 +18,11 @@ A neighbour that is slower than others is sent what it has room for; what waits 
 and is asked for again when it is not. What nobody wants is not sent; that it was not is said
 with the next message or at the next tick. What is long travels in parts (`parts`).
 
-What is sent is cut down to what is of use behind the link, as far as is known. A message that was
-cut says up to which change of its receiver's table that is (`Published.considers`), and a broker
-reckons from it which changes of its own neighbours and subscribers that includes. So who came
-later is not given what was cut without regard to it, and nothing has to wait or be sent again.
+What is sent is cut down to what is of use behind the link, as far as is known, and steps that all
+profiles behind it begin with are done before that. A message that was changed so says up to which
+change of its receiver's table that is (`Published.considers`), and a broker reckons from it which
+changes of its own neighbours and subscribers that includes. So who came later is not given what was
+cut without regard to it, and nothing has to wait or be sent again.
 
 Messages are routed, then cut where they were routed to, then sent, and only then given to the
 broker's own subscribers, in their order and when there is time: `taken` is how far they are
@@ -41,7 +42,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from pathcast.errors import PeerError
-from pathcast.overlay.content import LOCAL
+from pathcast.overlay.content import LOCAL, Sent
 from pathcast.overlay.messages import Follow, Forward, InParts, Passed, Payload, Published
 from pathcast.overlay.parts import Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -116,7 +117,8 @@ class Stream:
     is_active: Callable[[str], bool]
     route: Callable[[Sequence[bytes]], Sequence[Set[str]]]
     cut: Callable[
-        [Sequence[bytes], Mapping[str, Sequence[int]]], Mapping[str, Sequence[bytes | None]]
+        [Sequence[bytes], Mapping[str, Sequence[int]], Sequence[int]],
+        Mapping[str, Sequence[Sent | None]],
     ]
     considered: Callable[[str, str | None, int | None], int]
     is_cutting: Callable[[str], bool]
@@ -155,7 +157,7 @@ class Stream:
         self.at = max(self.at, upto)
         self.hold(messages)
         # What was considered is asked now, while it is known of this neighbour.
-        self.fresh.extend(self._sent(LOCAL, one, one.body) for one in messages)
+        self.fresh.extend(self._sent(LOCAL, one, _as_it_is(one)) for one in messages)
 
     def advance(self) -> None:
         """Sends on what has come, and then gives it to the broker's own subscribers.
@@ -328,12 +330,15 @@ class Stream:
                 ]
                 for name, follower in ready
             }
-            bodies = self.cut([one.body for one in batch], wanted) if any(wanted.values()) else {}
+            done = [one.steps for one in batch]
+            made: Mapping[str, Sequence[Sent | None]] = {}
+            if any(wanted.values()):
+                made = self.cut([one.body for one in batch], wanted, done)
             for name, follower in ready:
                 sent = tuple(
-                    self._sent(name, batch[row], body)
-                    for row, body in zip(wanted[name], bodies.get(name, ()), strict=True)
-                    if body is not None
+                    self._sent(name, batch[row], one)
+                    for row, one in zip(wanted[name], made.get(name, ()), strict=True)
+                    if one is not None
                 )
                 if sent and self.parts.is_long(sent[0]):
                     self.parts.start(name, sent[0], follower.generation, follower.told)
@@ -351,12 +356,12 @@ class Stream:
         waits = any(one.position < self.at for one in self.followers.values())
         return waits or bool(self.fresh) or bool(self.parts.outgoing)
 
-    def _sent(self, name: str, one: Published, body: bytes) -> Published:
+    def _sent(self, name: str, one: Published, made: Sent) -> Published:
         """A message as a neighbour is sent it, or, as it came, the broker's own subscribers."""
-        if one.considers is None and body == one.body:
+        if one.considers is None and made == _as_it_is(one):
             return one
         number = self.considered(name, self.upstream, one.considers)
-        return msgspec.structs.replace(one, body=body, considers=number)
+        return msgspec.structs.replace(one, body=made.body, steps=made.steps, considers=number)
 
     def _batch(self, first: int) -> list[Published]:
         """Messages that are looked at together; a long one by itself."""
@@ -468,6 +473,10 @@ class Stream:
     def drop_until(self, position: int) -> None:
         """The root keeps these messages no longer."""
         self._let_go(bisect_right(self.held, position, key=_position))
+
+
+def _as_it_is(message: Published) -> Sent:
+    return Sent(message.body, message.steps)
 
 
 def _position(message: Published) -> int:

@@ -148,12 +148,17 @@ class Subscriptions:
         return [one for _, one in sorted(self._held.items())]
 
     def answers(
-        self, bodies: Sequence[bytes]
+        self, bodies: Sequence[bytes], done: Sequence[int] = ()
     ) -> list[list[tuple[Subscription, Results | Verdict]]]:
-        """For each message the subscriptions that it satisfies, and what it gives them."""
+        """For each message the subscriptions that it satisfies, and what it gives them.
+
+        Args:
+            bodies: A batch.
+            done: As of `Profiles.answers`.
+        """
         return [
             [(self._held[name], results) for name, results in given.items()]
-            for given in self._profiles.answers(bodies)
+            for given in self._profiles.answers(bodies, done)
         ]
 
     def _enter(self, entries: Entries) -> Entries:

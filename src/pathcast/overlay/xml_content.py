@@ -2,6 +2,7 @@
 
 Example:
     >>> content = xml_content(engine="reference")
+    >>> from pathcast.overlay.content import Profile
     >>> tables, profiles = content.interests(), content.profiles()
     >>> _ = tables.set_neighbours(["east"])
     >>> _ = tables.update("east", profiles.entries(Profile("//item[@sku='A7']")), [])
@@ -18,23 +19,14 @@ Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (local plan, broker q
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
-from pathcast.customize import Broker as LocalBroker
 from pathcast.engine.selection import engine_name
 from pathcast.limits import Limits
-from pathcast.model import Subscription
-from pathcast.overlay.content import LOCAL, Content, Decisions, Profile, Results, Verdict
-from pathcast.overlay.cutting import (
-    WHOLE,
-    LinkCuts,
-    ToldCuts,
-    cut_entry,
-    is_cut_entry,
-    offer_in,
-)
-from pathcast.overlay.disjuncts import disjuncts_of, is_linear
+from pathcast.overlay.content import LOCAL, Content, Decisions, Sent
+from pathcast.overlay.cutting import LinkCuts, ToldCuts, is_cut_entry, needs_in
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
+from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.table import Table
 
 __all__ = ["XmlInterests", "XmlProfiles", "limits_of", "xml_content"]
@@ -52,10 +44,11 @@ def xml_content(
 
     Args:
         policy: How what a neighbour is told is made less.
-        engine: As for `QueryIndex`. The reference engine cuts nothing out of messages.
+        engine: As for `QueryIndex`. The reference engine cuts nothing out of messages, and takes no
+            profiles with steps.
         limits: What one message may cost; the same at all brokers of a network.
-        projection: Whether messages are cut down to what is of use behind a link, where that pays.
-            Without it nobody above cuts them for this broker or those behind it either.
+        projection: Whether messages are restructured, and cut down to what is of use behind a link,
+            where that pays. Without it nobody above does so for this broker's own profiles either.
         whole_links: Neighbours that are sent messages as they are all the same.
     """
     return Content(
@@ -96,9 +89,9 @@ class XmlInterests:
     ) -> None:
         self._interests = Interests(policy)
         self._table = Table(engine=engine, limits=limits)
-        self._told_cuts = ToldCuts()
+        self._told_cuts = ToldCuts(whole_links)
         is_native = engine_name(engine) != "reference"
-        self._cuts = LinkCuts(engine, whole_links) if projection and is_native else None
+        self._cuts = LinkCuts(engine, whole_links, limits) if projection and is_native else None
         self._neighbours: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -110,7 +103,7 @@ class XmlInterests:
         paths, cuts = _split(entries)
         self._table.check(paths)
         for entry in cuts:
-            offer_in(entry)
+            needs_in(entry)
         if self._cuts is not None:
             self._cuts.check(cuts)
 
@@ -158,12 +151,18 @@ class XmlInterests:
         return self._table.route(list(bodies))
 
     def cut(
-        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
-    ) -> Mapping[str, Sequence[bytes | None]]:
+        self,
+        bodies: Sequence[bytes],
+        wanted: Mapping[str, Sequence[int]],
+        done: Sequence[int] = (),
+    ) -> Mapping[str, Sequence[Sent | None]]:
         """As `Interests.cut`."""
-        if self._cuts is None:
-            return {name: [bodies[row] for row in rows] for name, rows in wanted.items()}
-        return self._cuts.cut(bodies, wanted)
+        if self._cuts is not None:
+            return self._cuts.cut(bodies, wanted, done)
+        came = [
+            Sent(body, steps) for body, steps in zip(bodies, done or [0] * len(bodies), strict=True)
+        ]
+        return {name: [came[row] for row in rows] for name, rows in wanted.items()}
 
     @property
     def saved(self) -> Mapping[str, int]:
@@ -177,88 +176,6 @@ class XmlInterests:
     def decisions(self, size: int) -> Decisions | None:
         """As `Interests.decisions`."""
         return self._table.decisions(size)
-
-
-class XmlProfiles:
-    """`pathcast.overlay.content.Profiles`: the local plan, exact.
-
-    Args:
-        engine: As for `QueryIndex`.
-        limits: What one message may cost.
-        projection: As for `xml_content`.
-    """
-
-    def __init__(
-        self, engine: str | None = None, limits: Limits | None = None, projection: bool = True
-    ) -> None:
-        self._projection = projection
-        self._broker = LocalBroker(engine=engine, limits=limits)
-        self._is_native = self._broker.engine != "reference"
-        self._names: dict[str, None] = {}
-
-    def entries(self, profile: Profile) -> tuple[str, ...]:
-        """As of the protocol."""
-        return _entries(profile, self._is_native, self._projection)
-
-    def add(self, subscription: str, profile: Profile) -> None:
-        """As `Profiles.add`."""
-        asked = _asked(profile, subscription)
-        for error in self._broker.subscribe(asked).errors.values():
-            raise error
-        self._names[subscription] = None
-
-    def remove(self, subscription: str) -> None:
-        """As `Profiles.remove`."""
-        self._broker.unsubscribe(subscription)
-        del self._names[subscription]
-
-    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results | Verdict]]:
-        """As `Profiles.answers`.
-
-        A message that is refused here, whatever its root has let in, is undecided for all.
-        """
-        answer = self._broker.process_few(bodies)
-        results: list[dict[str, list[bytes]]] = [{} for _ in bodies]
-        for row, name, result in answer.deliveries:
-            given = results[row].setdefault(name, [])
-            if result is not None:
-                given.append(result)
-        found: list[dict[str, Results | Verdict]] = [
-            {name: tuple(given) for name, given in one.items()} for one in results
-        ]
-        for row, name, error in answer.verdicts:
-            found[row][name] = Verdict(error.code, error.message)
-        for row, error in answer.refusals:
-            found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
-        return [dict(sorted(one.items())) for one in found]
-
-
-@lru_cache(maxsize=100_000)
-def _entries(profile: Profile, is_native: bool, projection: bool) -> tuple[str, ...]:
-    """Popular profiles are asked for at many hosts, and again when a broker starts.
-
-    Cost: as `_paths`, and that of `cut_entry`.
-    """
-    return (*_paths(profile, is_native), cut_entry(_asked(profile)) if projection else WHOLE)
-
-
-def _paths(profile: Profile, is_native: bool) -> tuple[str, ...]:
-    """The routing entries.
-
-    Cost: some microseconds for a path whose conditions are about values, of which the kernel says
-    what `disjuncts_of` would; else as `disjuncts_of`.
-    """
-    if is_native:
-        from pathcast.kernel import canonical_form
-
-        text = canonical_form(profile.query, dict(profile.namespaces))
-        if text is not None and is_linear(text):
-            return (text,)
-    return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)
-
-
-def _asked(profile: Profile, id: str = "") -> Subscription:
-    return Subscription(id, id, profile.query, profile.deliver, dict(profile.namespaces))
 
 
 def _split(entries: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -6,7 +6,7 @@ in place of millions.
 
     drop                all predicates, or all but one       `structure`, `conjuncts`
                         what holds paths together            `linear_paths`
-                        of text and positions                `attributes_only`
+                        of positions and some elements       `conditions_kept`
     widen               set -> range -> prefix -> existence  `hull`, `begun`, `existing`
                         a number within powers of two        `in_powers`
     cut                 the last steps                       `cut`
@@ -135,22 +135,34 @@ def existing(query: NormalQuery) -> NormalQuery:
     return _with_leaves(query, _existing)
 
 
-def attributes_only(query: NormalQuery) -> tuple[NormalQuery, ...]:
-    """The linear paths with what they ask of attributes, and nothing else: no text, no position.
+def conditions_kept(
+    query: NormalQuery, keeps: Callable[[Sequence[Step], Leaf], bool]
+) -> tuple[NormalQuery, ...]:
+    """The linear paths with some of their conditions, and no positions.
+
+    Args:
+        query: The path.
+        keeps: Whether a condition stays, by the steps that lead to its element and itself.
 
     Example:
         >>> from pathcast.query import canonical_text, normalise
         >>> path = normalise("/a[@x = 3][2]/b[. = 'y'][c/@z]")
-        >>> [canonical_text(each) for each in attributes_only(path)]
+        >>> only_attributes = lambda steps, leaf: isinstance(leaf, AttributeCondition)
+        >>> [canonical_text(each) for each in conditions_kept(path, only_attributes)]
         ['/a[@x=3]/b/c[@z]']
     """
-    return tuple(
-        _with_leaves(
-            NormalQuery(tuple(_without_positions(step) for step in path.steps)),
-            lambda leaf: leaf if isinstance(leaf, AttributeCondition) else None,
-        )
-        for path in linear_paths(query)
-    )
+    found = []
+    for path in linear_paths(query):
+        steps: list[Step] = []
+        for at, step in enumerate(path.steps):
+            conditions = [each for part in step.stages for each in part.conditions]
+            assert not any(isinstance(each, NestedCondition) for each in conditions)
+            before = path.steps[: at + 1]
+            kept = [each for each in conditions if keeps(before, each)]  # type: ignore[arg-type]
+            if kept or not _is_or_self(step):
+                steps.append(replace(step, stages=(stage((), kept),) if kept else ()))
+        found.append(_main(steps))
+    return tuple(found)
 
 
 def begun(query: NormalQuery, length: int) -> NormalQuery:

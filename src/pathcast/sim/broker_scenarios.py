@@ -19,7 +19,14 @@ from pathcast.sim.broker_world import Scenario
 from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.steps import Step
 
-__all__ = ["long_toy_body", "random_faults", "random_scenario", "toy_body", "toy_profile"]
+__all__ = [
+    "long_toy_body",
+    "random_faults",
+    "random_scenario",
+    "stepped_toy_profile",
+    "toy_body",
+    "toy_profile",
+]
 
 
 def random_faults(draw: random.Random) -> Faults:
@@ -46,6 +53,14 @@ def toy_profile(draw: random.Random) -> str:
         entry = draw.choice([f"a{draw.randrange(20)}", f"a{draw.randrange(3)}*", "a*"])
         some.append(entry + draw.choice(["", "", "&x"]))
     return "|".join(some) + draw.choice(["", "", "", "!"])
+
+
+def stepped_toy_profile(draw: random.Random) -> str:
+    """Likewise, most of them with steps, of which many have some in common."""
+    steps = draw.choice(
+        [[], ["4:3"], ["4:3", "3:1"], ["4:3", "3:1", "5:"], ["4:3", "1:4"], ["1:4"]]
+    )
+    return (f"{','.join(steps)}>" if steps else "") + toy_profile(draw)
 
 
 def toy_body(draw: random.Random) -> str:

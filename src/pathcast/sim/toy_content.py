@@ -9,6 +9,9 @@ it.
 A message can be cut down to its marks and the numbers that somebody asks for: a profile tells `k3`
 for what it would have kept, or, if it needs the message whole, `w`.
 
+A profile may begin with steps, `"4:3,7:>a3"`: what is 4 becomes 3, then 7 is dropped, before it is
+looked at. It tells what must be there before them, and its steps with what it would keep: `4:3/k3`.
+
 Example:
     >>> profiles = ToyProfiles()
     >>> asked = Profile("a3&x|a1*")
@@ -21,16 +24,23 @@ Example:
     ({}, {'b': ToyChange(added=('a17',), removed=('a1*',))})
     >>> _ = tables.update("b", ["a1*", "k1*"], [])
     >>> tables.cut([b"3 17 x"], {"b": [0]})
-    {'b': [b'17 x']}
+    {'b': [Sent(body=b'17 x', steps=0)]}
+
+    >>> profiles.entries(Profile("4:3,7:>a3")), results(b"4 5 7 x", "4:3,7:>a3")
+    (('a3', 'a4', '4:3,7:/k3'), (b'3',))
+    >>> _ = tables.update("b", ["a3", "a4", "4:3,7:/k3"], ["a1*", "k1*"])
+    >>> tables.cut([b"4 5 x"], {"b": [0]})
+    {'b': [Sent(body=b'3 x', steps=2)]}
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import takewhile
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.overlay.content import Content, Profile, Results
+from pathcast.overlay.content import Content, Profile, Results, Sent
 
 __all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "results", "satisfies"]
 
@@ -50,13 +60,83 @@ def satisfies(body: bytes, profile: str) -> bool:
     return bool(results(body, profile))
 
 
-def results(body: bytes, profile: str) -> Results:
-    """What a message gives a profile; nothing if it does not satisfy it."""
+def results(body: bytes, profile: str, done: int = 0) -> Results:
+    """What a message gives a profile; nothing if it does not satisfy it.
+
+    Args:
+        body: The message.
+        profile: The profile.
+        done: How many of its steps were done to the message.
+    """
+    steps, profile = _steps_of(profile)
+    body = _after(body, steps[done:])
     words = body.decode().split()
     alternatives = [one.partition("&") for one in profile.removesuffix("!").split("|")]
     asked = [entry for entry, _, mark in alternatives if not mark or mark in words]
     found = [word for word in words if any(_covers(entry, f"a{word}") for entry in asked)]
     return (body,) if found and profile.endswith("!") else tuple(map(str.encode, found))
+
+
+Steps = tuple[tuple[str, str], ...]
+"""Numbers, and what becomes of each: "" for nothing."""
+
+
+def _steps_of(profile: str) -> tuple[Steps, str]:
+    """The steps of a profile, and the rest of it."""
+    steps, _, rest = profile.rpartition(">")
+    return _read_steps(steps), rest
+
+
+def _read_steps(text: str) -> Steps:
+    pairs = [step.partition(":") for step in text.split(",") if step]
+    return tuple((number, other) for number, _, other in pairs)
+
+
+def _after(body: bytes, steps: Steps) -> bytes:
+    """A message after steps."""
+    words = body.decode().split()
+    if not any(number in words for number, _ in steps):
+        return body
+    for number, other in steps:
+        words = [other if word == number else word for word in words]
+        words = [word for word in words if word]
+    return " ".join(words).encode()
+
+
+def _before(entry: str, steps: Steps) -> list[str]:
+    """What a message satisfies one of which satisfies an entry after some of the steps or all."""
+    entries = [entry]
+    for number, other in reversed(steps):
+        if other and any(_covers(one, f"a{other}") for one in entries):
+            entries.append(f"a{number}")
+    return entries
+
+
+def _read_cut(entry: str) -> tuple[Steps, str]:
+    """What an entry about cutting says: steps, and what is kept after them."""
+    steps, _, kept = entry.rpartition("/")
+    return _read_steps(steps), kept
+
+
+def _common(entries: Iterable[str]) -> Steps:
+    """Steps that all begin with."""
+    every = [_read_cut(entry)[0] for entry in entries]
+    shared = takewhile(lambda steps: len(set(steps)) == 1, zip(*every, strict=False))
+    return tuple(steps[0] for steps in shared)
+
+
+def _is_cut_down(entries: Iterable[str]) -> bool:
+    """Whether a message may be cut for all of them, after their steps: they have the same."""
+    every = [_read_cut(entry) for entry in entries]
+    return len({steps for steps, _ in every}) == 1 and WHOLE not in [kept for _, kept in every]
+
+
+def _told_cuts(entries: set[str]) -> set[str]:
+    """What is told of entries about cutting: where nothing is cut down, what they share."""
+    if not entries or _is_cut_down(entries):
+        return entries
+    steps = ",".join(f"{number}:{other}" for number, other in _common(entries))
+    return {f"{steps}/{WHOLE}" if steps else WHOLE}
 
 
 def _holds(words: Sequence[str], entry: str) -> bool:
@@ -84,7 +164,7 @@ class ToyInterests:
     def check(self, entries: Iterable[str]) -> None:
         """As `Interests.check`."""
         for entry in entries:
-            if entry[:1] not in ("a", "k", WHOLE):
+            if entry[:1] not in ("a", "k", WHOLE) and "/" not in entry:
                 raise QuerySyntaxError("XPST0003", reason=f"{entry} is no entry")
 
     def update(
@@ -132,26 +212,43 @@ class ToyInterests:
         ]
 
     def cut(
-        self, bodies: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
-    ) -> dict[str, list[bytes | None]]:
+        self,
+        bodies: Sequence[bytes],
+        wanted: Mapping[str, Sequence[int]],
+        done: Sequence[int] = (),
+    ) -> dict[str, list[Sent | None]]:
         """As `Interests.cut`."""
+        done = done or [0] * len(bodies)
         return {
-            name: [self._cut(name, bodies[row]) for row in rows] for name, rows in wanted.items()
+            name: [self._cut(name, Sent(bodies[row], done[row])) for row in rows]
+            for name, rows in wanted.items()
         }
 
-    def _cut(self, name: str, body: bytes) -> bytes | None:
-        kept = [entry for entry in self._wanted[name] if entry.startswith("k")]
-        if not self._cuts or WHOLE in self._wanted[name] or not kept:
-            return body
-        words = body.decode().split()
+    def _cut(self, name: str, came: Sent) -> Sent | None:
+        cuts = self._cuts_of(name)
+        steps = _common(cuts)
+        if not self._cuts or not cuts or came.steps > len(steps):
+            return came
+        made = Sent(_after(came.body, steps[came.steps :]), len(steps))
+        if not _is_cut_down(cuts):
+            return made if made.body != came.body else came
+        kept = [_read_cut(entry)[1] for entry in cuts]
+        words = made.body.decode().split()
         used = {word for word in words if any(_covers(entry, f"k{word}") for entry in kept)}
         marks = [word for word in words if not word.isdecimal()]
-        return " ".join([w for w in words if w in used or w in marks]).encode() if used else None
+        left = " ".join([w for w in words if w in used or w in marks]).encode()
+        if not used:
+            return None
+        return came if left == came.body else Sent(left, len(steps))
+
+    def _cuts_of(self, name: str) -> set[str]:
+        """Entries about cutting."""
+        return {entry for entry in self._wanted[name] if entry[0] != "a"}
 
     def is_cutting(self, neighbour: str) -> bool:
         """As `Interests.is_cutting`."""
-        wanted = self._wanted[neighbour]
-        return self._cuts and WHOLE not in wanted and any(each.startswith("k") for each in wanted)
+        cuts = self._cuts_of(neighbour)
+        return self._cuts and bool(_common(cuts) or (cuts and _is_cut_down(cuts)))
 
     def decisions(self, size: int) -> ToyDecisions:
         """As `Interests.decisions`."""
@@ -169,8 +266,8 @@ class ToyInterests:
             if origin != neighbour
             for entry in entries
         }
-        if WHOLE in wanted:
-            wanted = {entry for entry in wanted if not entry.startswith("k")}
+        paths = {entry for entry in wanted if entry[0] == "a"}
+        wanted = paths | _told_cuts(wanted - paths)
         covers = [entry for entry in wanted if entry.endswith("*")]
         return frozenset(
             entry
@@ -228,9 +325,12 @@ class ToyProfiles:
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
-        asked = [one.partition("&")[0] for one in profile.query.removesuffix("!").split("|")]
-        is_whole = profile.query.endswith("!")
-        return (*asked, *([WHOLE] if is_whole else ["k" + one[1:] for one in asked]))
+        steps, query = _steps_of(profile.query)
+        asked = [one.partition("&")[0] for one in query.removesuffix("!").split("|")]
+        kept = [WHOLE] if query.endswith("!") else ["k" + one[1:] for one in asked]
+        if steps:
+            kept = [f"{profile.query.partition('>')[0]}/{one}" for one in kept]
+        return (*dict.fromkeys(e for one in asked for e in _before(one, steps)), *kept)
 
     def add(self, subscription: str, profile: Profile) -> None:
         """As `Profiles.add`."""
@@ -240,15 +340,17 @@ class ToyProfiles:
         """As `Profiles.remove`."""
         del self._profiles[subscription]
 
-    def answers(self, bodies: Sequence[bytes]) -> list[dict[str, Results]]:
+    def answers(
+        self, bodies: Sequence[bytes], done: Sequence[int] = ()
+    ) -> list[dict[str, Results]]:
         """As `Profiles.answers`."""
         return [
             {
                 name: given
                 for name, profile in sorted(self._profiles.items())
-                if (given := results(body, profile.query))
+                if (given := results(body, profile.query, count))
             }
-            for body in bodies
+            for body, count in zip(bodies, done or [0] * len(bodies), strict=True)
         ]
 
 

@@ -37,7 +37,10 @@ SCHEMA_BYTES_MAX: Final = 8 * MIB
 """Bytes of a schema."""
 
 LABELS_MAX: Final = 64
-"""Labels of a profile, and namespaces."""
+"""Labels of a profile, and namespaces, and steps."""
+
+STEP_BYTES_MAX: Final = 4 * KIB
+"""Bytes of a step of a profile."""
 
 NUMBER_MAX: Final = 2**53
 """Numbers are kept exactly up to here, in JSON too."""
@@ -58,6 +61,8 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
         pending: Whether the host has not said yet that it knows.
         address: Where deliveries go in the network; empty for none.
         version: Position of the change that made it; 0 before it is written.
+        steps: What is done to a message before the query sees it, in order; only brokers of a
+            network do steps.
     """
 
     id: str
@@ -71,9 +76,10 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
     pending: bool = False
     address: str = ""
     version: int = 0
+    steps: tuple[str, ...] = ()
 
     def subscription(self) -> Subscription:
-        """As an engine takes it."""
+        """As an engine takes it, of messages after the steps."""
         return Subscription(
             self.id, self.owner, self.query, self.deliver, dict(self.namespaces) or None
         )
@@ -235,11 +241,16 @@ def check_record(record: object) -> None:
             check_short(value, name, _MAXIMUM.get(name, ID_BYTES_MAX))
         elif declared == "dict[str, str]":
             _check_texts(value, name)
-        elif declared == "tuple[int, ...]":
+        elif declared in ("tuple[int, ...]", "tuple[str, ...]"):
             if not isinstance(value, tuple):
                 raise _wrong(name, "a tuple", value)
+            if declared == "tuple[str, ...]" and len(value) > LABELS_MAX:
+                raise _wrong(name, f"at most {LABELS_MAX}", len(value))
             for each in value:
-                _check_number(each, name, int)
+                if declared == "tuple[int, ...]":
+                    _check_number(each, name, int)
+                else:
+                    check_short(each, name, STEP_BYTES_MAX)
         else:
             _check_number(value, name, int if declared == "int" else float)
     if not record.id:

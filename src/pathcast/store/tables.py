@@ -81,6 +81,7 @@ profiles: Final = Table(
     Column("pending", Boolean, nullable=False),
     Column("address", String, nullable=False),
     Column("version", BigInteger, nullable=False),
+    Column("steps", JSON, nullable=False),
 )
 
 sources: Final = Table(

@@ -122,6 +122,7 @@ class RegistrationClient:
         location: str = "",
         namespaces: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
+        steps: Sequence[str] = (),
         seconds: float = REQUEST_SECONDS,
     ) -> InterestRegistered:
         """(5) to (7): what is published from when it returns is delivered.
@@ -132,6 +133,8 @@ class RegistrationClient:
             location: Where the user is.
             namespaces: As for `Subscription`.
             labels: To find the profile by.
+            steps: What is done to a message before the query sees it, in order: `drop PATH`,
+                `unwrap PATH`, `rename PATH NAME`.
             seconds: How long it is asked for.
 
         Raises:
@@ -139,7 +142,14 @@ class RegistrationClient:
             UnavailableError: There was no answer; it may be registered all the same.
         """
         asked = RegisterInterest(
-            "-", self._name, query, location, deliver, dict(namespaces or {}), dict(labels or {})
+            "-",
+            self._name,
+            query,
+            location,
+            deliver,
+            dict(namespaces or {}),
+            dict(labels or {}),
+            tuple(steps),
         )
         return await self._ask(asked, InterestRegistered, seconds)
 
@@ -152,6 +162,7 @@ class RegistrationClient:
         namespaces: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         paused: bool = False,
+        steps: Sequence[str] = (),
         seconds: float = REQUEST_SECONDS,
     ) -> None:
         """(8): the profile is another one. When that is in force, `InForce` comes to the inbox.
@@ -161,7 +172,7 @@ class RegistrationClient:
             UnavailableError: There was no answer; it may be changed all the same.
         """
         names, marks = dict(namespaces or {}), dict(labels or {})
-        asked = ChangeInterest("-", profile, query, deliver, names, marks, paused)
+        asked = ChangeInterest("-", profile, query, deliver, names, marks, paused, tuple(steps))
         await self._ask(asked, InterestChanged, seconds)
 
     async def delete_interest(self, profile: str, seconds: float = REQUEST_SECONDS) -> None:

@@ -17,6 +17,7 @@ OverlayKind: TypeAlias = Literal[
     "forms",
     "state",
     "projection",
+    "restructuring",
     "links",
     "pareto",
     "changes",
@@ -45,8 +46,8 @@ class OverlaySet(_Strict):
             `populations`, those that distinct profiles and their frequencies are drawn by.
         messages: Messages that are counted.
         sample: Messages that levels are chosen by; none of those that are counted.
-        links: Links that the profiles lie behind; for `projection`, leaves of the tree of brokers,
-            a power of 2.
+        links: Links that the profiles lie behind; for `projection` and `restructuring`, leaves of
+            the tree of brokers, a power of 2.
         budgets: Table bytes in per cent of those of the exact table.
         brokers: Sizes of networks.
         hops: Links that a message passes, ascending.

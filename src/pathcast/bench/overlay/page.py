@@ -24,6 +24,7 @@ RUNS: Final[Mapping[OverlayKind, str]] = MappingProxyType(
         "forms": "overlay_run",
         "state": "overlay_run",
         "projection": "overlay_projection_run",
+        "restructuring": "overlay_restructuring_run",
         "links": "overlay_thousand_run",
         "pareto": "overlay_thousand_run",
         "in_force": "overlay_thousand_run",

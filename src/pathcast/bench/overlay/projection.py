@@ -16,7 +16,7 @@ from typing import Final
 from pathcast.bench.figures.point import Place, Value
 from pathcast.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast.errors import WrongCountError
-from pathcast.overlay.content import LOCAL, Profile, Verdict
+from pathcast.overlay.content import LOCAL, Profile, Sent, Verdict
 from pathcast.overlay.xml_content import XmlInterests, XmlProfiles
 
 CITIES: Final = 400
@@ -52,17 +52,7 @@ def run_projection(
             ]
             say(f"{where}, {share:.1%} whole")
             routed, cut = Tree(profiles, projection=False), Tree(profiles, projection=True)
-            whole, parts = routed.send(messages), cut.send(messages)
-            for asked, given, rest in zip(profiles, whole, parts, strict=True):
-                expected, found = answered(asked, given), answered(asked, rest)
-                if found != expected:
-                    raise WrongCountError(
-                        "bench.wrong_count",
-                        case=f"{where}, {share:.1%} whole",
-                        found=len(found),
-                        expected=len(expected),
-                        oracle="whole batches",
-                    )
+            check_alike(profiles, routed, cut, messages, f"{where}, {share:.1%} whole")
             flooded = sum(map(len, messages)) * (2 * leaves - 2)
             place = Place(figure.name, where, f"{share:.1%} whole", 0.0, chosen.profiles)
             yield [
@@ -70,6 +60,26 @@ def run_projection(
                 place.value("routed and cut", "%", 100 * cut.sent / flooded),
                 place.value("saved", "%", 100 * (1 - cut.sent / routed.sent)),
             ]
+
+
+def check_alike(
+    profiles: list[list[Profile]], one: Tree, other: Tree, messages: list[bytes], case: str
+) -> None:
+    """Sends messages through two trees, which have to give the profiles of each leaf the same.
+
+    Raises:
+        WrongCountError: They do not.
+    """
+    for asked, whole, parts in zip(profiles, one.send(messages), other.send(messages), strict=True):
+        expected, found = answered(asked, whole), answered(asked, parts)
+        if found != expected:
+            raise WrongCountError(
+                "bench.wrong_count",
+                case=case,
+                found=len(found),
+                expected=len(expected),
+                oracle="whole batches",
+            )
 
 
 def batch(draw: Random, number: int) -> bytes:
@@ -94,14 +104,16 @@ def profile(draw: Random, leaf: int, leaves: int, where: str, share: float) -> P
     return Profile(text, "message" if draw.random() < share else "fragment")
 
 
-def answered(profiles: list[Profile], messages: list[bytes]) -> list[tuple[str, str, bytes]]:
+def answered(profiles: list[Profile], messages: list[Sent]) -> list[tuple[str, str, bytes]]:
     """Every result that profiles are given, with the day of its batch."""
     plan = XmlProfiles()
     for n, asked in enumerate(profiles):
         plan.add(str(n), asked)
+    bodies = [one.body for one in messages]
+    every = plan.answers(bodies, [one.steps for one in messages])
     return [
         (name, body[:20].decode(), result)
-        for body, answers in zip(messages, plan.answers(messages), strict=True)
+        for body, answers in zip(bodies, every, strict=True)
         for name, results in answers.items()
         for result in ((results.code.encode(),) if isinstance(results, Verdict) else results)
     ]
@@ -128,19 +140,19 @@ class Tree:
                 }
                 broker.update(LOCAL, sorted(entries), [])
 
-    def send(self, messages: list[bytes]) -> list[list[bytes]]:
+    def send(self, messages: list[bytes]) -> list[list[Sent]]:
         """Messages from the root down. Returns what comes to each leaf."""
-        arrived: list[list[bytes]] = [messages, *([] for _ in self._brokers[1:])]
+        arrived: list[list[Sent]] = [list(map(Sent, messages)), *([] for _ in self._brokers[1:])]
         for at in range(self._inner):
-            bodies = arrived[at]
+            bodies, done = [one.body for one in arrived[at]], [one.steps for one in arrived[at]]
             wants = self._brokers[at].route(bodies)
             rows = {
                 str(child): [row for row, names in enumerate(wants) if str(child) in names]
                 for child in self._children(at)
             }
-            for child, sent in self._brokers[at].cut(bodies, rows).items():
-                arrived[int(child)] = [body for body in sent if body is not None]
-                self.sent += sum(map(len, arrived[int(child)]))
+            for child, sent in self._brokers[at].cut(bodies, rows, done).items():
+                arrived[int(child)] = [one for one in sent if one is not None]
+                self.sent += sum(len(one.body) for one in arrived[int(child)])
         return arrived[self._inner :]
 
     def _children(self, at: int) -> list[int]:

@@ -18,6 +18,7 @@ from pathcast.bench.overlay.host_brokers import run_host_brokers
 from pathcast.bench.overlay.links import run_links
 from pathcast.bench.overlay.pareto import run_pareto
 from pathcast.bench.overlay.projection import run_projection
+from pathcast.bench.overlay.restructuring import run_restructuring
 from pathcast.bench.overlay.state import run_state
 
 _CHECKS = {
@@ -26,6 +27,7 @@ _CHECKS = {
     "hops": "every message is delivered once",
     "state": "contents only: no protocol is run",
     "projection": "results at the leaves are those of whole messages",
+    "restructuring": "results at the leaves are those of whole messages",
     "links": "messages come to the brokers that have an entry which holds, and end there",
     "pareto": "every table lets through whatever somebody behind it wants",
     "changes": "Interests tell as many brokers as the arithmetic says",
@@ -77,6 +79,8 @@ def _points(
             return run_state(figure, chosen, seed, say)
         case "projection":
             return run_projection(figure, chosen, seed, say)
+        case "restructuring":
+            return run_restructuring(figure, chosen, seed, say)
         case "hops":
             return run_hops(figure, chosen, seed, say)
         case "links":
