@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 from wires import Loopback, Pair, Wires
 
@@ -26,7 +27,12 @@ class BrokerProcesses:
         wires: What joins them; loopback, without proxies, when not given. The caller closes them.
         joining: Brokers that are not of the network as it was founded.
         are_started: Whether they run at once.
+
+    Attributes:
+        COMMAND: Of `pathcast`, that runs one of them.
     """
+
+    COMMAND: ClassVar[tuple[str, ...]] = ("broker", "run")
 
     def __init__(
         self,
@@ -73,7 +79,7 @@ class BrokerProcesses:
         """Begins, or goes on from its disk."""
         (self._directory / name / "control").unlink(missing_ok=True)
         path = str(self._directory / f"{name}.toml")
-        command = [sys.executable, "-m", "pathcast", "broker", "run", path]
+        command = [sys.executable, "-m", "pathcast", *self.COMMAND, path]
         with (self._directory / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [*self._wires.within(name), *command], stdout=log, stderr=log

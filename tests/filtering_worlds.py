@@ -54,7 +54,8 @@ def churned(seed: int, settings: FilteringSettings) -> FilteringWorld:
     """A ring where peers join, leave and crash while others subscribe and publish."""
     draw = random.Random(f"churned {seed}")
     # With loss, so many that nobody is wrongly taken for dead.
-    ring = Settings(attempts=10 if seed % 2 else 3)
+    known = 0.0 if settings.gather_seconds is None else 5.0
+    ring = Settings(attempts=10 if seed % 2 else 3, known_seconds=known)
     world = FilteringWorld.on_chord(
         seed, 12, settings, ring, LOSSY if seed % 2 else UNKIND, ALPHABET.namespaces
     )

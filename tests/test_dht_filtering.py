@@ -52,7 +52,10 @@ def static(seed: int, peers: int, settings: FilteringSettings, virtual: int = 0)
 def test_answers_are_those_of_one_process(length: int) -> None:
     matches = 0
     for seed in range(2):
-        settings = FilteringSettings(length, whole=bool(seed % 2), on_the_way=seed == 1)
+        gather = [None, 0.01][(seed + length) % 2]
+        settings = FilteringSettings(
+            length, bool(seed % 2), gather_seconds=gather, on_the_way=seed == 1
+        )
         matches += published(filled(static(seed, 20, settings), seed, 30), seed, 6)
     assert matches > 20
 
@@ -130,7 +133,9 @@ def test_answers_are_those_of_one_process_in_many_seeds(seed: int) -> None:
 def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
     matches = proved = publications = 0
     for seed in seeds:
-        world = churned(seed, FilteringSettings(seed % 3))
+        world = churned(
+            seed, FilteringSettings(seed % 3, gather_seconds=[None, 0.01][seed // 2 % 2])
+        )
         matches += world.check()
         publications += len(world.publications)
         proved += sum(
@@ -142,7 +147,10 @@ def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
 
 def racing(seed: int, safeguards: Safeguards | None = None) -> FilteringSettings:
     return FilteringSettings(
-        seed % 3, on_the_way=seed % 2 == 1, safeguards=safeguards or Safeguards()
+        seed % 3,
+        gather_seconds=[None, 0.02][seed // 2 % 2],
+        on_the_way=seed % 2 == 1,
+        safeguards=safeguards or Safeguards(),
     )
 
 

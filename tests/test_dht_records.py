@@ -14,11 +14,10 @@ from pathcast.dht.messages import (
     Answer,
     Ask,
     Conflict,
+    Copied,
     Copy,
-    Done,
     Put,
     Record,
-    Refused,
     Stored,
     Value,
 )
@@ -235,7 +234,7 @@ def test_copies_that_are_older_or_beside_are_refused() -> None:
     copy(2, "b")
     copy(1, "c")
     copy(3, "b")
-    assert replies == [Done(), Done(), Refused(), Refused(), Done()]
+    assert replies == [Copied(()), Copied(()), Copied((0,)), Copied((0,)), Copied(())]
 
 
 def test_records_go_with_their_keys() -> None:

@@ -31,6 +31,8 @@ from pathcast.transport.peer import (
     TOLD,
     UNDER_WAY_MAX,
     Accepted,
+    Leave,
+    Left,
     Outcome,
     Publish,
     Register,
@@ -162,6 +164,27 @@ def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
             await there.submit("ann", [Publish("m1", b"<order><to/></order>")])
             await until_told(there, Outcome, 1)
             assert not [each for each in inbox(here) if isinstance(each, Matched)]
+
+    asyncio.run(main())
+
+
+def test_a_peer_leaves_when_nobody_subscribes_there() -> None:
+    async def main() -> None:
+        async with a_ring() as network:
+            base, here, there = (network.carriers[name] for name in "aef")
+            await register(here, QUERIES)
+            await until_told(here, Subscribed, len(QUERIES))
+            for carrier, why in ((base, "of the base"), (here, "6 subscriptions are at it")):
+                said = await carrier.ask("ann", Leave(), 10)
+                assert isinstance(said, Accepted)
+                assert why in said.refused[0][2]
+            assert await there.ask("ann", Leave(), 10) == Accepted()
+            await until_told(there, Left, 1)
+            assert not node_of(there)["is_member"]
+            # What it held is with others.
+            await base.submit("ann", [Publish("m", b"<recall/>")])
+            await until_told(base, Outcome, 1)
+            await until_told(here, Matched, 1)
 
     asyncio.run(main())
 

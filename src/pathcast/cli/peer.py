@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, ring_in
 from pathcast.cli.peer_demo import demo
 from pathcast.errors import ConfigError
 
+if TYPE_CHECKING:
+    from pathcast.transport.local_ring import LocalRing
+
 
 def build_peer() -> typer.Typer:
     """The commands about peers."""
@@ -25,6 +28,7 @@ def build_peer() -> typer.Typer:
     app.command("ls", epilog=EXIT_CODES_HELP)(guarded(ls))
     app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
     app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
+    app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
     app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
     app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
     add_clients(app)
@@ -126,6 +130,30 @@ def kill(
     ring.kill(peer)
     say(f"{peer} is killed; pathcast peer heal starts it again")
     return ExitCode.OK
+
+
+def leave(
+    peer: Annotated[str, typer.Argument(help="Name of the peer; not one of the base.")],
+    directory: DirectoryOption = RING,
+) -> ExitCode:
+    """Let a peer leave the ring: it hands its states over, then its process ends."""
+    ring = ring_in(directory)
+    asyncio.run(_leave(ring, peer))
+    ring.stop([peer])
+    say(f"{peer} has left; pathcast peer heal starts it again")
+    return ExitCode.OK
+
+
+async def _leave(ring: LocalRing, peer: str) -> None:
+    from pathcast.transport.peer import Accepted, Leave
+
+    async with ring.operator(peer) as client:
+        answer = await client.ask(Leave())
+        assert isinstance(answer, Accepted)
+        for _, _, why in answer.refused:
+            raise ConfigError("config.invalid", key="peer", reason=why)
+        while (await client.status())["node"]["is_member"]:
+            await asyncio.sleep(0.1)
 
 
 def heal(directory: DirectoryOption = RING) -> ExitCode:

@@ -169,7 +169,7 @@ async def _inbox(
 
 def _told(body: bytes) -> dict[str, Any]:
     from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
-    from pathcast.transport.peer import TOLD, Outcome
+    from pathcast.transport.peer import TOLD, Left, Outcome
 
     told = TOLD.decode(body)
     match told:
@@ -187,4 +187,6 @@ def _told(body: bytes) -> dict[str, Any]:
             return {"subscription": subscription, "notice": "indexed"}
         case Unsubscribed(subscription):
             return {"subscription": subscription, "notice": "taken out"}
+        case Left(peer):
+            return {"peer": peer, "notice": "has left the ring"}
     return {"subscription": told.subscription, "notice": "not acknowledged yet"}

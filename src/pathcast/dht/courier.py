@@ -10,8 +10,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from pathcast.dht.asking import Then
+from pathcast.dht.gathering import Gathering
 from pathcast.dht.messages import Later, Member, Reply
-from pathcast.dht.state_messages import StateQuestion
+from pathcast.dht.state_messages import SingleQuestion, StateQuestion
 from pathcast.dht.substrate import Asked, Location, Substrate
 from pathcast.protocol import Wake
 
@@ -28,15 +30,23 @@ class Courier:
         asked: What it is asked by itself.
         retry_seconds: Before a key is looked up again.
         tries: How often it is.
+        gather_seconds: How long a question waits for others to the same peer, to travel with them;
+            None: each travels alone.
 
     Attributes:
+        gathers: Whether questions travel together.
         sent: Questions to others by the name of their type, not counting repetitions.
         kept: Questions that this peer was itself the owner for.
         hops: Hops of the look-ups for what was sent.
     """
 
     def __init__(
-        self, substrate: Substrate, asked: Asked, retry_seconds: float, tries: int
+        self,
+        substrate: Substrate,
+        asked: Asked,
+        retry_seconds: float,
+        tries: int,
+        gather_seconds: float | None = None,
     ) -> None:
         self.sent: Counter[str] = Counter()
         self.kept: Counter[str] = Counter()
@@ -45,9 +55,12 @@ class Courier:
         self._asked = asked
         self._retry_seconds = retry_seconds
         self._tries = tries
+        self._ends: list[Callable[[], None]] = []
         self._own: deque[tuple[StateQuestion, Callable[[Reply], None]]] = deque()
         self._timers: dict[str, Callable[[], None]] = {}
         self._count = 0
+        self.gathers = gather_seconds is not None
+        self._gathering = Gathering(substrate.asking, self.after, gather_seconds or 0.0)
 
     def to_owner(
         self,
@@ -78,7 +91,12 @@ class Courier:
             else:
                 self.sent[type(asked).__name__] += 1
                 self.hops[type(asked).__name__] += location.hops
-                self._substrate.asking.ask(location.owner, asked, replied)
+                self._ask(location.owner, asked, partial(replied_by, location.owner))
+
+        def replied_by(owner: Member, reply: Reply | None) -> None:
+            if reply is None or isinstance(reply, Later):
+                self._substrate.forget(owner)
+            replied(reply)
 
         def replied(reply: Reply | None) -> None:
             if reply is not None and not isinstance(reply, Later):
@@ -152,7 +170,7 @@ class Courier:
             self._own.append((question, then))
         else:
             self.sent[type(question).__name__] += 1
-            self._substrate.asking.ask(peer, question, then)
+            self._ask(peer, question, then)
 
     def after(self, seconds: float, then: Callable[[], None]) -> None:
         """Do something later."""
@@ -167,16 +185,30 @@ class Courier:
         if then is not None:
             then()
 
+    def _ask(self, to: Member | str, question: StateQuestion, then: Then) -> None:
+        if self.gathers and isinstance(question, SingleQuestion):
+            self._gathering.add(to, question, then)
+        else:
+            self._substrate.asking.ask(to, question, then)
+
+    def at_end(self, then: Callable[[], None]) -> None:
+        """Do something when the event is over, and what this peer has asked itself is done."""
+        self._ends.append(then)
+
     @property
     def has_own(self) -> bool:
         """Whether this peer has asked itself something that is not done."""
-        return bool(self._own)
+        return bool(self._own or self._ends)
 
     def do_own(self) -> None:
         """Do what this peer has asked itself, until there is nothing left."""
-        while self._own:
-            question, then = self._own.popleft()
-            self._asked(self._substrate.me.name, question, then)
+        while self.has_own:
+            while self._own:
+                question, then = self._own.popleft()
+                self._asked(self._substrate.me.name, question, then)
+            ends, self._ends = self._ends, []
+            for end in ends:
+                end()
 
 
 def _of_one(

@@ -28,10 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.decisions import Decisions
 from pathcast.dht.events import Events, Message
+from pathcast.dht.gathering import answer_together
 from pathcast.dht.indexing import Indexing
 from pathcast.dht.iterative import Iterating
 from pathcast.dht.matching import Matching
@@ -59,6 +61,7 @@ from pathcast.dht.state_messages import (
     RunPieces,
     StateQuestion,
     TakePiece,
+    Together,
     Visited,
 )
 from pathcast.dht.state_store import StateStore
@@ -84,8 +87,11 @@ class FilteringSettings:
             visit can see of it, and the whole message only to peers that have to decide on it.
         retry_seconds: Before a key is looked up again whose owner did not take a question.
         tries: How often it is.
+        gather_seconds: How long a question waits for others to the same peer, to travel with them;
+            None: each travels alone, as in the paper.
         patience_seconds: Before a publisher or a subscriber asks again for what nobody has said.
         patience_tries: How often, without news.
+        acknowledge_seconds: The same for a subscriber, at least; None: `patience_seconds`.
         limits: What a message may cost.
         engine: Which decides queries, as for `QueryIndex`.
         on_the_way: Whether predicates on attributes are evaluated where edges are followed, beside
@@ -104,8 +110,10 @@ class FilteringSettings:
     whole: bool = False
     retry_seconds: float = 0.25
     tries: int = 20
+    gather_seconds: float | None = None
     patience_seconds: float = 2.0
     patience_tries: int = 10
+    acknowledge_seconds: float | None = None
     limits: Limits = field(default_factory=Limits)
     engine: str | None = None
     on_the_way: bool = False
@@ -149,7 +157,13 @@ class FilteringPeer:
         self._settings = settings
         self.substrate = below(self._asked)
         name, out = self.substrate.me.name, self.substrate.out
-        self.courier = Courier(self.substrate, self._asked, settings.retry_seconds, settings.tries)
+        self.courier = Courier(
+            self.substrate,
+            self._asked,
+            settings.retry_seconds,
+            settings.tries,
+            settings.gather_seconds,
+        )
         store = StateStore(
             self.substrate, self.courier, settings.retry_seconds, held_state, encoded_state
         )
@@ -209,7 +223,15 @@ class FilteringPeer:
         )
         self._iterating = Iterating(name, self.courier, out, memory, self.matching)
         self._subscriptions = Subscriptions(
-            name, life, self.courier, out, disk, patience, tries, settings.safeguards
+            name,
+            life,
+            self.courier,
+            out,
+            disk,
+            patience if settings.acknowledge_seconds is None else settings.acknowledge_seconds,
+            tries,
+            lambda: self._now,
+            settings.safeguards,
         )
 
     # As a node.
@@ -290,6 +312,11 @@ class FilteringPeer:
         """Subscriptions of this peer."""
         return len(self._subscriptions)
 
+    @property
+    def repeated(self) -> int:
+        """How often a query was put on its way again, because nobody had acknowledged it."""
+        return self._subscriptions.repeated
+
     # Inside.
 
     def _effects(self) -> list[Effect]:
@@ -306,6 +333,8 @@ class FilteringPeer:
         if self.pieces is not None and self.pieces.asked(sender, asked, answer):
             return
         match asked:
+            case Together():
+                answer_together(asked, partial(self._asked, sender), answer)
             case RecExpandState():
                 self.visiting.visit(sender, asked, answer)
             case Visited():

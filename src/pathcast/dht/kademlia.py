@@ -182,6 +182,7 @@ class KademliaPeer:
 
     def effects(self) -> list[Effect]:
         """As of the protocol."""
+        self.records.send()
         effects = list(self.out)
         self.out.clear()
         return effects
@@ -194,6 +195,9 @@ class KademliaPeer:
 
         self._search(identifier(key), found)
 
+    def forget(self, owner: Member) -> None:
+        """As of the protocol; nothing is remembered."""
+
     def owns(self, key: str) -> bool:
         """As of the protocol."""
         return self.contacts.owns(identifier(key))
@@ -201,6 +205,10 @@ class KademliaPeer:
     def read(self, key: str, then: Callable[[Value | None], None]) -> None:
         """As of the protocol; the other holders are asked each time."""
         self.records.answer(Get(key), lambda reply: then(_value(reply)))
+
+    def kept(self, key: str) -> Value | None:
+        """As of the protocol."""
+        return self.records.value(key) if self.owns(key) else None
 
     def write(self, key: str, value: bytes, based_on: int, then: Callable[[bool], None]) -> None:
         """As of the protocol."""

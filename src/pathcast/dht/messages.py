@@ -32,11 +32,14 @@ __all__ = [
     "Answer",
     "Ask",
     "Conflict",
+    "Copied",
     "Copy",
     "Done",
     "Fetch",
     "Get",
+    "Held",
     "Hop",
+    "Known",
     "Later",
     "Leaving",
     "Member",
@@ -49,8 +52,10 @@ __all__ = [
     "Rectify",
     "Refused",
     "Replicated",
+    "Replies",
     "Reply",
     "RingQuestion",
+    "SingleReply",
     "State",
     "Step",
     "Stored",
@@ -67,11 +72,11 @@ Place = Annotated[bytes, Meta(min_length=20, max_length=20)]
 Content = Annotated[bytes, Meta(max_length=1_048_576)]
 
 
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     pass
 
 
-class Member(msgspec.Struct, frozen=True, array_like=True, order=True):
+class Member(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """One life of a peer. Two lives of one peer have different places on the ring."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
@@ -91,7 +96,7 @@ def _identifier(name: str, life: int) -> int:
 Members = Annotated[tuple[Member, ...], Meta(max_length=256)]
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True):
+class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is kept under a key.
 
     Attributes:
@@ -105,6 +110,19 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     value: Content | None
     version: Number
     write: Annotated[str, Meta(max_length=256)]
+
+
+class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Which record whoever asks for a key has itself; version 0: none."""
+
+    key: Key
+    version: Number
+    write: Annotated[str, Meta(max_length=256)]
+
+    @classmethod
+    def of(cls, key: str, record: Record | None) -> Known:
+        """That of a record, or none."""
+        return cls(key, 0, "") if record is None else cls(key, record.version, record.write)
 
 
 Batch = Annotated[tuple[Record, ...], Meta(max_length=4096)]
@@ -134,9 +152,9 @@ class Leaving(_Message, frozen=True):
 
 
 class Fetch(_Message, frozen=True):
-    """What do you hold under a key? Answer: `Records`."""
+    """What do you hold under these keys? Answer: `Held`."""
 
-    key: Key
+    known: Annotated[tuple[Known, ...], Meta(max_length=4096)]
 
 
 class Range(_Message, frozen=True):
@@ -148,7 +166,7 @@ class Range(_Message, frozen=True):
 
 
 class Copy(_Message, frozen=True):
-    """Hold these as well. Answer: `Done`, or `Refused` if one is older than or beside yours."""
+    """Hold these as well. Answer: `Copied`."""
 
     records: Batch
 
@@ -189,6 +207,26 @@ class Records(_Message, frozen=True):
     more: bool
 
 
+class Held(_Message, frozen=True):
+    """What is held under the first `count` keys that were asked for; the rest had no room.
+
+    Attributes:
+        records: Those that whoever asks does not have.
+        same: Places of keys whose record is the one it has.
+        count: Of the keys.
+    """
+
+    records: Batch
+    same: Annotated[tuple[Number, ...], Meta(max_length=4096)]
+    count: Annotated[int, Meta(ge=0, le=4096)]
+
+
+class Copied(_Message, frozen=True):
+    """All are held but those at these places, which are older than mine, or beside it."""
+
+    refused: Annotated[tuple[Number, ...], Meta(max_length=4096)]
+
+
 class Value(_Message, frozen=True):
     """Value and version; None and the version of the removal (or 0) if there is none."""
 
@@ -213,7 +251,7 @@ class Done(_Message, frozen=True):
 
 
 class Refused(_Message, frozen=True):
-    """I hold something else of that version, or something newer."""
+    """I know nothing of that."""
 
 
 class Later(_Message, frozen=True):
@@ -230,12 +268,23 @@ class Absent(_Message, frozen=True):
     """The life you speak of is over, or has not joined."""
 
 
+SingleReply = Done | Later | Refused | Replicated
+
+
+class Replies(_Message, frozen=True):
+    """The answers to questions that were put together, in their order."""
+
+    replies: Annotated[tuple[SingleReply, ...], Meta(max_length=262_144)]
+
+
 RingQuestion = Read | Step | Rectify | Leaving | Fetch | Range | Copy | Get | Put
 Question = RingQuestion | StateQuestion
 Reply = (
     State
     | Hop
     | Records
+    | Held
+    | Copied
     | Value
     | Stored
     | Conflict
@@ -246,6 +295,7 @@ Reply = (
     | Expanded
     | Body
     | Replicated
+    | Replies
 )
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from pathcast.dht.asking import Asking
 from pathcast.dht.identifiers import identifier
+from pathcast.dht.known_owners import KnownOwners
 from pathcast.dht.messages import (
     Absent,
     Answer,
@@ -52,6 +53,7 @@ _TICK = "tick"
 _RETRY = "retry "
 _ATTEMPTS = 40
 _CURRENT_MAX = 65_536
+_FINDING_MAX = 8
 _LIFE_MASK = (1 << 31) - 1
 
 
@@ -67,6 +69,8 @@ class Settings:
         attempts: After so many a member is dead.
         current_seconds: So long what an owner has read from the other holders counts as current,
             and so long after it was stored a change is sure to be seen by every owner.
+        known_seconds: So long a peer that was found is taken for the owner of its range without
+            being looked up; 0: each key is looked up.
         operations: Only tests give others.
     """
 
@@ -76,6 +80,7 @@ class Settings:
     patience_seconds: float = 0.1
     attempts: int = 3
     current_seconds: float = 1.0
+    known_seconds: float = 0.0
     operations: Operations = CORRECT
 
 
@@ -128,6 +133,9 @@ class Peer:
         self._asked_of_states = asked
         self._now = 0.0
         self._current: dict[str, float] = {}
+        self._owners = KnownOwners(settings.known_seconds)
+        self._to_find: list[tuple[str, Callable[[Location | None], None]]] = []
+        self._finding: dict[str, list[Callable[[Location | None], None]]] = {}
         self.ring = Ring(self.me, self.asking, settings.successors, self._mend, settings.operations)
         self.records = RecordStore(self.ring, self.asking, settings.copies)
         self.has_left = False
@@ -184,12 +192,34 @@ class Peer:
         return self._settings.current_seconds * CLOCK_RATES
 
     def find(self, key: str, then: Callable[[Location | None], None]) -> None:
-        """As `Substrate.find`."""
+        """As `Substrate.find`; to an owner that is known it is one message."""
+        place = identifier(key)
+        known = None if self.ring.owns(place) else self._owners.of(place, self._now)
+        if known is not None and self.ring.is_member:
+            then(Location(known, 1))
+        elif not self._owners.remembers:
+            self.ring.find(place, lambda where: then(_location(where)))
+        elif key in self._finding:
+            self._finding[key].append(then)
+        elif len(self._finding) < _FINDING_MAX:
+            self._finding[key] = [then]
+            self.ring.find(place, lambda where: self._has_found(key, where))
+        else:
+            # What is being looked up may say where this is as well.
+            self._to_find.append((key, then))
 
-        def found(where: Found | None) -> None:
-            then(None if where is None else Location(where.owner, where.hops))
+    def _has_found(self, key: str, where: Found | None) -> None:
+        if where is not None and where.owner != self.me:
+            self._owners.learn(where, self._now)
+        for then in self._finding.pop(key):
+            then(_location(where))
+        waiting, self._to_find = self._to_find, []
+        for its, then in waiting:
+            self.find(its, then)
 
-        self.ring.find(identifier(key), found)
+    def forget(self, owner: Member) -> None:
+        """As `Substrate.forget`."""
+        self._owners.forget(owner)
 
     def owns(self, key: str) -> bool:
         """As `Substrate.owns`."""
@@ -201,26 +231,39 @@ class Peer:
 
         def replied(reply: Reply) -> None:
             if isinstance(reply, Value):
-                if len(self._current) >= _CURRENT_MAX:
-                    self._current.clear()
-                self._current[key] = began + self._settings.current_seconds
+                self._is_current(key, began)
             then(reply if isinstance(reply, Value) else None)
 
         if not self.owns(key):
             then(None)
         elif began < self._current.get(key, began):
-            record = self.records.held.get(key)
-            then(Value(record.value, record.version) if record else Value(None, 0))
+            then(self.records.value(key))
         else:
             self.records.answer(Get(key), replied)
 
+    def kept(self, key: str) -> Value | None:
+        """As `Substrate.kept`."""
+        return self.records.value(key) if self.owns(key) else None
+
     def write(self, key: str, value: bytes, based_on: int, then: Callable[[bool], None]) -> None:
         """As `Substrate.write`."""
-        put = Put(key, value, based_on, self._write_id())
-        self.records.answer(put, lambda reply: then(isinstance(reply, Stored)))
+        began = self._now
+
+        def replied(reply: Reply) -> None:
+            if isinstance(reply, Stored):
+                self._is_current(key, began)
+            then(isinstance(reply, Stored))
+
+        self.records.answer(Put(key, value, based_on, self._write_id()), replied)
+
+    def _is_current(self, key: str, began: float) -> None:
+        if len(self._current) >= _CURRENT_MAX:
+            self._current.clear()
+        self._current[key] = began + self._settings.current_seconds
 
     def effects(self) -> list[Effect]:
         """What is to be done since it was asked last."""
+        self.records.send()
         effects = list(self.out)
         self.out.clear()
         return effects
@@ -253,6 +296,11 @@ class Peer:
         """`put` without a value."""
         return self.put(key, None, based_on, to)
 
+    @property
+    def is_base(self) -> bool:
+        """Whether it is of the base, and stays."""
+        return self.me in self._base
+
     def leave(self, to: str) -> list[Effect]:
         """Hand over and go; the outcome has `Done`. Members of the base do not leave."""
 
@@ -260,7 +308,7 @@ class Peer:
             self.ring.leave()
             self._deliver(to, Outcome(self.me.name, Done()))
 
-        if self.me not in self._base and not self.has_left:
+        if not self.is_base and not self.has_left:
             self.has_left = True
             if self.ring.is_member:
                 self.records.hand_over(left)
@@ -332,3 +380,7 @@ class Peer:
 
     def _deliver(self, to: str, outcome: Outcome) -> None:
         self.out.append(Deliver(to, outcome))
+
+
+def _location(where: Found | None) -> Location | None:
+    return None if where is None else Location(where.owner, where.hops)

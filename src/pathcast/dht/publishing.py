@@ -143,11 +143,13 @@ class StateWay:
 
     def _question(self, execution: Execution, visit: Visit, hops: int) -> RecExpandState:
         message = execution.message
+        # What is gathered is cut to what all of it can see.
+        is_whole = self._whole or self._shedding.gathers
         return RecExpandState(
             execution.publication,
             self._publisher,
             visit,
-            message.events if self._whole else message.around(visit.element),
+            message.events if is_whole else message.around(visit.element),
             int(hops > 0),
             hops,
             0,

@@ -30,18 +30,19 @@ at successors.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from pathcast.dht.asking import Asking
+from pathcast.dht.batches import Batches, held_records, in_batches, record_size
 from pathcast.dht.identifiers import identifier, is_in_range
 from pathcast.dht.messages import (
     Conflict,
+    Copied,
     Copy,
-    Done,
     Fetch,
     Get,
     Later,
@@ -51,7 +52,6 @@ from pathcast.dht.messages import (
     Range,
     Record,
     Records,
-    Refused,
     Reply,
     Stored,
     Value,
@@ -61,7 +61,7 @@ from pathcast.dht.messages import (
 
 __all__ = ["Neighbourhood", "RecordStore"]
 
-_BATCH = 256
+Answered = TypeVar("Answered")
 
 
 class Neighbourhood(Protocol):
@@ -100,35 +100,45 @@ class RecordStore:
         self.held: dict[str, Record] = {}
         self._ring = ring
         self._asking = asking
+        self._batches = Batches(asking)
         self._copies = copies
         self._busy: set[str] = set()
-        self._given: dict[Member, dict[str, int]] = {}
+        self._owed: dict[Member, set[str]] = {}
         self._giving: set[Member] = set()
         self._fetched_for: Member | None = None
 
     def answer(self, what: Question, then: Callable[[Reply], None]) -> None:
         """Answer a question about records, now or when others have answered."""
         match what:
-            case Fetch(key):
-                record = self.held.get(key)
-                then(Records((record,) if record else (), more=False))
+            case Fetch(known):
+                then(held_records(known, self.held.get))
             case Range(low, high, after):
                 then(self._in_range(from_wire(low), from_wire(high), after))
             case Copy(records):
-                refused = [record for record in records if not self._take(record)]
-                then(Refused() if refused else Done())
+                taken = [self._take(record) for record in records]
+                then(Copied(tuple(n for n, is_taken in enumerate(taken) if not is_taken)))
             case Get() | Put():
                 self._serve(what, then)
+
+    def value(self, key: str) -> Value:
+        """What this member holds under a key."""
+        record = self.held.get(key)
+        return Value(record.value, record.version) if record else Value(None, 0)
+
+    def send(self) -> None:
+        """Send what was put together since the event began."""
+        self._batches.send()
 
     def repair(self) -> None:
         """Give successors what they lack, and fetch what this member lacks of its range."""
         if not self._ring.is_member:
             return
+        predecessor = self._ring.predecessor
         targets = self._ring.successors[: self._copies - 1]
-        self._given = {member: self._given.get(member, {}) for member in targets}
+        known = self._owed if predecessor == self._fetched_for else {}
+        self._owed = {m: known[m] if m in known else set(self.held) for m in targets}
         for member in targets:
             self._give(member)
-        predecessor = self._ring.predecessor
         if predecessor is not None and predecessor != self._fetched_for:
             self._fetched_for = predecessor
             for member in self._ring.successors:
@@ -136,13 +146,12 @@ class RecordStore:
 
     def hand_over(self, then: Callable[[], None]) -> None:
         """Give what this member holds to one more successor than usual, before it leaves."""
-        mine = self._mine({})
-        batches = [mine[start : start + _BATCH] for start in range(0, len(mine), _BATCH)]
+        batches = list(in_batches(self._mine(self.held), record_size))
 
         def go_on(_: object = None) -> None:
             if batches:
-                copy = Copy(tuple(batches.pop()))
-                self._ask_all(self._ring.successors[: self._copies], copy, go_on)
+                ask = partial(self._asking.ask, what=Copy(tuple(batches.pop())))
+                self._ask_all(self._ring.successors[: self._copies], ask, go_on)
             else:
                 then()
 
@@ -156,19 +165,19 @@ class RecordStore:
             then(Later())
             return
 
-        def has_read(replies: list[tuple[Member, Reply]]) -> None:
-            live = [member for member, reply in replies if isinstance(reply, Records)]
+        def has_read(found: list[tuple[Member, tuple[Record, ...]]]) -> None:
+            live = [member for member, _ in found]
             if len(live) < self._copies - 1:
                 served(Later())
                 return
-            record = self._newest(key, [reply for _, reply in replies])
+            record = self._newest(key, [records for _, records in found])
             if isinstance(what, Put) and (record is None or record.write != what.write):
                 version = record.version if record else 0
                 if version != what.based_on:
                     served(Conflict(version))
                     return
                 record = Record(key, what.value, version + 1, what.write)
-            elif isinstance(what, Get) and record and self._is_placed(record, replies):
+            elif isinstance(what, Get) and record and self._is_placed(record, found):
                 served(Value(record.value, record.version))
                 return
             self._place(record, live, what, served)
@@ -178,14 +187,16 @@ class RecordStore:
             then(reply)
 
         self._busy.add(key)
-        self._ask_all(self._ring.others_for(identifier(key)), Fetch(key), has_read)
+        ask = partial(self._batches.fetch, key=key, mine=self.held.get(key))
+        self._ask_all(self._ring.others_for(identifier(key)), ask, has_read)
 
-    def _is_placed(self, record: Record, replies: Sequence[tuple[Member, Reply]]) -> bool:
+    def _is_placed(
+        self, record: Record, found: Sequence[tuple[Member, tuple[Record, ...]]]
+    ) -> bool:
         """Whether a record that was read is where it would be placed, so that it need not be."""
-        found = [reply.records for _, reply in replies if isinstance(reply, Records)]
         holders = found[: self._copies - 1]
         is_held = self.held.get(record.key) == record
-        return is_held and all(records == (record,) for records in holders)
+        return is_held and all(records == (record,) for _, records in holders)
 
     def _place(
         self,
@@ -198,27 +209,26 @@ class RecordStore:
             then(Value(None, 0))
             return
 
-        def placed(replies: list[tuple[Member, Reply]]) -> None:
+        def placed(replies: list[tuple[Member, bool]]) -> None:
             asked = min(len(live), self._copies - 1)
-            all_have = len(replies) == asked and all(reply == Done() for _, reply in replies)
-            if not (all_have and self._take(record)):
+            all_have = len(replies) == asked and all(is_taken for _, is_taken in replies)
+            is_placed = all_have and self._take(record)
+            for member, is_taken in replies:
+                if is_taken and is_placed and member in self._owed:
+                    self._owed[member].discard(record.key)
+            if not is_placed:
                 then(Later())
             elif isinstance(what, Put):
                 then(Stored(record.version))
             else:
                 then(Value(record.value, record.version))
 
-        self._ask_all(live[: self._copies - 1], Copy((record,)), placed)
+        ask = partial(self._batches.copy, record=record)
+        self._ask_all(live[: self._copies - 1], ask, placed)
 
-    def _newest(self, key: str, replies: Sequence[Reply]) -> Record | None:
+    def _newest(self, key: str, held: Sequence[tuple[Record, ...]]) -> Record | None:
         """The newest record; of two of one version that which more hold, made newer than both."""
-        found = Counter(
-            record
-            for reply in replies
-            if isinstance(reply, Records)
-            for record in reply.records
-            if record.key == key
-        )
+        found = Counter(record for records in held for record in records)
         if key in self.held:
             found[self.held[key]] += 1
         if not found:
@@ -231,13 +241,13 @@ class RecordStore:
     def _ask_all(
         self,
         members: Sequence[Member],
-        what: Question,
-        then: Callable[[list[tuple[Member, Reply]]], None],
+        ask: Callable[..., None],
+        then: Callable[[list[tuple[Member, Answered]]], None],
     ) -> None:
         """Ask each; `then` gets the answers in the order of the members, without the dead."""
-        replies: dict[Member, Reply | None] = {}
+        replies: dict[Member, Answered | None] = {}
 
-        def answered(reply: Reply | None, *, member: Member) -> None:
+        def answered(reply: Answered | None, *, member: Member) -> None:
             replies[member] = reply
             if len(replies) == len(members):
                 then([(m, r) for m in members if (r := replies[m]) is not None])
@@ -245,7 +255,7 @@ class RecordStore:
         if not members:
             then([])
         for member in members:
-            self._asking.ask(member, what, partial(answered, member=member))
+            ask(member, then=partial(answered, member=member))
 
     # Copies.
 
@@ -253,28 +263,32 @@ class RecordStore:
         held = self.held.get(record.key)
         if held is None or record.version > held.version:
             self.held[record.key] = record
+            for owed in self._owed.values():
+                owed.add(record.key)
             return True
         return held == record
 
-    def _mine(self, given: dict[str, int]) -> list[Record]:
-        """Records of its own range that are not given in that version, in the order of keys."""
-        return [
-            record
-            for key, record in sorted(self.held.items())
-            if given.get(key) != record.version and self._ring.owns(identifier(key))
-        ]
+    def _mine(self, keys: Iterable[str]) -> list[Record]:
+        """Records of its own range, in the order of keys."""
+        return [self.held[key] for key in sorted(keys) if self._ring.owns(identifier(key))]
 
     def _give(self, member: Member) -> None:
-        given = self._given[member]
-        batch = tuple(self._mine(given)[:_BATCH])
-        if not batch or member in self._giving:
+        """Give a successor what it is owed: what has changed, or all if neighbours have."""
+        if member in self._giving:
+            return
+        owed = self._owed[member]
+        mine = self._mine(owed)
+        # What is not of this range is so until the neighbours change.
+        owed.intersection_update(record.key for record in mine)
+        batch = tuple(next(in_batches(mine, record_size), ()))
+        if not batch:
             return
 
         def has_given(reply: Reply | None) -> None:
             self._giving.discard(member)
-            if reply is not None and self._given.get(member) is given:
+            if reply is not None and self._owed.get(member) is owed:
                 # What was refused, it has already, or a reader will decide.
-                given.update((record.key, record.version) for record in batch)
+                owed.difference_update(each.key for each in batch if self.held[each.key] == each)
                 self._give(member)
 
         self._giving.add(member)
@@ -301,4 +315,5 @@ class RecordStore:
             for key, record in sorted(self.held.items())
             if (after is None or key > after) and is_in_range(low, identifier(key), high)
         ]
-        return Records(tuple(found[:_BATCH]), more=len(found) > _BATCH)
+        batch = tuple(next(in_batches(found, record_size), ()))
+        return Records(batch, more=len(found) > len(batch))

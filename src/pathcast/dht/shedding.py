@@ -84,6 +84,11 @@ class Shedding:
         self._known: dict[str, tuple[Member, ...]] = {}
         self._replicas: dict[str, _Replica] = {}
 
+    @property
+    def gathers(self) -> bool:
+        """Whether visits travel together."""
+        return self._courier.gathers
+
     # Where visits go.
 
     def send(

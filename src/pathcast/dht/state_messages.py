@@ -4,8 +4,8 @@ All are questions of `pathcast.dht.messages`, put until they are answered. `Done
 something is taken in hand, not that it is done: what comes of it is said by another question
 (`Indexed`, `Visited`, `Ran`). A peer that a state does not belong to answers `Later`.
 
-Source: 000, procedures 1 to 4. Differs: `Indexed`, `Visited`, `RemoveQuery`, `GivenUp` and
-`FetchBody` are not in the paper, nor is what is said of pieces.
+Source: 000, procedures 1 to 4. Differs: `Indexed`, `Visited`, `RemoveQuery`, `GivenUp`,
+`FetchBody`, `Visits` and `Together` are not in the paper, nor is what is said of pieces.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ __all__ = [
     "Relink",
     "RemoveQuery",
     "RunPieces",
+    "SingleQuestion",
     "StateQuestion",
     "TakePiece",
+    "Together",
     "Visit",
     "Visited",
+    "Visits",
 ]
 
 Short = Annotated[str, Meta(max_length=256)]
@@ -53,18 +56,18 @@ Elements = dict[StateKey, Annotated[tuple[Count, ...], Meta(max_length=ELEMENTS_
 BodyBytes = Annotated[bytes, Meta(max_length=64 * 1024 * 1024)]
 
 
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     pass
 
 
-class Visit(msgspec.Struct, frozen=True, array_like=True, order=True):
+class Visit(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """A state and the element at which it is active (its L; 0 is the document)."""
 
     key: StateKey
     element: Count
 
 
-class Problem(msgspec.Struct, frozen=True, array_like=True, order=True):
+class Problem(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """Something that could not be decided or told about a subscription."""
 
     subscriber: Short
@@ -150,7 +153,7 @@ class RecExpandState(_Message, frozen=True):
     body: BodyBytes | None
 
 
-class DoneVisit(msgspec.Struct, frozen=True, array_like=True):
+class DoneVisit(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A visit that was done.
 
     Attributes:
@@ -296,15 +299,43 @@ class Body(_Message, frozen=True):
     body: BodyBytes | None
 
 
+class Visits(_Message, frozen=True):
+    """`RecExpandState` for each of several visits of a publication.
+
+    Attributes:
+        publication: As there.
+        publisher: As there.
+        visits: States and elements.
+        hops: Of each, as there.
+        way: Of each, as there.
+        events: Of all the elements.
+        documents: As there.
+        body: As there.
+    """
+
+    publication: Short
+    publisher: Short
+    visits: Annotated[tuple[Visit, ...], Meta(max_length=1024)]
+    hops: Annotated[tuple[Count, ...], Meta(max_length=1024)]
+    way: Annotated[tuple[Count, ...], Meta(max_length=1024)]
+    events: Events
+    documents: Count
+    body: BodyBytes | None
+
+
+SingleQuestion = IndexQuery | RemoveQuery | Indexed | GivenUp | RecExpandState | Visited | Match
+"""What is answered at once, and may travel with others."""
+
+
+class Together(_Message, frozen=True):
+    """Several questions. Answer: `Replies`, one for each, and for each visit of `Visits`."""
+
+    questions: Annotated[tuple[SingleQuestion | Visits, ...], Meta(max_length=256)]
+
+
 StateQuestion = (
-    IndexQuery
-    | RemoveQuery
-    | Indexed
-    | GivenUp
-    | RecExpandState
-    | Visited
+    SingleQuestion
     | ExpandState
-    | Match
     | FetchBody
     | HoldReplica
     | FetchState
@@ -313,4 +344,5 @@ StateQuestion = (
     | FetchTop
     | TakePiece
     | Relink
+    | Together
 )

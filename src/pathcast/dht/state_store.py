@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pathcast.dht.courier import Courier
@@ -15,6 +16,16 @@ Stored = TypeVar("Stored")
 Kept = TypeVar("Kept")
 _TRIES = 20
 _KNOWN_MAX = 4096
+
+
+@dataclass(slots=True)
+class _Known(Generic[Stored, Kept]):
+    """What a version of a record says: what is changed, and what is read, once it was."""
+
+    version: int
+    value: bytes | None
+    stored: Stored
+    kept: Kept | None = None
 
 
 class StateStore(Generic[Stored, Kept]):
@@ -41,18 +52,19 @@ class StateStore(Generic[Stored, Kept]):
         self._retry_seconds = retry_seconds
         self._decode = decoded
         self._encode = encoded
-        self._known: dict[str, tuple[int, Stored, Kept]] = {}
+        self._known: dict[str, _Known[Stored, Kept]] = {}
         self._readers: dict[str, list[Callable[[Kept | None], None]]] = {}
         self._changes: dict[
             str, list[tuple[Callable[[Stored], Stored], Callable[[Stored | None], None]]]
         ] = {}
+        self._changed: dict[str, None] = {}
+        self._busy: set[str] = set()
+        self._resting: set[str] = set()
 
     def read(self, key: str, then: Callable[[Kept | None], None]) -> None:
         """What is under a key; None if this peer does not own it (any more)."""
-        readers = self._readers.setdefault(key, [])
-        readers.append(then)
-        if len(readers) == 1 and key not in self._changes:
-            self._read(key, _TRIES)
+        self._readers.setdefault(key, []).append(then)
+        self._go_on(key)
 
     def change(
         self,
@@ -60,7 +72,7 @@ class StateStore(Generic[Stored, Kept]):
         change: Callable[[Stored], Stored],
         then: Callable[[Stored | None], None],
     ) -> None:
-        """Change what is under a key.
+        """Change what is under a key when the event is over, with all else that changes it then.
 
         Args:
             key: Of the state or piece.
@@ -68,9 +80,25 @@ class StateStore(Generic[Stored, Kept]):
             then: Gets what is new, or None if this peer cannot store it (any more); then it may
                 have been stored all the same.
         """
-        queue = self._changes.setdefault(key, [])
-        queue.append((change, then))
-        if len(queue) == 1 and key not in self._readers:
+        self._changes.setdefault(key, []).append((change, then))
+        if not self._changed:
+            self._courier.at_end(self._begin)
+        self._changed[key] = None
+
+    def _begin(self) -> None:
+        """The event is over."""
+        keys, self._changed = self._changed, {}
+        for key in keys:
+            self._go_on(key)
+
+    def _go_on(self, key: str) -> None:
+        if key in self._busy:
+            return
+        if key in self._readers:
+            self._busy.add(key)
+            self._read(key, _TRIES)
+        elif key in self._changes and key not in self._resting:
+            self._busy.add(key)
             self._change(key, _TRIES)
 
     def _read(self, key: str, left: int) -> None:
@@ -78,13 +106,11 @@ class StateStore(Generic[Stored, Kept]):
             if value is None and left and self._substrate.owns(key):
                 self._again(lambda: self._read(key, left - 1))
                 return
-            held = None if value is None else self._decoded(key, value)[1]
-            # A reader may have something to change, which then is begun by that.
-            is_waited_for = key in self._changes
+            held = None if value is None else self._held(key, value)
+            self._busy.discard(key)
             for then in self._readers.pop(key):
                 then(held)
-            if is_waited_for:
-                self._change(key, _TRIES)
+            self._go_on(key)
 
         self._substrate.read(key, has_read)
 
@@ -95,19 +121,27 @@ class StateStore(Generic[Stored, Kept]):
             if value is None:
                 stored(None, 0)
                 return
-            before = state = self._decoded(key, value)[0]
+            before = state = self._decoded(key, value).stored
             count = len(queue)
             states = []
             for change, _ in queue:
                 state = change(state)
                 states.append(state)
+
+            data = self._encode(state)
+
+            def written(is_stored: bool) -> None:
+                if is_stored:
+                    self._know(key, _Known(value.version + 1, data, state))
+                stored(states if is_stored else None, count)
+
             if state == before:
-                stored(states, count)
+                if is_kept:
+                    self._change(key, left - 1)
+                else:
+                    stored(states, count)
             else:
-                data = self._encode(state)
-                self._substrate.write(
-                    key, data, value.version, lambda done: stored(states if done else None, count)
-                )
+                self._substrate.write(key, data, value.version, written)
 
         def stored(states: list[Stored] | None, count: int) -> None:
             if states is None and left and self._substrate.owns(key):
@@ -117,23 +151,47 @@ class StateStore(Generic[Stored, Kept]):
             del queue[: len(done)]
             if not queue:
                 del self._changes[key]
-            if key in self._readers:
-                self._read(key, _TRIES)  # which goes on with what is left to change
-            elif queue:
-                self._again(lambda: self._change(key, _TRIES))
+            self._busy.discard(key)
+            if queue:
+                self._rest(key)
+            self._go_on(key)
             for place, (_, then) in enumerate(done):
                 then(None if states is None else states[place])
 
-        self._substrate.read(key, has_read)
+        # What is here is the newest as a rule; if not, the change is refused, and what is is read.
+        is_kept = left == _TRIES
+        if is_kept:
+            has_read(self._substrate.kept(key))
+        else:
+            self._substrate.read(key, has_read)
+
+    def _rest(self, key: str) -> None:
+        """A state that many change is stored now and then, not for each of them."""
+
+        def has_rested() -> None:
+            self._resting.discard(key)
+            self._go_on(key)
+
+        self._resting.add(key)
+        self._again(has_rested)
 
     def _again(self, then: Callable[[], None]) -> None:
         self._courier.after(self._retry_seconds, then)
 
-    def _decoded(self, key: str, value: Value) -> tuple[Stored, Kept]:
+    def _decoded(self, key: str, value: Value) -> _Known[Stored, Kept]:
         known = self._known.get(key)
-        if known is None or known[0] != value.version:
-            known = value.version, *self._decode(key, value.value)
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
-            self._known[key] = known
-        return known[1], known[2]
+        if known is None or known.version != value.version:
+            known = _Known(value.version, value.value, *self._decode(key, value.value))
+            self._know(key, known)
+        return known
+
+    def _held(self, key: str, value: Value) -> Kept:
+        known = self._decoded(key, value)
+        if known.kept is None:
+            known.kept = self._decode(key, known.value)[1]
+        return known.kept
+
+    def _know(self, key: str, known: _Known[Stored, Kept]) -> None:
+        if len(self._known) >= _KNOWN_MAX:
+            self._known.clear()
+        self._known[key] = known

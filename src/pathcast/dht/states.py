@@ -66,7 +66,7 @@ Text = Annotated[str, Meta(max_length=65_536)]
 _REMOVED_MAX = 64
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A query at its accepting state, and who wants to know.
 
     Attributes:
@@ -86,7 +86,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     is_exact: bool
 
 
-class Edge(msgspec.Struct, frozen=True, array_like=True):
+class Edge(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A transition.
 
     Attributes:
@@ -100,7 +100,7 @@ class Edge(msgspec.Struct, frozen=True, array_like=True):
     guards: tuple[Guard, ...] | None = None
 
 
-class StateRecord(msgspec.Struct, frozen=True, array_like=True):
+class StateRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A state, and those that are held with it.
 
     Attributes:

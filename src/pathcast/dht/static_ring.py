@@ -126,14 +126,21 @@ class StaticPeer:
         """As of the protocol."""
         then(Location(self._ring.owner(key), self._ring.hops(self.me.name, key)))
 
+    def forget(self, owner: Member) -> None:
+        """As of the protocol; nothing is remembered."""
+
     def owns(self, key: str) -> bool:
         """As of the protocol."""
         return self._ring.owner(key) == self.me
 
     def read(self, key: str, then: Callable[[Value | None], None]) -> None:
         """As of the protocol."""
+        then(self.kept(key))
+
+    def kept(self, key: str) -> Value | None:
+        """As of the protocol."""
         value, version = self.held.get(key, (None, 0))
-        then(Value(value, version) if self.owns(key) else None)
+        return Value(value, version) if self.owns(key) else None
 
     def write(self, key: str, value: bytes, based_on: int, then: Callable[[bool], None]) -> None:
         """As of the protocol."""

@@ -1,8 +1,12 @@
 """A subscriber's part: its subscriptions, their way into the automaton and out, and its matches.
 
 A subscription is indexed once for each alternative of its query (`automaton.gates_of`), and is in
-force when all of them are. What was not acknowledged in time is sent again; that is safe. Matches
-of a publication are delivered once, and those that nobody here asked for are refused.
+force when all of them are. What was not acknowledged in time is sent again; that is safe. In time
+is four times what it usually takes, and four times that while others are acknowledged; a thousand
+are under way at most. A ring that is busy with queries would be busy with those that are sent
+again as well, and so with more and more.
+
+Matches of a publication are delivered once, and those that nobody here asked for are refused.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ __all__ = ["Matched", "NotAcknowledged", "Subscribed", "Subscriptions", "Unsubsc
 _KEY = "subscription "
 _MATCHES_MAX = 100_000
 _NAME_MAX = 256
+_UNDER_WAY_MAX = 1024
+_TIMES = 4
+_PATIENCE_MAX = 600.0
 
 
 class Subscribed(msgspec.Struct, frozen=True, tag=True):
@@ -79,6 +86,7 @@ class _Standing:
     """Registrations that are not acknowledged."""
     tries: int = 0
     round: int = 0
+    began: float = 0.0
 
 
 class Subscriptions:
@@ -92,7 +100,11 @@ class Subscriptions:
         disk: What was saved.
         retry_seconds: Before a subscription that nobody acknowledged is indexed again.
         tries: After so many times the subscriber is told.
+        now: The time.
         safeguards: Only tests give others.
+
+    Attributes:
+        repeated: How often one was put on its way again.
     """
 
     def __init__(
@@ -104,6 +116,7 @@ class Subscriptions:
         disk: Mapping[str, bytes],
         retry_seconds: float,
         tries: int,
+        now: Callable[[], float],
         safeguards: Safeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._name = name
@@ -112,6 +125,12 @@ class Subscriptions:
         self._out = out
         self._retry_seconds = retry_seconds
         self._tries = tries
+        self._now = now
+        self._usual_seconds = 0.0
+        self._last = 0.0
+        self._under_way: set[str] = set()
+        self._queue: dict[str, None] = {}
+        self.repeated = 0
         self._safeguards = safeguards
         self._count = 0
         self._attempts = 0
@@ -199,6 +218,9 @@ class Subscriptions:
         if standing.waiting:
             return
         standing.round += 1
+        self._last = self._now()
+        took = self._last - standing.began
+        self._usual_seconds += (took - self._usual_seconds) / _TIMES
         if standing.saved.is_leaving:
             del self._standing[subscription]
             for _, entry in standing.saved.indexed:
@@ -207,6 +229,7 @@ class Subscriptions:
             self._deliver(standing, Unsubscribed(subscription))
         else:
             self._deliver(standing, Subscribed(subscription))
+        self._end(subscription)
 
     def match(self, asked: Match, answer: Callable[[Reply], None]) -> None:
         """A publication satisfies a subscription, as an accepting peer says."""
@@ -234,15 +257,31 @@ class Subscriptions:
         standing = self._standing[subscription]
         standing.round += 1
         standing.waiting = {entry.registration for _, entry in standing.saved.indexed}
-        self._go_on(subscription, standing, standing.round)
+        self._under_way.discard(subscription)
+        self._queue[subscription] = None
+        self._begin_some()
+
+    def _begin_some(self) -> None:
+        """Send what is next, if there is room."""
+        while self._queue and len(self._under_way) < _UNDER_WAY_MAX:
+            subscription = next(iter(self._queue))
+            del self._queue[subscription]
+            self._under_way.add(subscription)
+            standing = self._standing[subscription]
+            standing.began = self._now()
+            self._go_on(subscription, standing, standing.round)
+
+    def _end(self, subscription: str) -> None:
+        self._queue.pop(subscription, None)
+        self._under_way.discard(subscription)
+        self._begin_some()
 
     def _go_on(self, subscription: str, standing: _Standing, round_: int) -> None:
         """Send what is not acknowledged, and again later."""
         if standing.round != round_:
             return
         standing.tries += 1
-        if standing.tries == self._tries + 1:
-            self._deliver(standing, NotAcknowledged(subscription))
+        self.repeated += standing.tries > 1
         # Not the numbers of an earlier life, nor of what begins anew on the way.
         self._attempts += 2
         attempt = (self._life % 2**20 << 20) + self._attempts
@@ -254,10 +293,24 @@ class Subscriptions:
                 else:
                     asked = IndexQuery(key, 0, entry, {}, attempt)
                 self._courier.to_owner("start", asked)
-        self._courier.after(
-            self._retry_seconds * min(standing.tries, 8),
-            lambda: self._go_on(subscription, standing, round_),
-        )
+        self._wait(subscription, standing, round_, self._now(), 1)
+        if standing.tries == self._tries + 1:
+            self._deliver(standing, NotAcknowledged(subscription))
+            self._end(subscription)
+
+    def _wait(
+        self, subscription: str, standing: _Standing, round_: int, since: float, times: int
+    ) -> None:
+        """Send it again later, but not while others are acknowledged: then it is in a queue."""
+
+        def waited() -> None:
+            if standing.round == round_ and self._last > since and times < _TIMES:
+                self._wait(subscription, standing, round_, self._now(), times + 1)
+            else:
+                self._go_on(subscription, standing, round_)
+
+        patience = max(self._retry_seconds, min(_TIMES * self._usual_seconds, _PATIENCE_MAX))
+        self._courier.after(patience * min(2 ** (standing.tries - 1), 8), waited)
 
     def _deliver(self, standing: _Standing, what: object) -> None:
         self._out.append(Deliver(standing.saved.to, what))

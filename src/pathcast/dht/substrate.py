@@ -67,6 +67,9 @@ class Substrate(Node, Protocol):
     def find(self, key: str, then: Callable[[Location | None], None]) -> None:
         """Look up a key; None if the way was lost, which a later try may find."""
 
+    def forget(self, owner: Member) -> None:
+        """A peer that was found has not taken what belongs there: find it anew the next time."""
+
     def owns(self, key: str) -> bool:
         """Whether a key is this peer's, as far as it knows."""
 
@@ -74,6 +77,12 @@ class Substrate(Node, Protocol):
         """What is under a key of its own: all that was stored `settle_seconds` before.
 
         None if it does not own it, or cannot tell now.
+        """
+
+    def kept(self, key: str) -> Value | None:
+        """What this peer itself has under a key of its own; others may have something newer.
+
+        A change that is based on it is refused then. None if it does not own the key.
         """
 
     def write(self, key: str, value: bytes, based_on: int, then: Callable[[bool], None]) -> None:

@@ -77,6 +77,7 @@ class Visiting:
         self._matching = matching
         self._shedding = shedding
         self._length = length
+        self._last: Message | None = None
 
     def visit(self, sender: str, asked: RecExpandState, answer: Callable[[Reply], None]) -> None:
         """Procedure 4: do a visit, and hand on what comes of it."""
@@ -93,7 +94,7 @@ class Visiting:
                 # The publisher asks again: it does not know.
                 self._report(publication, report)
             return
-        path, message = _checked(asked.visit, Message(asked.events))
+        path, message = _checked(asked.visit, self._message(asked.events))
         documents = asked.documents
         if is_owner:
             if asked.visit.key not in publication.reached:
@@ -127,6 +128,12 @@ class Visiting:
 
         (self._store if is_owner else self._shedding).read(asked.visit.key, has_read)
 
+    def _message(self, events: Events) -> Message:
+        """Events that were checked; of visits that came together they are the same."""
+        if self._last is None or self._last.events is not events:
+            self._last = Message(events)
+        return self._last
+
     def expand(self, asked: ExpandState, answer: Callable[[Reply], None]) -> None:
         """Procedure 3: say what comes of a visit."""
         if not self._substrate.owns(asked.visit.key):
@@ -154,11 +161,13 @@ class Visiting:
         self, asked: RecExpandState, message: Message, done: Run, documents: int
     ) -> tuple[Visit, ...]:
         handed = []
+        # What is gathered is cut to what all of it can see.
+        is_whole = asked.body is not None or self._courier.gathers
         for path, element in done.handed:
             visit = Visit(state_key(path), element)
             handed.append(Visit(visit.key[len(asked.visit.key) :], element))
             # All of the message travels, or what the visit can see of it.
-            events = asked.events if asked.body is not None else message.around(element)
+            events = message.events if is_whole else message.around(element)
 
             def question(
                 hops: int, visit: Visit = visit, events: Events = events

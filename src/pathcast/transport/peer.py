@@ -6,13 +6,15 @@
 | `Withdraw` | takes queries out | `Accepted`; `Unsubscribed` in the inbox |
 | `Publish` | runs the automaton on a message | the receipt, or `Accepted` with the refusal; |
 | | | `Outcome` in the inbox |
+| `Leave` | hands its states over and leaves the ring; the process stays | `Accepted`, also with |
+| | | why not; `Left` in the inbox |
 
 Matches come as `Matched`, into the inbox of whoever registered the query: they name the
 publication, whose `Outcome` says which message it was. Ids of subscriptions are the client's own:
 on the ring the client's name stands before them. Inboxes are MessagePack of `Told`.
 
 Publications are not kept: those of a peer that is killed have no outcome, and are published again,
-by way of any peer.
+by way of any peer. A peer with subscriptions does not leave: nobody would be there to be told.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import msgspec
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.messages import Answer, Ask, RingQuestion
+from pathcast.dht.peer import Outcome as RingOutcome
 from pathcast.dht.peer import Peer, Settings
 from pathcast.dht.publishing import Published
 from pathcast.dht.states import decoded_state
@@ -36,7 +39,18 @@ from pathcast.protocol import Deliver, Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.frames import Codec, Flow, Name
 
-__all__ = ["CODEC", "TOLD", "Accepted", "Outcome", "Publish", "Register", "Withdraw", "peer_kind"]
+__all__ = [
+    "CODEC",
+    "TOLD",
+    "Accepted",
+    "Leave",
+    "Left",
+    "Outcome",
+    "Publish",
+    "Register",
+    "Withdraw",
+    "peer_kind",
+]
 
 _Asked = TypeVar("_Asked")
 
@@ -78,6 +92,10 @@ class Publish(_Said, frozen=True):
     body: bytes
 
 
+class Leave(_Said, frozen=True):
+    """The peer is to leave the ring."""
+
+
 class Accepted(_Said, frozen=True):
     """All is begun, but what was refused: id, code and sentence of each."""
 
@@ -96,7 +114,13 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
     published: Published
 
 
-Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | Outcome
+class Left(msgspec.Struct, frozen=True, tag=True):
+    """The peer is not on the ring any more; what it held is with others."""
+
+    peer: str
+
+
+Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | Outcome | Left
 """What comes into an inbox."""
 
 TOLD: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)
@@ -109,7 +133,7 @@ def _flow(message: object) -> Flow:
     return Flow.CONTROL
 
 
-CODEC: Final = Codec((Ask, Answer, Register, Withdraw, Publish, Accepted), _flow)
+CODEC: Final = Codec((Ask, Answer, Register, Withdraw, Publish, Leave, Accepted), _flow)
 
 
 class ServedPeer:
@@ -168,8 +192,20 @@ class ServedPeer:
                     return _told(self.peer.publish(body, f"{client}\t{id}"))
                 except PathcastError as error:
                     return [Send(client, Accepted(((id, error.code, error.message),)))]
+            case Leave():
+                if why := self._stays():
+                    return [Send(client, Accepted(((self.ring.me.name, *why),)))]
+                return [*_told(self.ring.leave(client)), Send(client, Accepted())]
         reason = f"{type(message).__name__} is none"
         raise ConfigError("config.invalid", key="request", reason=reason)
+
+    def _stays(self) -> tuple[str, str] | None:
+        """Why it cannot leave: code and sentence."""
+        if self.ring.is_base:
+            return "config.invalid", "it is of the base, which has to stay"
+        if count := self.peer.subscription_count:
+            return "config.invalid", f"{count:,} subscriptions are at it; withdraw them first"
+        return None
 
 
 def peer_kind(
@@ -201,7 +237,12 @@ def peer_kind(
         CODEC,
         delivery=_delivery,
         request=_request,
-        roles={Register: "subscribe", Withdraw: "subscribe", Publish: "publish"},
+        roles={
+            Register: "subscribe",
+            Withdraw: "subscribe",
+            Publish: "publish",
+            Leave: "operate",
+        },
         describe=_described,
     )
 
@@ -229,6 +270,8 @@ def _told(effects: Sequence[Effect]) -> list[Effect]:
 
 
 def _of_message(given: Deliver) -> Deliver:
+    if isinstance(given.what, RingOutcome):
+        return Deliver(given.to, Left(given.what.key))
     if not isinstance(given.what, Published):
         return given
     client, _, message = given.to.partition("\t")
@@ -263,5 +306,6 @@ def _described(node: Node) -> Mapping[str, object]:
         "visits": peer.visiting.done,
         "under_way": peer.under_way,
         "subscriptions": peer.subscription_count,
+        "repeated": peer.repeated,
         "sent": dict(peer.courier.sent),
     }

@@ -70,6 +70,12 @@ class RingSection(BaseModel):
     length: int = Field(
         default=0, ge=0, description="So many elements away from a state others are held with it."
     )
+    known_seconds: float = Field(
+        default=60.0, ge=0, description="So long the owner of a range is not looked up again."
+    )
+    gather_seconds: float = Field(
+        default=0.05, ge=0, description="So long a question waits to travel with others."
+    )
 
     @model_validator(mode="after")
     def _check_base(self) -> RingSection:
@@ -129,14 +135,22 @@ class PeerSettings(FileSettings):
         """Of the protocol of the ring."""
         ring = self.ring
         return Settings(
-            ring.successors, ring.copies, ring.tick_seconds, ring.patience_seconds, ring.attempts
+            ring.successors,
+            ring.copies,
+            ring.tick_seconds,
+            ring.patience_seconds,
+            ring.attempts,
+            known_seconds=ring.known_seconds,
         )
 
     @property
     def filtering_settings(self) -> FilteringSettings:
         """Of the protocol of the automaton."""
         return FilteringSettings(
-            length=self.ring.length, patience_seconds=4 * self.ring.patience_seconds
+            length=self.ring.length,
+            gather_seconds=self.ring.gather_seconds,
+            patience_seconds=4 * self.ring.patience_seconds,
+            acknowledge_seconds=16 * self.ring.patience_seconds,
         )
 
 

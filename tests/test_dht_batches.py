@@ -1,0 +1,112 @@
+"""Messages that hold many questions or records: each has its own answer, and all fit on the way."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+pytest.importorskip("msgspec")
+
+from pathcast.dht.asking import Asking
+from pathcast.dht.batches import held_records, in_batches
+from pathcast.dht.events import Events, Message, around_all
+from pathcast.dht.filtering import FilteringSettings
+from pathcast.dht.gathering import Gathering, answer_together
+from pathcast.dht.messages import Done, Known, Later, Record, Refused, Replies, Reply
+from pathcast.dht.state_messages import Match, RecExpandState, Together, Visit, Visits
+from pathcast.message import parse_message
+from pathcast.protocol import Effect, Send
+from pathcast.sim import Faults
+from pathcast.sim.filtering_world import FilteringWorld
+from pathcast.testing.message_text import random_message
+
+
+def test_what_is_asked_together_is_answered_one_by_one() -> None:
+    out: list[Effect] = []
+    asking = Asking(out, 1.0, 2)
+    timers: list[Callable[[], None]] = []
+    gathering = Gathering(asking, lambda _, then: timers.append(then), 0.1)
+    replies: dict[str, Reply | None] = {}
+    events = Events.of(parse_message(b"<a><b/><c><b/></c></a>"))
+
+    def replied(name: str) -> Callable[[Reply | None], None]:
+        return lambda reply: replies.update({name: reply})
+
+    for name in ("one", "two"):
+        gathering.add("p", Match("m", name), replied(name))
+    for element in (2, 5):
+        visit = RecExpandState("m", "q", Visit("start", element), events, element, 7, 0, None)
+        gathering.add("p", visit, replied(str(element)))
+    [timer] = timers
+    timer()
+    [sent] = [each for each in out if isinstance(each, Send)]
+    ask = sent.message
+    visits = ask.what.questions[-1]  # type: ignore[attr-defined]
+    assert isinstance(visits, Visits)
+    assert visits.hops == (2, 5)
+    # What is in neither element, and holds none, stays.
+    assert visits.events == events
+
+    def do(question: object, answer: object) -> None:
+        match question:
+            case Match(subscription="one"):
+                answer(Refused())  # type: ignore[operator]
+            case RecExpandState(visit=Visit(element=5)):
+                answer(Later())  # type: ignore[operator]
+            case _:
+                answer(Done())  # type: ignore[operator]
+
+    answers: list[Reply] = []
+    answer_together(ask.what, do, answers.append)  # type: ignore[attr-defined]
+    assert answers == [Replies((Refused(), Done(), Done(), Later()))]
+    # What is asked meanwhile waits for the answer; and of one who is dead nobody waits.
+    gathering.add("p", Match("m", "three"), replied("three"))
+    assert len([each for each in out if isinstance(each, Send)]) == 1
+    for _ in range(2):
+        asking.wake("ask 1")
+    assert replies == dict.fromkeys(["one", "two", "2", "5", "three"])
+
+
+def test_nothing_asked_together_is_answered_with_nothing() -> None:
+    answers: list[Reply] = []
+    answer_together(Together(()), lambda *_: None, answers.append)
+    assert answers == [Replies(())]
+
+
+def test_large_records_travel_a_few_at_a_time() -> None:
+    held = {f"k{n}": Record(f"k{n}", bytes(400_000), 1, "w") for n in range(5)}
+    asked = [Known.of(key, held[key] if key == "k1" else None) for key in [*held, "none"]]
+    found = held_records(asked, held.get)
+    assert [each.key for each in found.records] == ["k0"]
+    assert (found.same, found.count) == ((1,), 2)
+    assert [len(batch) for batch in in_batches(asked[2:], lambda _: 600_000)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_several_visits_see_is_what_each_sees(seed: int) -> None:
+    draw = random.Random(seed)
+    message = Message(Events.of(parse_message(random_message(draw)), attributes=seed % 2 == 0))
+    elements = draw.sample(message.events.left, min(3, len(message.events.left)))
+    together = Message(around_all(message.events, elements))
+    for element in elements:
+        assert together.around(element) == message.around(element)
+    seen = {left for element in elements for left in message.around(element).left}
+    assert seen == set(together.events.left)
+
+
+def test_a_slow_ring_is_not_given_the_same_queries_again_and_again() -> None:
+    """Each message takes longer than a subscriber waits at first."""
+    slow = Faults(delay_seconds=(0.3, 0.4))
+    settings = FilteringSettings(patience_seconds=0.5, gather_seconds=0.02)
+    world = FilteringWorld.on_static_ring(3, 8, settings, slow)
+    for number in range(300):
+        name = f"s{number}"
+        subscribe = partial(world.subscribe, world.names[0], name, f"/a/b/{name}")
+        world.network.at(number * 0.05, subscribe)
+    world.run(40)
+    assert world.not_in_force() == []
+    repeated = world.network.nodes[world.names[0]].repeated  # type: ignore[attr-defined]
+    assert 0 < repeated < 100

@@ -1,0 +1,128 @@
+"""Peers in network namespaces: what is told is what one process tells, or it is said not to be."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
+
+from pathcast.workload.documents import generate_documents
+from pathcast.workload.domains import DOMAINS
+from pathcast.workload.parameters import QueryParameters
+from pathcast.workload.queries import generate_queries
+from real_ring import BASE, RealRing, until
+
+NEWS = DOMAINS["news"]
+
+
+def queries(count: int) -> dict[str, str]:
+    parameters = QueryParameters(count=count, seed=5, depth_max=6, predicates=count % 2)
+    texts = generate_queries(NEWS.graph(), parameters)
+    return {f"q{number}": text for number, text in enumerate(texts)}
+
+
+def messages(count: int) -> list[bytes]:
+    return list(generate_documents(NEWS.graph(), NEWS.documents(count, 5)))
+
+
+async def registered(ring: RealRing, names: list[str], count: int) -> None:
+    rows = list(queries(count).items())
+    for place, name in enumerate(names):
+        await ring.register(name, dict(rows[place :: len(names)]))
+    await until(lambda: len(ring.subscribed) == count)
+
+
+def test_a_peer_that_is_cut_off_and_killed_loses_nothing(tmp_path: Path) -> None:
+    names = [f"p{number}" for number in range(6)]
+    away = names[-1]
+
+    async def main() -> None:
+        settings = {"length": 2, "tick_seconds": 0.3, "patience_seconds": 0.1, "attempts": 15}
+        ring = RealRing(tmp_path, names, settings)
+        async with asyncio.timeout(120), ring.running(names):
+            await registered(ring, names[:BASE], 40)
+            bodies = messages(6)
+            for body in bodies[:3]:
+                await ring.published(names[:BASE], body)
+            for other in names[:-1]:
+                ring.wires.cut(away, other)
+            # Out there nothing can be proved, and it says so.
+            alone = await ring.publish(away, bodies[3])
+            for body in bodies[3:]:
+                await ring.published(names[:BASE], body)
+            await until(lambda: ring.outcome_of(alone) is not None)
+            ring.peers.kill(away)
+            outcome = ring.outcome_of(alone)
+            assert outcome is not None
+            assert not outcome.published.is_proved
+            matches, unproved = ring.check()
+            assert matches > 10
+            assert unproved >= 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.nightly
+def test_twenty_peers_through_kills_partitions_and_comings_and_goings(tmp_path: Path) -> None:
+    names = [f"p{number:02d}" for number in range(20)]
+    chance = random.Random(20)
+    stay = names[:10]
+    killed, leaves, away, late = names[10], names[11], names[12], names[17:]
+
+    async def main() -> None:
+        settings = {"length": 2, "patience_seconds": 1.5, "attempts": 4}
+        ring = RealRing(tmp_path, names, settings)
+
+        async def publish_all() -> int:
+            tries = 0
+            for body in messages(60):
+                entrances = chance.sample(stay, len(stay))
+                tries += await ring.published(entrances, body)
+            return tries
+
+        async def disasters() -> str:
+            await asyncio.sleep(2)
+            ring.peers.kill(killed)
+            for name in late:
+                ring.peers.start(name, is_awaited=False)
+            await ring.leave(leaves)
+            for name in late:
+                await ring.until_member(name)
+            # Shorter than it takes to be taken for dead: two halves that do not hear each other.
+            halves = [(one, other) for one in names[:6] for other in names[6:17]]
+            for one, other in halves:
+                ring.wires.cut(one, other)
+            await asyncio.sleep(2)
+            for one, other in halves:
+                ring.wires.mend(one, other)
+            # Longer: it is taken for dead, and comes back.
+            for other in names:
+                if other != away:
+                    ring.wires.cut(away, other)
+            alone = await ring.publish(away, messages(1)[0])
+            await until(lambda: ring.outcome_of(alone) is not None)
+            for other in names:
+                if other != away:
+                    ring.wires.mend(away, other)
+            await ring.until_member(away, False)
+            await ring.until_member(away)
+            return alone
+
+        async with asyncio.timeout(900), ring.running(names[:17]):
+            await registered(ring, stay, 300)
+            publishing = asyncio.create_task(publish_all())
+            alone = ring.outcome_of(await disasters())
+            await publishing
+            assert alone is not None
+            assert not alone.published.is_proved
+            assert await ring.published([away, *late], messages(1)[0]) == 0
+            matches, unproved = ring.check()
+            assert matches > 1000
+            assert unproved >= 1
+
+    asyncio.run(main())
