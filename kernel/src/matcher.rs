@@ -105,7 +105,8 @@ impl Matcher {
     ) -> PyResult<PyFew<'py>> {
         let (answer, _) = self.run(py, &Bodies(messages))?;
         let starts = std::iter::once(0).chain(answer.ends.iter().copied());
-        let rows = starts.zip(&answer.ends).map(|(start, &end)| answer.numbers[start..end].to_vec());
+        let rows =
+            starts.zip(&answer.ends).map(|(start, &end)| answer.numbers[start..end].to_vec());
         let rows = rows.collect();
         let undecided = answer.undecided.iter();
         let undecided = undecided.map(|&(row, number, by)| (row, number, by == UsedUp::Message));
