@@ -47,8 +47,9 @@ SURPLUS = 2
 """Queries that are made for each that is taken."""
 TRIES = 3
 """A message that is not proved to have reached all is published so often."""
-SETTINGS: Mapping[str, float] = {
-    "length": 3,
+SETTINGS: Mapping[str, float | str] = {
+    "fragments": "pieces",
+    "piece_queries_max": 200,
     "tick_seconds": 1.0,
     "patience_seconds": 2.0,
     "gather_seconds": 0.1,

@@ -28,7 +28,7 @@ class LocalRing(LocalProcesses):
 
     @classmethod
     def write(
-        cls, directory: Path, count: int, settings: Mapping[str, float] | None = None
+        cls, directory: Path, count: int, settings: Mapping[str, float | str] | None = None
     ) -> LocalRing:
         """Writes the settings of peers p00, p01, ..., with ports that are free now.
 
@@ -71,12 +71,12 @@ class LocalRing(LocalProcesses):
 
 
 def _settings(
-    name: str, ports: Mapping[str, int], base: Sequence[str], settings: Mapping[str, float]
+    name: str, ports: Mapping[str, int], base: Sequence[str], settings: Mapping[str, float | str]
 ) -> str:
     parts = [
         f'[peer]\nname = "{name}"\ndirectory = "{name}"\nlisten = "127.0.0.1:{ports[name]}"\n',
         f"[ring]\nbase = [{', '.join(f'{each!r}' for each in base)}]\n"
-        + "".join(f"{key} = {value}\n" for key, value in settings.items()),
+        + "".join(f"{key} = {value!r}\n" for key, value in settings.items()),
     ]
     parts += [
         f'[[peers]]\nname = "{each}"\naddress = "127.0.0.1:{port}"\n'

@@ -30,6 +30,7 @@ from pathcast.dht.identifiers import identifier
 from pathcast.dht.messages import Answer, Ask, RingQuestion
 from pathcast.dht.peer import Outcome as RingOutcome
 from pathcast.dht.peer import Peer, Settings
+from pathcast.dht.piece_records import decoded_piece
 from pathcast.dht.publishing import Published
 from pathcast.dht.states import decoded_state
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
@@ -289,8 +290,8 @@ def _delivery(what: object) -> tuple[str, bytes]:
 def _described(node: Node) -> Mapping[str, object]:
     assert isinstance(node, ServedPeer)
     peer, ring = node.peer, node.ring.ring
-    states = [
-        decoded_state(record.value)
+    held = [
+        _held_of(peer, record.key, record.value)
         for record in node.ring.records.held.values()
         if record.value is not None and ring.owns(identifier(record.key))
     ]
@@ -301,11 +302,20 @@ def _described(node: Node) -> Mapping[str, object]:
         "successors": [each.name for each in ring.successors],
         "fingers": sorted({each.name for each in ring.fingers.values()}),
         "records": len(node.ring.records.held),
-        "states": len(states),
-        "transitions": sum(len(each.edges) for each in states),
-        "visits": peer.visiting.done,
+        "fragments": "states" if peer.pieces is None else "pieces",
+        "states": len(held),
+        "transitions": sum(held),
+        "visits": peer.visiting.done if peer.pieces is None else peer.pieces.running.done,
         "under_way": peer.under_way,
         "subscriptions": peer.subscription_count,
         "repeated": peer.repeated,
         "sent": dict(peer.courier.sent),
     }
+
+
+def _held_of(peer: FilteringPeer, key: str, value: bytes) -> int:
+    """How much lies under a key: edges of a state, links and queries of a piece."""
+    if peer.pieces is None:
+        return len(decoded_state(value).edges)
+    piece = decoded_piece(key, value)
+    return len(piece.links) + sum(len(each) for each in piece.entries.values())

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
 
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
+from pathcast.dht.piece_cutting import PieceSettings
+from pathcast.dht.shedding import SheddingSettings
 from pathcast.settings import (
     FROZEN,
     FileSettings,
@@ -70,6 +73,27 @@ class RingSection(BaseModel):
     length: int = Field(
         default=0, ge=0, description="So many elements away from a state others are held with it."
     )
+    fragments: Literal["states", "pieces"] = Field(
+        default="states",
+        description="What lies under a key: a state of the automaton, or a piece of it by its "
+        "cost, with fewer and larger questions.",
+    )
+    piece_queries_max: int = Field(
+        default=1_000, ge=2, description="Queries of a piece before it is cut in two."
+    )
+    whole: bool = Field(
+        default=False, description="Whether all of a message travels to every state, as in 000."
+    )
+    on_the_way: bool = Field(
+        default=False,
+        description="Whether predicates on attributes are evaluated at states, beside after them.",
+    )
+    replicas: int = Field(
+        default=0, ge=0, description="Peers that a busy state is held by besides; 0: none."
+    )
+    replicated_share: float = Field(
+        default=0.1, gt=0, le=1, description="Of the publications that reach a busy state."
+    )
     known_seconds: float = Field(
         default=60.0, ge=0, description="So long the owner of a range is not looked up again."
     )
@@ -83,6 +107,10 @@ class RingSection(BaseModel):
             raise ValueError(f"the base has to be more than {self.successors} different peers")
         if self.copies > self.successors:
             raise ValueError("there are no more copies than successors")
+        of_states = ("length", "whole", "on_the_way", "replicas")
+        given = [name for name in of_states if getattr(self, name)]
+        if self.fragments == "pieces" and given:
+            raise ValueError(f"{', '.join(given)}: about states, and there are pieces")
         return self
 
 
@@ -146,11 +174,18 @@ class PeerSettings(FileSettings):
     @property
     def filtering_settings(self) -> FilteringSettings:
         """Of the protocol of the automaton."""
+        ring = self.ring
+        shed = SheddingSettings(ring.replicated_share, ring.replicas) if ring.replicas else None
+        pieces = PieceSettings(ring.piece_queries_max) if ring.fragments == "pieces" else None
         return FilteringSettings(
-            length=self.ring.length,
-            gather_seconds=self.ring.gather_seconds,
-            patience_seconds=4 * self.ring.patience_seconds,
-            acknowledge_seconds=16 * self.ring.patience_seconds,
+            length=ring.length,
+            whole=ring.whole,
+            on_the_way=ring.on_the_way,
+            shedding=shed,
+            pieces=pieces,
+            gather_seconds=ring.gather_seconds,
+            patience_seconds=4 * ring.patience_seconds,
+            acknowledge_seconds=16 * ring.patience_seconds,
         )
 
 
