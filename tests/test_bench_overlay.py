@@ -55,7 +55,7 @@ def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
     from pathcast.cli.app import build_app
 
     page = tmp_path / "page.md"
-    names = ["budgets", "forms", "state", "projection", "hops"]
+    names = ["budgets", "forms", "state", "projection", "restructuring", "hops"]
     names += ["links", "broad_interests", "shapes", "pareto"]
     names += ["changes", "in_force", "host_brokers", "capacity"]
     blocks = ["run", "thousand_run", "times_run", "hops_run", *names]
