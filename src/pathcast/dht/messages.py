@@ -18,7 +18,7 @@ Example:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -28,6 +28,7 @@ from pathcast.dht.state_messages import Body, Expanded, StateQuestion
 from pathcast.errors import PeerError
 
 __all__ = [
+    "RECORD_MAX",
     "Absent",
     "Answer",
     "Ask",
@@ -69,7 +70,10 @@ __all__ = [
 Number = Annotated[int, Meta(ge=0, lt=2**62)]
 Key = Annotated[str, Meta(max_length=65_536)]
 Place = Annotated[bytes, Meta(min_length=20, max_length=20)]
-Content = Annotated[bytes, Meta(max_length=1_048_576)]
+RECORD_MAX: Final = 1_048_576
+"""Bytes that lie under one key."""
+
+Content = Annotated[bytes, Meta(max_length=RECORD_MAX)]
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):

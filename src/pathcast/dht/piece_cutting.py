@@ -136,7 +136,7 @@ class Cutting:
             self.cuts += 1
             self._hand_over(piece, record)
 
-        self._store.change(piece, change, changed)
+        self._store.change(piece, change, changed, first=True)
 
     def _hand_over(self, piece: str, record: PieceRecord) -> None:
         """Give what leaves to the peer of its new piece, until that has it."""
@@ -147,7 +147,7 @@ class Cutting:
                 # Whoever looks at the piece again begins again.
                 self._busy.discard(piece)
                 return
-            self._store.change(piece, without, changed)
+            self._store.change(piece, without, changed, first=True)
 
         def without(now: PieceRecord) -> PieceRecord:
             rest = {key: value for key, value in now.leaving.items() if key != into}

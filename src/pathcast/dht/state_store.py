@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.messages import Value
+from pathcast.dht.messages import RECORD_MAX, Value
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["StateStore"]
@@ -15,7 +15,12 @@ __all__ = ["StateStore"]
 Stored = TypeVar("Stored")
 Kept = TypeVar("Kept")
 _TRIES = 20
+_CHANGES_MAX = 500
+"""Changes of one write: others, and what has to come first, are not behind thousands."""
 _KNOWN_MAX = 4096
+
+
+_Change = tuple[Callable[[Stored], Stored], Callable[[Stored | None], None]]
 
 
 @dataclass(slots=True)
@@ -54,10 +59,9 @@ class StateStore(Generic[Stored, Kept]):
         self._encode = encoded
         self._known: dict[str, _Known[Stored, Kept]] = {}
         self._readers: dict[str, list[Callable[[Kept | None], None]]] = {}
-        self._changes: dict[
-            str, list[tuple[Callable[[Stored], Stored], Callable[[Stored | None], None]]]
-        ] = {}
+        self._changes: dict[str, list[_Change[Stored]]] = {}
         self._changed: dict[str, None] = {}
+        self._being_made: dict[str, int] = {}
         self._busy: set[str] = set()
         self._resting: set[str] = set()
 
@@ -71,16 +75,20 @@ class StateStore(Generic[Stored, Kept]):
         key: str,
         change: Callable[[Stored], Stored],
         then: Callable[[Stored | None], None],
+        *,
+        first: bool = False,
     ) -> None:
         """Change what is under a key when the event is over, with all else that changes it then.
 
         Args:
             key: Of the state or piece.
             change: Gives what is new; may be called several times.
-            then: Gets what is new, or None if this peer cannot store it (any more); then it may
-                have been stored all the same.
+            then: Gets what is new, or None if this peer cannot store it (any more), or no record
+                can hold it; then it may have been stored all the same.
+            first: Before all that waits.
         """
-        self._changes.setdefault(key, []).append((change, then))
+        queue = self._changes.setdefault(key, [])
+        queue.insert(self._being_made.get(key, 0) if first else len(queue), (change, then))
         if not self._changed:
             self._courier.at_end(self._begin)
         self._changed[key] = None
@@ -121,14 +129,13 @@ class StateStore(Generic[Stored, Kept]):
             if value is None:
                 stored(None, 0)
                 return
-            before = state = self._decoded(key, value).stored
-            count = len(queue)
-            states = []
-            for change, _ in queue:
-                state = change(state)
-                states.append(state)
-
-            data = self._encode(state)
+            before = self._decoded(key, value).stored
+            count = self._being_made[key] = min(len(queue), _CHANGES_MAX)
+            states, data = self._made(before, queue[:count])
+            while len(data) > RECORD_MAX and count > 1:
+                count = self._being_made[key] = count // 2
+                states, data = self._made(before, queue[:count])
+            state = states[-1]
 
             def written(is_stored: bool) -> None:
                 if is_stored:
@@ -140,6 +147,8 @@ class StateStore(Generic[Stored, Kept]):
                     self._change(key, left - 1)
                 else:
                     stored(states, count)
+            elif len(data) > RECORD_MAX:
+                given_up(queue[:1])
             else:
                 self._substrate.write(key, data, value.version, written)
 
@@ -147,16 +156,28 @@ class StateStore(Generic[Stored, Kept]):
             if states is None and left and self._substrate.owns(key):
                 self._again(lambda: self._change(key, left - 1))
                 return
-            done = queue[:count] if states is not None else list(queue)
-            del queue[: len(done)]
-            if not queue:
-                del self._changes[key]
+            if states is None:
+                given_up(list(queue))
+                return
+            done = queue[:count]
+            made(len(done))
+            for (_, then), state in zip(done, states, strict=True):
+                then(state)
+
+        def given_up(changes: Sequence[_Change[Stored]]) -> None:
+            made(len(changes))
+            for _, then in changes:
+                then(None)
+
+        def made(count: int) -> None:
+            del queue[:count]
+            self._being_made.pop(key, None)
             self._busy.discard(key)
             if queue:
                 self._rest(key)
+            else:
+                del self._changes[key]
             self._go_on(key)
-            for place, (_, then) in enumerate(done):
-                then(None if states is None else states[place])
 
         # What is here is the newest as a rule; if not, the change is refused, and what is is read.
         is_kept = left == _TRIES
@@ -164,6 +185,16 @@ class StateStore(Generic[Stored, Kept]):
             has_read(self._substrate.kept(key))
         else:
             self._substrate.read(key, has_read)
+
+    def _made(
+        self, before: Stored, changes: Sequence[_Change[Stored]]
+    ) -> tuple[list[Stored], bytes]:
+        """What each of some changes gives after those before it, and the value of the last."""
+        states = []
+        for change, _ in changes:
+            before = change(before)
+            states.append(before)
+        return states, self._encode(before)
 
     def _rest(self, key: str) -> None:
         """A state that many change is stored now and then, not for each of them."""
