@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,7 @@ pytest.importorskip("msgspec")
 import msgspec
 
 from filtering_worlds import churned, filled, is_missed, peers_of, published, raced
+from pathcast.dht import state_store
 from pathcast.dht.events import Events
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Ask
@@ -102,6 +103,31 @@ def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> Non
 def test_a_safeguard_is_missed(safeguard: str) -> None:
     safeguards = replace(Safeguards(), **{safeguard: False})
     assert any(is_missed(seed, in_pieces(safeguards)) for seed in range(40))
+
+
+def test_many_queries_at_once_make_no_record_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = 8_000
+    monkeypatch.setattr(state_store, "RECORD_MAX", largest)
+    pieces = PieceSettings(queries_max=20)
+    settings = FilteringSettings(pieces=pieces, gather_seconds=0.2, patience_seconds=4.0)
+    world = FilteringWorld.on_static_ring(1, 6, settings)
+    for number in range(400):
+        world.subscribe(world.names[number % 6], f"s{number}", f"/r/e{number % 20}/f{number}")
+    sizes: list[int] = []
+    for _ in range(40):
+        world.run(0.5)
+        held = [value for peer in peers_of(world) for value, _ in held_by(peer).values()]
+        sizes += [len(value or b"") for value in held]
+    assert world.not_in_force() == []
+    assert largest / 4 < max(sizes) <= largest
+    world.publish("p0", b"<r><e1><f1/><f21/></e1></r>")
+    world.run(6)
+    assert world.check() == 2
+
+
+def held_by(peer: FilteringPeer) -> Mapping[str, tuple[bytes | None, int]]:
+    assert isinstance(peer.substrate, StaticPeer)
+    return peer.substrate.held
 
 
 def test_what_is_about_states_is_refused_with_pieces() -> None:

@@ -20,7 +20,11 @@ _CHANGES_MAX = 500
 _KNOWN_MAX = 4096
 
 
-_Change = tuple[Callable[[Stored], Stored], Callable[[Stored | None], None]]
+@dataclass(frozen=True, slots=True)
+class _Change(Generic[Stored]):
+    make: Callable[[Stored], Stored]
+    then: Callable[[Stored | None], None]
+    is_first: bool
 
 
 @dataclass(slots=True)
@@ -85,10 +89,12 @@ class StateStore(Generic[Stored, Kept]):
             change: Gives what is new; may be called several times.
             then: Gets what is new, or None if this peer cannot store it (any more), or no record
                 can hold it; then it may have been stored all the same.
-            first: Before all that waits.
+            first: Before all that waits, and with twice the room: whoever makes a full record
+                smaller keeps for a while what it takes out.
         """
         queue = self._changes.setdefault(key, [])
-        queue.insert(self._being_made.get(key, 0) if first else len(queue), (change, then))
+        place = self._being_made.get(key, 0) if first else len(queue)
+        queue.insert(place, _Change(change, then, first))
         if not self._changed:
             self._courier.at_end(self._begin)
         self._changed[key] = None
@@ -130,12 +136,14 @@ class StateStore(Generic[Stored, Kept]):
                 stored(None, 0)
                 return
             before = self._decoded(key, value).stored
-            count = self._being_made[key] = min(len(queue), _CHANGES_MAX)
+            count = 1 if queue[0].is_first else min(len(queue), _CHANGES_MAX)
+            room = RECORD_MAX if queue[0].is_first else RECORD_MAX // 2
             states, data = self._made(before, queue[:count])
-            while len(data) > RECORD_MAX and count > 1:
-                count = self._being_made[key] = count // 2
+            while len(data) > room and count > 1:
+                count //= 2
                 states, data = self._made(before, queue[:count])
             state = states[-1]
+            self._being_made[key] = count
 
             def written(is_stored: bool) -> None:
                 if is_stored:
@@ -147,7 +155,7 @@ class StateStore(Generic[Stored, Kept]):
                     self._change(key, left - 1)
                 else:
                     stored(states, count)
-            elif len(data) > RECORD_MAX:
+            elif len(data) > room:
                 given_up(queue[:1])
             else:
                 self._substrate.write(key, data, value.version, written)
@@ -161,13 +169,13 @@ class StateStore(Generic[Stored, Kept]):
                 return
             done = queue[:count]
             made(len(done))
-            for (_, then), state in zip(done, states, strict=True):
-                then(state)
+            for each, state in zip(done, states, strict=True):
+                each.then(state)
 
         def given_up(changes: Sequence[_Change[Stored]]) -> None:
             made(len(changes))
-            for _, then in changes:
-                then(None)
+            for each in changes:
+                each.then(None)
 
         def made(count: int) -> None:
             del queue[:count]
@@ -191,8 +199,8 @@ class StateStore(Generic[Stored, Kept]):
     ) -> tuple[list[Stored], bytes]:
         """What each of some changes gives after those before it, and the value of the last."""
         states = []
-        for change, _ in changes:
-            before = change(before)
+        for each in changes:
+            before = each.make(before)
             states.append(before)
         return states, self._encode(before)
 
