@@ -8,7 +8,9 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,6 +23,8 @@ from pathcast import Query, QueryIndex
 from pathcast.cli.app import build_app
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
+from pathcast.dht.piece_cutting import PieceSettings
+from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.transport.carrier import Carrier
@@ -46,7 +50,17 @@ from pathcast.transport.service import described
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 BASE = NAMES[:4]
-RING = Settings(tick_seconds=0.05, patience_seconds=0.2, attempts=2, current_seconds=0.2)
+RING = Settings(tick_seconds=0.05, patience_seconds=0.4, attempts=4, current_seconds=0.2)
+STATES = FilteringSettings(length=1, patience_seconds=2.0)
+WAYS = {
+    "states": STATES,
+    "replicas": replace(STATES, shedding=SheddingSettings(replicas=3, documents_min=4)),
+    "pieces": FilteringSettings(
+        pieces=PieceSettings(queries_max=2, top_seconds=0.2),
+        gather_seconds=0.02,
+        patience_seconds=2.0,
+    ),
+}
 QUERIES = {
     "q1": "/order/to",
     "q2": "//item[@sku = 'A7']",
@@ -65,18 +79,23 @@ def a_message(chance: random.Random) -> bytes:
     return f"<order>{item}<to>{to}</to><total>{chance.randrange(100)}</total></order>".encode()
 
 
-def begin(network: MemoryNetwork, name: str, directory: Path | None = None) -> Carrier:
-    kind = peer_kind(name, BASE, RING, FilteringSettings(length=1, patience_seconds=0.5))
+def begin(
+    network: MemoryNetwork,
+    name: str,
+    directory: Path | None = None,
+    filtering: FilteringSettings = STATES,
+) -> Carrier:
+    kind = peer_kind(name, BASE, RING, filtering)
     carrier = Carrier(name, kind, Disk(directory), network.dial_from(name))
     network.add(carrier)
     return carrier
 
 
 @asynccontextmanager
-async def a_ring() -> AsyncIterator[MemoryNetwork]:
+async def a_ring(filtering: FilteringSettings = STATES) -> AsyncIterator[MemoryNetwork]:
     network = MemoryNetwork()
     for name in NAMES:
-        begin(network, name)
+        begin(network, name, filtering=filtering)
     try:
         for name, carrier in network.carriers.items():
             await carrier.start([peer for peer in NAMES if name < peer])
@@ -111,7 +130,8 @@ async def register(carrier: Carrier, rows: dict[str, str]) -> Accepted:
     return answer
 
 
-def test_matches_are_those_of_one_process() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_matches_are_those_of_one_process(way: str) -> None:
     chance = random.Random(4)
     messages = {f"m{number}": a_message(chance) for number in range(30)}
     index = QueryIndex()
@@ -124,7 +144,7 @@ def test_matches_are_those_of_one_process() -> None:
     }
 
     async def main() -> None:
-        async with a_ring() as network:
+        async with a_ring(WAYS[way]) as network:
             here = network.carriers["e"]
             assert await register(here, QUERIES) == Accepted()
             await until_told(here, Subscribed, len(QUERIES))
@@ -140,7 +160,13 @@ def test_matches_are_those_of_one_process() -> None:
             told = [each for each in inbox(here) if isinstance(each, Matched)]
             matches = [(each.subscription, message_of[each.publication]) for each in told]
             assert sorted(matches) == sorted(expected)
-            assert node_of(publisher)["under_way"] == 0
+            nodes = [node_of(each) for each in network.carriers.values()]
+            assert {each["under_way"] for each in nodes} == {0}
+            assert {each["fragments"] for each in nodes} == {
+                "pieces" if way == "pieces" else "states"
+            }
+            assert sum(cast(int, each["transitions"]) for each in nodes) >= len(QUERIES)
+            assert sum(cast(int, each["visits"]) for each in nodes) > 0
 
     asyncio.run(main())
 
@@ -224,6 +250,20 @@ def test_settings_name_what_cannot_be(tmp_path: Path) -> None:
         load_peer_settings(file, ["ring.successors=2"])
     with pytest.raises(ConfigError, match="no more copies than successors"):
         load_peer_settings(file, ["ring.copies=2"])
+    with pytest.raises(ConfigError, match="length, replicas: about states"):
+        load_peer_settings(file, ["ring.fragments=pieces", "ring.length=2", "ring.replicas=1"])
+
+
+def test_settings_say_what_lies_under_a_key(tmp_path: Path) -> None:
+    ring = LocalRing.write(tmp_path / "ring", 6, {"fragments": "pieces", "piece_queries_max": 7})
+    file = ring.directory / "p05.toml"
+    assert load_peer_settings(file).filtering_settings.pieces == PieceSettings(queries_max=7)
+    states = load_peer_settings(
+        file, ["ring.fragments=states", "ring.length=2", "ring.whole=true", "ring.replicas=4"]
+    ).filtering_settings
+    assert states.pieces is None
+    assert (states.length, states.whole, states.on_the_way) == (2, True, False)
+    assert states.shedding == SheddingSettings(replicas=4)
 
 
 def test_the_base_is_not_killed(tmp_path: Path) -> None:

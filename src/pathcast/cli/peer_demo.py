@@ -61,8 +61,8 @@ def demo(
         Path, typer.Option("--out", metavar="DIRECTORY", help="Files of the ring; replaced.")
     ] = Path("demo-dht"),
     peers: Annotated[int, typer.Option(min=6, max=200, help="Peers; four are the base.")] = 20,
-    queries: Annotated[int, typer.Option(min=10, help="Distinct queries.")] = 2_000,
-    messages: Annotated[int, typer.Option(min=4, help="Messages.")] = 40,
+    queries: Annotated[int, typer.Option(min=10, help="Distinct queries.")] = 10_000,
+    messages: Annotated[int, typer.Option(min=4, help="Messages.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
 ) -> ExitCode:
     """Show a ring: 20 peers, one of them killed, every match accounted for."""
