@@ -237,13 +237,16 @@ def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     text = call("trace", "m.xml", "--at", "a")[1]
     for told in ("a (published here)", "wanted there: //to[.='Bern']", "delivered: operator/s"):
         assert told in text
-    code, text = call("publish", "m.xml", "t.toml", "nothing.xml", "--at", "a")
+    code, text = call("publish", "m.xml", "t.toml", "nothing.xml", "--at", "a", "--trace")
     rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     assert (code, [row["error"] is None for row in rows]) == (1, [True, False, False])
     assert call("publish", "m.xml", "--at", "b")[0] == 2  # the source is one of a
     until = time.monotonic() + 30.0
     while "<to>Bern</to>" not in (text := call("inbox", "--at", "c", "--settle")[1]):
         assert time.monotonic() < until, "the message does not come"
+    way = call("way", rows[0]["id"])[1].splitlines()
+    assert [line.partition(":")[0] for line in way] == ["a", "  b", "    c"]
+    assert call("way", "no-such-message")[0] == 1
     delivery = json.loads(text.splitlines()[-1])
     assert (delivery["subscription"], delivery["message"]) == ("operator/s", rows[0]["id"])
     assert call("inbox", "--at", "c") == (0, "")

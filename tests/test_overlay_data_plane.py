@@ -209,6 +209,7 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
         lambda peer: True,
         lambda stream, messages: taken.extend(messages),
         Parts("root", 7, 1 << 16, send, lambda peer: True, lambda size: None),
+        lambda stream, message: None,
     )
     stream.lead("west")
     stream.rewind()

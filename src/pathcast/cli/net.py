@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.columns import in_bytes, print_columns
-from pathcast.cli.console import answers, extra, guarded, say
+from pathcast.cli.console import answers, extra, guarded, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
 from pathcast.cli.net_client import NETWORK, DirectoryOption, add_clients, network_in
@@ -26,6 +26,7 @@ def build_net() -> typer.Typer:
     app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
     app.command("link", epilog=EXIT_CODES_HELP)(guarded(link))
     app.command("trace", epilog=EXIT_CODES_HELP)(guarded(trace))
+    app.command("way", epilog=EXIT_CODES_HELP)(guarded(way))
     app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
     add_clients(app)
     app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
@@ -171,6 +172,29 @@ def trace(
             answers().print(f"{'  ' * hop.depth}  delivered: {subscription}")
         if not hop.subscriptions and not hop.neighbours:
             answers().print(f"{'  ' * hop.depth}  nobody here or further on wants it")
+    return ExitCode.OK
+
+
+def way(
+    message: Annotated[str, typer.Argument(help="Id of a message, as net publish told it.")],
+    directory: DirectoryOption = NETWORK,
+) -> ExitCode:
+    """Say which way a message went that was published with --trace.
+
+    Each broker remembers its latest 1,000 while it runs. To say where a message
+    would go before it is published: pathcast net trace.
+    """
+    network = network_in(directory)
+    from pathcast.transport.network import way_of
+
+    hops = way_of(message, asyncio.run(network.statuses()))
+    for hop in hops:
+        cut = ", cut" if hop.is_cut else ""
+        steps = f", {hop.steps} steps done" if hop.steps else ""
+        answers().print(f"{'  ' * hop.depth}{hop.broker}: {hop.size:,} bytes{cut}{steps}")
+    if not hops:
+        say_warning(f"no broker that runs remembers {message}; was it published with --trace?")
+        return ExitCode.REFUSED
     return ExitCode.OK
 
 

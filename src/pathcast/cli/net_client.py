@@ -148,6 +148,9 @@ def publish(
         str, typer.Option("--source", help="Source of the messages; registered if it is new.")
     ] = "messages",
     client: AsOption = OPERATOR,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Brokers remember the way: pathcast net way ID.")
+    ] = False,
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Publish messages at a broker: a line of JSON for each, when it is on the broker's disk.
@@ -156,11 +159,11 @@ def publish(
 
         pathcast net publish orders/ --at basel
     """
-    return asyncio.run(_publish(network_in(directory), at, source, client, messages))
+    return asyncio.run(_publish(network_in(directory), at, source, client, messages, trace))
 
 
 async def _publish(
-    network: LocalNetwork, at: str, source: str, name: str, names: list[str]
+    network: LocalNetwork, at: str, source: str, name: str, names: list[str], trace: bool
 ) -> ExitCode:
     from pathcast.overlay.messages import MESSAGE_BYTES_MAX, Source
     from pathcast.transport.broker import NotTaken, Publish, RegisterSource
@@ -175,7 +178,8 @@ async def _publish(
             await client.ask(RegisterSource(source, Source()))
 
         async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
-            answers = await client.publish([Publish(source, id, body) for id, body in rows])
+            made = [Publish(source, id, body, trace=trace) for id, body in rows]
+            answers = await client.publish(made)
             return {each.message: each.reason for each in answers if isinstance(each, NotTaken)}
 
         return await publish_files(names, MESSAGE_BYTES_MAX, send)

@@ -26,7 +26,7 @@ from pathcast.errors import RegistrationError
 from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.broker_settings import DEFAULT, BrokerSettings
 from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.data_plane import SHARED, DataPlane
+from pathcast.overlay.data_plane import SHARED, Arrival, DataPlane
 from pathcast.overlay.host import Host
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
@@ -269,6 +269,11 @@ class Broker:
         self._spread([self.announcements.say(source, entry)])
         self._is_stale = True
         self._review()
+
+    @property
+    def arrivals(self) -> Sequence[Arrival]:
+        """The latest messages with `trace` in their headers, as they came here."""
+        return tuple(self._data.arrivals)
 
     def publish(
         self,

@@ -8,8 +8,10 @@ Source: 001, section 4.2 and 5 (Figure 10, data plane).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
+from typing import Final, NamedTuple
 
 from pathcast.errors import PeerError
 from pathcast.overlay.broker_settings import BrokerSettings
@@ -24,16 +26,38 @@ from pathcast.overlay.messages import (
     MessagePart,
     Passed,
     Payload,
+    Published,
 )
 from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.safeguards import Safeguards
 from pathcast.overlay.streams import Stream
 
-__all__ = ["SHARED", "DataPlane"]
+__all__ = ["SHARED", "Arrival", "DataPlane"]
 
 SHARED = ""
 """The one spanning tree."""
+
+
+ARRIVALS_MAX: Final = 1_000
+
+
+class Arrival(NamedTuple):
+    """A message that was to be traced, as a broker has it.
+
+    Attributes:
+        message: Its id.
+        sender: The neighbour that sent it; None: it was published here.
+        size: Bytes.
+        is_cut: Whether something was cut out of it on the way.
+        steps: Restructuring steps that were done on the way.
+    """
+
+    message: str
+    sender: str | None
+    size: int
+    is_cut: bool
+    steps: int
 
 
 class DataPlane:
@@ -50,6 +74,7 @@ class DataPlane:
 
     Attributes:
         streams: Of each root.
+        arrivals: The latest messages that asked for it, as they came here.
     """
 
     def __init__(
@@ -72,6 +97,7 @@ class DataPlane:
         self._safeguards = safeguards
         self._leads: dict[str, str | None] = {}
         self._moving: set[str] = set()
+        self.arrivals: deque[Arrival] = deque(maxlen=ARRIVALS_MAX)
 
     @property
     def own(self) -> Stream | None:
@@ -114,6 +140,7 @@ class DataPlane:
             partial(self._is_cutting, tree),
             self._local.add,
             parts,
+            self._remember,
             self._settings.held_messages_max,
             self._settings.held_bytes_max,
             self._safeguards,
@@ -234,6 +261,10 @@ class DataPlane:
         if not (self._settings.cut_through and self.streams[root].followers):
             return None
         return self._planes[self._tree_of(root)].decisions(size)
+
+    def _remember(self, stream: Stream, one: Published) -> None:
+        size, is_cut = len(one.body), one.considers is not None
+        self.arrivals.append(Arrival(one.message, stream.upstream, size, is_cut, one.steps))
 
     def _may_begin(self, peer: str) -> bool:
         under_way = [one for one in self.streams.values() if one.parts.is_sending(peer)]

@@ -195,7 +195,7 @@ class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
         message: Id of the message, from the bytes that were published.
         dictionary_version: Of the source's element dictionary, 0 for none.
         format: Name of the wire format of `body`.
-        trace: Brokers are to report its way.
+        trace: Brokers are to remember from whom they have it (`Broker.arrivals`).
         body: The message.
         considers: None: it is whole. Else it was cut on its way, and wherever it was, all was
             considered that the receiver had told in its tree up to this number (`Interest`).

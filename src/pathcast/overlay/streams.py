@@ -94,6 +94,7 @@ class Stream:
         deliver: Takes messages for the broker's own subscribers, in order and once; says `passed`
             when they have had them.
         parts: Long messages that come and go.
+        remember: Takes a message that has come, if its header says that it is traced.
         held_max: Messages held for slow followers, except at the root.
         held_bytes_max: Bytes of their bodies.
         safeguards: For tests.
@@ -124,6 +125,7 @@ class Stream:
     is_cutting: Callable[[str], bool]
     deliver: Callable[[Stream, Sequence[Published]], None]
     parts: Parts
+    remember: Callable[[Stream, Published], None]
     held_max: int = 4096
     held_bytes_max: int = 268_435_456
     safeguards: Safeguards = ALL
@@ -156,6 +158,9 @@ class Stream:
     def _have_come(self, messages: Sequence[Published], upto: int) -> None:
         self.at = max(self.at, upto)
         self.hold(messages)
+        for one in messages:
+            if one.trace:
+                self.remember(self, one)
         # What was considered is asked now, while it is known of this neighbour.
         self.fresh.extend(self._sent(LOCAL, one, _as_it_is(one)) for one in messages)
 

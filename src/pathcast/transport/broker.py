@@ -98,12 +98,14 @@ class Publish(msgspec.Struct, frozen=True, tag=True):
         body: The message.
         numbered: Of a client that numbers what it publishes and may publish it again; the names of
             publishers are the client's own.
+        trace: Brokers remember from whom they have it.
     """
 
     source: SourceName
     message: LinkName
     body: bytes
     numbered: Numbered | None = None
+    trace: bool = False
 
 
 class NotTaken(msgspec.Struct, frozen=True, tag=True):
@@ -327,7 +329,8 @@ def _answer(node: BrokerNode, client: str, message: object) -> object | None:
     match message:
         case Publish(source, message_id, body):
             numbered = _numbered(client, message)
-            broker.publish(source, message_id, body, numbered=numbered, sender=client)
+            trace = message.trace
+            broker.publish(source, message_id, body, trace=trace, numbered=numbered, sender=client)
             return None
         case RegisterSource(source, entry):
             broker.register_source(source, entry, client)
@@ -434,6 +437,7 @@ def _described(node: Node) -> Mapping[str, object]:
             }
             for peer, each in node.formats.items()
         },
+        "arrivals": [each._asdict() for each in broker.arrivals],
         "subscriptions": len(broker.subscriptions.names()),
         "streams": {root: stream.cursor for root, stream in broker.streams.items()},
         "sources": {key: owner for key, (owner, _) in broker.announcements.sources().items()},

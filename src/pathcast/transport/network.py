@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -173,6 +173,48 @@ async def traced(network: LocalNetwork, broker: str, body: bytes) -> list[Hop]:
             if each not in known
         ]
     return hops
+
+
+class Passed(NamedTuple):
+    """A broker that a message came to.
+
+    Attributes:
+        broker: Which.
+        depth: Hops from where it was published.
+        size: Bytes that came.
+        is_cut: Whether something was cut out of it before.
+        steps: Restructuring steps that were done before.
+    """
+
+    broker: str
+    depth: int
+    size: int
+    is_cut: bool
+    steps: int
+
+
+def way_of(message: str, statuses: Mapping[str, Mapping[str, Any] | None]) -> list[Passed]:
+    """The way that a message went which was published with `trace`, depth first.
+
+    Args:
+        message: Its id; of several messages of that id each broker tells the latest.
+        statuses: By broker; None: it does not run, and what came by it is not known.
+    """
+    came: dict[str, dict[str, Any]] = {}
+    for name, status in statuses.items():
+        for each in [] if status is None else status["node"]["arrivals"]:
+            if each["message"] == message:
+                came[name] = each
+    waiting = [(name, 0) for name, each in sorted(came.items()) if each["sender"] not in came]
+    way: list[Passed] = []
+    while waiting:
+        name, depth = waiting.pop(0)
+        each = came.pop(name)
+        way.append(Passed(name, depth, each["size"], each["is_cut"], each["steps"]))
+        waiting[:0] = sorted(
+            (other, depth + 1) for other, its in came.items() if its["sender"] == name
+        )
+    return way
 
 
 def _settings(name: str, section: NetworkSection, ports: Mapping[str, int]) -> str:
