@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,6 +29,7 @@ from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
 from pathcast.errors import ConfigError, UnavailableError
+from pathcast.transport import local_processes
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast.transport.local_ring import LocalRing
@@ -276,6 +279,25 @@ def test_the_base_is_not_killed(tmp_path: Path) -> None:
     assert "of the base" in called.output
     with pytest.raises(ConfigError, match="pathcast peer heal"):
         LocalRing.write(tmp_path / "ring", 6)
+
+
+def test_nobody_is_left_behind_who_does_not_listen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = LocalRing.write(tmp_path / "ring", 4)
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(self: LocalRing, name: str) -> int:
+        (self.directory / f"{name}.log").write_text("it sleeps")
+        begun.append(subprocess.Popen(["sleep", "60"]))
+        return begun[-1].pid
+
+    monkeypatch.setattr(LocalRing, "_begin", begin)
+    monkeypatch.setattr(local_processes, "START_SECONDS", 0.1)
+    monkeypatch.setattr(local_processes, "START_EACH_SECONDS", 0.0)
+    with pytest.raises(UnavailableError, match="it sleeps"):
+        ring.start(ring.names)
+    assert [each.wait(10) for each in begun] == [-signal.SIGKILL] * 4
 
 
 def test_the_map_shows_who_holds_and_who_is_down() -> None:

@@ -88,9 +88,9 @@ def demo(
     say(f"{len(rows):,} queries, {len(stream):,} messages, {len(expected):,} matches expected")
     # Who ends this ends its peers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
-    ring.start(ring.names)
-    say(f"{len(ring.names)} peers run")
     try:
+        ring.start(ring.names)
+        say(f"{len(ring.names)} peers run")
         run = _Run(ring)
         asyncio.run(run.go(rows, stream))
         statuses = asyncio.run(ring.statuses())

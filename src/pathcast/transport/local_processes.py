@@ -28,6 +28,7 @@ from pathcast.transport.process import OPERATOR, Control, operator_of, read_cont
 __all__ = ["LocalProcesses", "free_ports"]
 
 START_SECONDS: Final = 30.0
+START_EACH_SECONDS: Final = 2.0
 STOP_SECONDS: Final = 10.0
 
 
@@ -101,18 +102,30 @@ class LocalProcesses:
     def start(self, names: Sequence[str]) -> None:
         """Starts those that do not run, and waits until they listen.
 
+        If one does not, those that listen go on, and no other is left behind.
+
         Raises:
             UnavailableError: One ended at once, or took too long; it says what it said.
         """
         started = {name: self._begin(name) for name in names if not self.is_running(name)}
-        until = time.monotonic() + START_SECONDS
-        for name, process in started.items():
-            while not self._listens(name, process):
-                if not _is_there(process) or time.monotonic() > until:
-                    log = (self.directory / f"{name}.log").read_text(errors="replace")
-                    reason = f"it did not start: {log[-400:].strip()}"
-                    raise UnavailableError("peer.unreachable", name=name, reason=reason)
-                time.sleep(0.02)
+        # Twenty interpreters start one after the other where there are two cores.
+        until = time.monotonic() + START_SECONDS + len(started) * START_EACH_SECONDS
+        try:
+            for name, process in started.items():
+                self._await(name, process, until)
+        except BaseException:
+            for name, process in started.items():
+                if not self._listens(name, process):
+                    _signal(process, signal.SIGKILL)
+            raise
+
+    def _await(self, name: str, process: int, until: float) -> None:
+        while not self._listens(name, process):
+            if not _is_there(process) or time.monotonic() > until:
+                log = (self.directory / f"{name}.log").read_text(errors="replace")
+                reason = f"it did not start: {log[-400:].strip()}"
+                raise UnavailableError("peer.unreachable", name=name, reason=reason)
+            time.sleep(0.02)
 
     def stop(self, names: Sequence[str]) -> None:
         """Ends nodes gracefully, or by force those that take too long."""
