@@ -7,11 +7,13 @@ acknowledged and lost, or a stranger changes what is not his.
 from __future__ import annotations
 
 from functools import cache
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
 from pathcast.customize import Broker as Engine
+from pathcast.errors import StoreError
 from pathcast.model import Subscription
 from pathcast.overlay import host_choice
 from pathcast.overlay.host_choice import ByContent, Nearest
@@ -38,6 +40,7 @@ from pathcast.overlay.registration_messages import (
     UpdateSource,
 )
 from pathcast.partition import PepPlacement
+from pathcast.protocol import Deliver
 from pathcast.query import Population
 from pathcast.store import Broker, Catalog, Change, Profile, Record, Source
 from registration_world import World, explored, new_world
@@ -203,6 +206,32 @@ def test_a_hanging_broker_changes_nothing_when_it_wakes() -> None:
     profile = world.store.get(Profile, made.profile)
     assert profile is not None
     assert profile.query == "//a[@b = 1]"
+
+
+def test_whoever_stopped_when_the_lease_was_over_is_served_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The database may have hung while it renewed the lease, and may fail when it is read."""
+    world = World()
+    host = Hosting("n1", Broker("b", "", "eu", 1e6, 10), world.store)
+
+    def told() -> list[bool]:
+        effects = host.wake("lead", world.clock.now)
+        served = [each.what for each in effects if isinstance(each, Deliver)]
+        return [each.is_played for each in served if isinstance(each, Served)]
+
+    assert told() == [True]
+    assert told() == []
+    host.lapsed(world.clock.now)
+    assert told() == [True]
+    assert told() == []
+    with monkeypatch.context() as away:
+        error = StoreError("store.away", url="-", reason="it hangs")
+        away.setattr(world.store, "state", Mock(side_effect=error))
+        world.clock.now += 1_000.0
+        assert told() == []
+    assert told() == [True]
+    assert told() == []
 
 
 def test_what_a_broker_had_that_is_gone_goes_to_others() -> None:

@@ -179,6 +179,15 @@ class Hosting:
             self._is_serving = False
         return [again, *self._news()]
 
+    def lapsed(self, now: float) -> Sequence[Effect]:
+        """Whoever plays the part has stopped when the lease was over: what is held is served anew.
+
+        The node may not have noticed: it waited for the database, which renewed the lease at last.
+        """
+        self._is_serving = False
+        self._in_force = {}
+        return []
+
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """Connections do not matter here."""
         return []
@@ -307,6 +316,8 @@ class Hosting:
         """Reads what the part has, and says in the database where it is played now."""
         lease = self.leadership.lease
         assert lease is not None
+        # If the database fails on the way, it is done again.
+        self._is_serving = False
         played = msgspec.structs.replace(self._described, address=self.name, token=lease.token)
         if (kept := self._records.get(Broker, self.id)) is not None:
             # What the service and operators have decided stays; the rest is as this node is told.

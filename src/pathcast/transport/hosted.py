@@ -201,6 +201,8 @@ class HostedBroker:
                 await asyncio.wait([following, ended, lapsed], return_when=first)
                 if ended.done():
                     await ended
+                if lapsed.done():
+                    carrier.begin(hosting.lapsed)
                 return await (lapsed if lapsed.done() else following)
             finally:
                 for task in (following, ended, lapsed):
