@@ -277,10 +277,8 @@ class RecordStore:
         if member in self._giving:
             return
         owed = self._owed[member]
-        mine = self._mine(owed)
-        # What is not of this range is so until the neighbours change.
-        owed.intersection_update(record.key for record in mine)
-        batch = tuple(next(in_batches(mine, record_size), ()))
+        # What is not of this range stays owed: the predecessor may be gone, and come back.
+        batch = tuple(next(in_batches(self._mine(owed), record_size), ()))
         if not batch:
             return
 
