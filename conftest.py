@@ -24,6 +24,7 @@ NEEDS_KERNEL = (
     "src/pathcast/chunking/streaming.py",
     "src/pathcast/customize/selector.py",
     "src/pathcast/overlay/cutting.py",
+    "src/pathcast/overlay/local_plan.py",
     "src/pathcast/overlay/projection.py",
     "src/pathcast/overlay/restructuring.py",
     "src/pathcast/bench/chunking/inputs.py",
