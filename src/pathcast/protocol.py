@@ -27,11 +27,13 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-__all__ = ["Cancel", "Deliver", "Effect", "Forget", "Node", "Save", "Send", "Wake"]
+__all__ = ["Cancel", "Deliver", "Effect", "Forget", "Node", "Save", "Send", "Wake", "grouped"]
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +103,23 @@ class Node(Protocol):
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """The connection to a node was made, or was lost, and with it what was under way."""
         ...
+
+
+def grouped(
+    items: Sequence[Item], size: Callable[[Item], int], bytes_max: int, count_max: int
+) -> Iterator[Sequence[Item]]:
+    """Items in their order, few enough together to travel; one that is larger travels alone.
+
+    Example:
+        >>> [len(group) for group in grouped([4, 4, 4, 20, 1], lambda size: size, 10, 256)]
+        [2, 1, 1, 1]
+    """
+    start = held = 0
+    for at, item in enumerate(items):
+        length = size(item)
+        if at > start and (held + length > bytes_max or at - start == count_max):
+            yield items[start:at]
+            start, held = at, 0
+        held += length
+    if start < len(items):
+        yield items[start:]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.console import say, write_json_line
+from pathcast.cli.console import say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import message_names, read_batches
 from pathcast.customize.identity import message_id
@@ -60,6 +60,13 @@ async def publish_files(names: Sequence[str], bytes_max: int, publish: Publish) 
             given, taken = given + 1, taken + (error is None)
     say(f"{taken:,} of {given:,} messages are taken")
     return ExitCode.OK if taken == given else ExitCode.REFUSED
+
+
+def say_refused(refused: Sequence[tuple[str, str, str]]) -> ExitCode:
+    """Says why a node has refused what a client asked for, if it has."""
+    for _, _, sentence in refused:
+        say_error(sentence)
+    return ExitCode.REFUSED if refused else ExitCode.OK
 
 
 async def last_position(client: BrokerClient, name: str) -> int:

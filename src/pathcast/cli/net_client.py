@@ -24,6 +24,7 @@ from pathcast.cli.clients import (
     last_position,
     print_inbox,
     publish_files,
+    say_refused,
     until_told,
 )
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
@@ -136,9 +137,7 @@ async def _unsubscribe(network: LocalNetwork, at: str, name: str, id: str) -> Ex
     async with network.client(at, name) as client:
         answer = await client.ask(Unsubscribe((id,)))
     assert isinstance(answer, Accepted)
-    for _, _, sentence in answer.refused:
-        say_error(sentence)
-    return ExitCode.REFUSED if answer.refused else ExitCode.OK
+    return say_refused(answer.refused)
 
 
 def publish(

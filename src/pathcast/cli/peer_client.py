@@ -22,9 +22,10 @@ from pathcast.cli.clients import (
     last_position,
     print_inbox,
     publish_files,
+    say_refused,
     until_told,
 )
-from pathcast.cli.console import extra, guarded, say, say_error, say_warning
+from pathcast.cli.console import extra, guarded, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.limits import Limits
 
@@ -80,9 +81,7 @@ async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -
         after = await last_position(client, name)
         answer = await client.ask(Register((StandingQuery(id, query),)))
         assert isinstance(answer, Accepted)
-        for _, _, sentence in answer.refused:
-            say_error(sentence)
-        if answer.refused:
+        if say_refused(answer.refused) is ExitCode.REFUSED:
             return ExitCode.REFUSED
         if await until_told(
             client, name, after, lambda body: TOLD.decode(body) == Subscribed(f"{name}/{id}")
@@ -106,9 +105,7 @@ async def _unsubscribe(ring: LocalRing, at: str, name: str, id: str) -> ExitCode
     async with ring.client(at, name) as client:
         answer = await client.ask(Withdraw((id,)))
     assert isinstance(answer, Accepted)
-    for _, _, sentence in answer.refused:
-        say_error(sentence)
-    return ExitCode.REFUSED if answer.refused else ExitCode.OK
+    return say_refused(answer.refused)
 
 
 def publish(

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from pathcast.dht.asking import Asking
 from pathcast.dht.messages import Copied, Copy, Fetch, Held, Known, Member, Record, Reply
+from pathcast.protocol import grouped
 
 __all__ = ["Batches", "held_records", "in_batches", "record_size"]
 
@@ -31,15 +32,7 @@ Placed = Callable[[bool | None], None]
 
 def in_batches(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
     """Items in their order, few enough together to travel; one that is larger travels alone."""
-    start = held = 0
-    for at, item in enumerate(items):
-        bytes_ = size(item)
-        if at > start and (held + bytes_ > _BYTES or at - start == _COUNT):
-            yield items[start:at]
-            start, held = at, 0
-        held += bytes_
-    if start < len(items):
-        yield items[start:]
+    return grouped(items, size, _BYTES, _COUNT)
 
 
 def record_size(record: Record) -> int:

@@ -30,6 +30,7 @@ from typing import Annotated, Any, Final, TypeVar, Union
 import msgspec
 
 from pathcast.errors import FrameError
+from pathcast.protocol import grouped
 
 T = TypeVar("T")
 
@@ -110,15 +111,7 @@ def in_groups(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence
         >>> [len(group) for group in in_groups([100_000, 100_000, 400_000, 1], lambda n: n)]
         [2, 1, 1]
     """
-    start = held = 0
-    for at, item in enumerate(items):
-        length = size(item)
-        if at > start and (held + length > FRAME_BYTES or at - start == FRAME_PACKETS):
-            yield items[start:at]
-            start, held = at, 0
-        held += length
-    if start < len(items):
-        yield items[start:]
+    return grouped(items, size, FRAME_BYTES, FRAME_PACKETS)
 
 
 def _control(message: object) -> Flow:
