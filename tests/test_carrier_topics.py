@@ -184,7 +184,8 @@ def test_nothing_is_lost_over_topics_that_outlive_carriers(tmp_path: Path, seed:
         )
         for carrier in network.carriers.values():
             assert sorted(delivered(carrier)) == sorted(ids)
-        assert sum(len(topic.records) for topic in network.topics.values()) > 50
+        assert len(network.topics) == 4
+        assert all(topic.records for topic in network.topics.values())
         await network.stop()
 
     asyncio.run(main())

@@ -158,6 +158,20 @@ def test_what_a_process_says_is_held_back_and_then_handed_on(
     assert capfd.readouterr().err == "early\nlate\n"
 
 
+def test_what_a_process_says_can_be_held_back_again(capfd: pytest.CaptureFixture[str]) -> None:
+    held = HeldStderr()
+    process = subprocess.Popen(
+        ["sh", "-c", "read word; echo $word >&2"],
+        stdin=subprocess.PIPE, stderr=held.write_end, text=True,
+    )  # fmt: skip
+    held.started()
+    held.hand_on()
+    held.hold()
+    process.communicate("last\n")
+    assert held.text() == "last\n"
+    assert capfd.readouterr().err == ""
+
+
 def test_of_hundreds_of_lines_the_one_that_says_why() -> None:
     said = (
         'Exception in thread "main" org.apache.spark.SparkException: no such class\n\tat a.b(C:1)\n'

@@ -1,4 +1,4 @@
-r"""What the JVM says on standard error: held back while it starts, handed on afterwards.
+r"""What the JVM says on standard error: held back while it starts and ends, handed on between.
 
 If the JVM starts, nothing is lost. If it does not, what it has said is hundreds of lines of which
 one says why: `reason` finds that line, for the sentence that a person gets instead.
@@ -52,6 +52,11 @@ class HeldStderr:
             if self._held:
                 os.write(_STANDARD_ERROR, self._held)
             self._held = None
+
+    def hold(self) -> None:
+        """From now on it is held back, as before `hand_on`."""
+        with self._lock:
+            self._held = bytearray()
 
     def text(self) -> str:
         """What was held back. A process that has ended is heard to its end."""

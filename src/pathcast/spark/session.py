@@ -138,6 +138,10 @@ JVM_OPTIONS = (
 """Options of the JVM of a local session."""
 
 
+_JVM_STDERR: list[HeldStderr] = []
+"""Of the JVM of this process, if it was started here."""
+
+
 def local_session(
     master: str = "local[*]",
     *,
@@ -244,6 +248,24 @@ def local_context(
     return context
 
 
+def end_context(context: SparkContext) -> None:
+    """Stop a context. What its processes say about it is kept to themselves, unless it fails.
+
+    A Python worker that waits for its next task finds the end of its input instead, and is killed
+    while it writes a traceback of that.
+
+    Args:
+        context: Of `local_context`.
+    """
+    for stderr in _JVM_STDERR:
+        stderr.hold()
+    try:
+        context.stop()
+    except BaseException:
+        _hand_on()
+        raise
+
+
 def end_jvm() -> None:
     """End the JVM of this process, whose context is stopped, and wait for it."""
     gateway = SparkContext._gateway
@@ -288,16 +310,16 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
         JavaMissingError: The JVM ended before it was ready.
         ConfigError: Spark refused the master or a setting.
     """
-    stderr = HeldStderr()
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
-        _start_jvm(settings, stderr)
+        if SparkContext._gateway is None:
+            _start_jvm(settings)
         context = SparkContext(conf=SparkConf(loadDefaults=True).setAll(list(settings.items())))
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
-            stderr.hand_on()
+            _hand_on()
             raise
-        said = stderr.text()
+        said = "".join(stderr.text() for stderr in _JVM_STDERR)
         if "at org.apache.spark" in said:  # Java did start
             raise ConfigError("config.invalid", key="spark.conf", reason=reason(said)) from error
         told = f"{java.origin} ({java.home}) does not start Spark: {reason(said)}"
@@ -309,7 +331,7 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
         if "master" in told.lower():
             raise _bad_master(told) from None
         raise ConfigError("config.invalid", key="spark.conf", reason=told) from None
-    stderr.hand_on()
+    _hand_on()
     if threading.current_thread() is threading.main_thread():
         # PySpark answers Ctrl-C itself: it cancels all jobs, in the middle of whatever it was told.
         signal.signal(signal.SIGINT, on_interrupt)
@@ -320,7 +342,12 @@ def _bad_master(reason: str) -> ConfigError:
     return ConfigError("config.invalid", key="spark.master", reason=reason)
 
 
-def _start_jvm(settings: Mapping[str, str], stderr: HeldStderr) -> None:
+def _hand_on() -> None:
+    for stderr in _JVM_STDERR:
+        stderr.hand_on()
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
     """Start the JVM so that a SIGTERM to all processes of a service ends none of them but ours.
 
     systemd sends it to everything in the control group, a shell to the process group. The driver
@@ -328,17 +355,16 @@ def _start_jvm(settings: Mapping[str, str], stderr: HeldStderr) -> None:
     when the driver has: the JVM at the end of its standard input, whatever ended the driver; the
     workers with the JVM.
     """
-    if SparkContext._gateway is not None:
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    stderr = HeldStderr()
+    _JVM_STDERR[:] = [stderr]
+    # Standard output is the summary's.
+    options = _SpareFromSigterm(stdout=stderr.write_end, stderr=stderr.write_end)
+    try:
+        gateway = launch_gateway(conf, options)
+    finally:
         stderr.started()
-    else:
-        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        # Standard output is the summary's.
-        options = _SpareFromSigterm(stdout=stderr.write_end, stderr=stderr.write_end)
-        try:
-            gateway = launch_gateway(conf, options)
-        finally:
-            stderr.started()
-        SparkContext._ensure_initialized(gateway=gateway)
+    SparkContext._ensure_initialized(gateway=gateway)
 
 
 class _SpareFromSigterm(dict[str, Any]):

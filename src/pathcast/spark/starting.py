@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pyspark import SparkContext
 
 from pathcast.spark.class_archive import ClassArchive
-from pathcast.spark.session import end_jvm, local_context
+from pathcast.spark.session import end_context, end_jvm, local_context
 from pathcast.spark.workers import SparkWorkers
 
 
@@ -54,7 +54,7 @@ def spark_workers(
         finally:
             starting.exception()
             for context in contexts:
-                context.stop()
+                end_context(context)
     archive.keep(end_jvm)
 
 
