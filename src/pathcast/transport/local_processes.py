@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import socket
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -21,6 +21,7 @@ import msgspec
 
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.transport.client import BrokerClient
+from pathcast.transport.forked_start import start_forked
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.process import OPERATOR, Control, operator_of, read_control
@@ -31,6 +32,9 @@ START_SECONDS: Final = 30.0
 START_EACH_SECONDS: Final = 2.0
 STOP_SECONDS: Final = 10.0
 
+PORTS: Final = range(10_000, 32_768)
+"""Below those that Linux (from 32768) and others (from 49152) take for outgoing connections."""
+
 
 class LocalProcesses:
     """The processes of a directory.
@@ -40,12 +44,14 @@ class LocalProcesses:
 
     Attributes:
         COMMAND: Of `pathcast`, that runs one of them.
+        MODULES: What that imports, which all have in common.
         CODEC: Of their protocol.
         BEGUN_BY: What makes such a directory, for who names another.
         HEALED_BY: What starts those that do not run.
     """
 
     COMMAND: ClassVar[tuple[str, ...]]
+    MODULES: ClassVar[tuple[str, ...]]
     CODEC: ClassVar[Codec]
     BEGUN_BY: ClassVar[str]
     HEALED_BY: ClassVar[str]
@@ -94,10 +100,9 @@ class LocalProcesses:
     def is_running(self, name: str) -> bool:
         """Whether a node's process is there."""
         try:
-            os.kill(read_control(self.directory / name).process, 0)
-        except (UnavailableError, ProcessLookupError):
+            return _is_there(read_control(self.directory / name).process)
+        except UnavailableError:
             return False
-        return True
 
     def start(self, names: Sequence[str]) -> None:
         """Starts those that do not run, and waits until they listen.
@@ -107,8 +112,7 @@ class LocalProcesses:
         Raises:
             UnavailableError: One ended at once, or took too long; it says what it said.
         """
-        started = {name: self._begin(name) for name in names if not self.is_running(name)}
-        # Twenty interpreters start one after the other where there are two cores.
+        started = self._begin([name for name in names if not self.is_running(name)])
         until = time.monotonic() + START_SECONDS + len(started) * START_EACH_SECONDS
         try:
             for name, process in started.items():
@@ -205,21 +209,9 @@ class LocalProcesses:
         except UnavailableError:
             return None
 
-    def _begin(self, name: str) -> int:
-        """Starts a process that outlives this one; its id."""
-        log = str((self.directory / f"{name}.log").absolute())
-        settings = str((self.directory / f"{name}.toml").absolute())
-        return os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-m", "pathcast", *self.COMMAND, settings],
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-        )
+    def _begin(self, names: Sequence[str]) -> dict[str, int]:
+        """Starts processes that outlive this one; their ids."""
+        return start_forked(self.directory, self.COMMAND, self.MODULES, names) if names else {}
 
     def _listens(self, name: str, process: int) -> bool:
         try:
@@ -239,25 +231,32 @@ class LocalProcesses:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody has now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports of loopback that nobody has now, and none that a system gives to who calls somebody.
+
+    Raises:
+        UnavailableError: There are not so many.
+    """
+    found: list[int] = []
+    # Others look for some at the same time, so nobody begins at the first.
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            return found
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(port)
+    reason = f"there are no {count:,} free ports of {PORTS.start:,} to {PORTS.stop - 1:,}"
+    raise UnavailableError("peer.unreachable", name="127.0.0.1", reason=reason)
 
 
 def _is_there(process: int) -> bool:
-    try:
-        # Of a child that has ended, the entry is taken away; of others init does that.
-        if os.waitpid(process, os.WNOHANG)[0] == process:
-            return False
-    except ChildProcessError:
-        pass
+    """Whether it runs; one that has ended, and that nobody has asked about, is none."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
+    # Where there is no /proc, init asks at once about those whose parent has ended, as theirs has.
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z"
     return True
 
 

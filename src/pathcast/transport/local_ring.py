@@ -22,6 +22,7 @@ class LocalRing(LocalProcesses):
     """The peer processes of a directory, which `write` made."""
 
     COMMAND = ("peer", "run")
+    MODULES = ("pathcast.cli.app", "pathcast.transport.process", "pathcast.transport.peer_settings")
     CODEC = CODEC
     BEGUN_BY = "pathcast peer up"
     HEALED_BY = "pathcast peer heal"

@@ -76,6 +76,7 @@ class LocalNetwork(LocalProcesses):
     """The broker processes of a directory, which `write` made."""
 
     COMMAND = ("broker", "run")
+    MODULES = ("pathcast.cli.app", "pathcast.transport.process", "pathcast.transport.settings")
     CODEC = CODEC
     BEGUN_BY = "pathcast net up TOPOLOGY"
     HEALED_BY = "pathcast net heal"
