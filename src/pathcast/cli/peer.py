@@ -63,7 +63,7 @@ def run_a_peer(
     name = settings.peer.name
     kind = peer_kind(name, settings.ring.base, settings.ring_settings, settings.filtering_settings)
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_broker(settings.process, kind, ready))
+    asyncio.run(run_broker(settings.process, kind, ready, listening=settings.listening))
     say(f"{name} has ended")
     return ExitCode.OK
 

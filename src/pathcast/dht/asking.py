@@ -3,7 +3,8 @@
 The proof of the ring's operations wants a failure detector that is right: who is said to be dead is
 dead. A question is put `attempts` times, `patience_seconds` apart; that is right if a message takes
 less than half of that and not all attempts are lost. A peer that is there but is no member (of that
-life) says `Absent`, which counts as dead at once.
+life) says `Absent`, which counts as dead at once; so does a life whose process is known to have
+ended (`ended`). Members of the base have one life, and may come back.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Asking:
         self._attempts = attempts
         self._number = first
         self._open: dict[int, _Open] = {}
+        self._ended: set[str] = set()
 
     def ask(self, to: Member | str, what: Question, then: Then) -> None:
         """Put a question to a life of a peer, or to whichever it has; `then` is called once."""
@@ -55,7 +57,24 @@ class Asking:
         name, life = (to, None) if isinstance(to, str) else (to.name, to.life)
         opened = _Open(name, Ask(self._number, life, what), self._attempts, then)
         self._open[self._number] = opened
-        self._put(opened)
+        if life and name in self._ended:
+            self._give_up(opened)
+        else:
+            self._put(opened)
+
+    def reached(self, name: str) -> None:
+        """There is a connection to a peer now: what it was asked before may not have come there."""
+        self._ended.discard(name)
+        for opened in self._open.values():
+            if opened.to == name:
+                self._out.append(Send(name, opened.ask))
+
+    def ended(self, name: str) -> None:
+        """The process of a peer is not there any more, nor is the life that it had."""
+        self._ended.add(name)
+        for opened in self._open.values():
+            if opened.to == name and opened.ask.life:
+                self._give_up(opened)
 
     def answered(self, sender: str, answer: Answer) -> None:
         """An answer came; one that nobody waits for is dropped."""
@@ -80,6 +99,11 @@ class Asking:
             del self._open[opened.ask.number]
             opened.then(None)
         return True
+
+    def _give_up(self, opened: _Open) -> None:
+        """Its answer is that there is none, in an event of its own."""
+        opened.left = 0
+        self._out.append(Wake(f"{_TIMER}{opened.ask.number}", 0.0))
 
     def _put(self, opened: _Open) -> None:
         opened.left -= 1

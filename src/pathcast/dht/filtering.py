@@ -262,7 +262,14 @@ class FilteringPeer:
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
         """As the substrate."""
+        self._now = now
         return [*self.substrate.neighbour(name, up, now), *self._effects()]
+
+    def ended(self, name: str, now: float) -> list[Effect]:
+        """The process of a peer is known to have ended: nobody has to wait for its answers."""
+        self._now = now
+        self.substrate.asking.ended(name)
+        return self._effects()
 
     # What is asked of it by those behind it.
 

@@ -181,8 +181,11 @@ class Peer:
         return self.effects()
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
-        """Nothing: everybody can reach everybody, and who is dead is found by asking."""
-        return []
+        """What was asked before there was a connection is asked again; who is dead does not answer."""
+        self._now = now
+        if up:
+            self.asking.reached(name)
+        return self.effects()
 
     # As a `pathcast.dht.substrate.Substrate`.
 

@@ -285,6 +285,9 @@ class Ring:
         if self.is_member and isinstance(reply, State):
             self._point_to((nearer, *reply.successors))
         self._tell()
+        # Many may have come between at once: the next is not left to the next round.
+        if isinstance(reply, State):
+            self.stabilise()
 
     def _tell(self) -> None:
         self._stabilising = False

@@ -22,7 +22,7 @@ import logging
 import secrets
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, ParamSpec, TypeVar
@@ -82,6 +82,7 @@ class NodeKind:
         describe: What it can say of itself to the operator, as JSON.
         add_link: Tells a node of a neighbour that it did not know at the beginning; when not given
             its nodes know all at the beginning.
+        ended: Tells a node that the process of a neighbour has ended; when not given nobody looks.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
     """
@@ -95,6 +96,7 @@ class NodeKind:
     roles: Mapping[type, Role] = field(default_factory=dict)
     describe: Callable[[Node], Mapping[str, object]] = _nothing_known
     add_link: Callable[[Node, str, float], Sequence[Effect]] | None = None
+    ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
 
 
@@ -154,6 +156,7 @@ class Carrier:
         disk: Its disk; closed by `stop`.
         dial: Makes streams to neighbours.
         backlog_max: See `BACKLOG_MAX`.
+        has_ended: Whether the process of a neighbour is over whose connection was lost.
     """
 
     def __init__(
@@ -164,6 +167,7 @@ class Carrier:
         dial: Dial,
         *,
         backlog_max: int = BACKLOG_MAX,
+        has_ended: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -175,6 +179,8 @@ class Carrier:
         )
         self.failure: asyncio.Future[None] | None = None
         self._backlog_max = backlog_max
+        self._has_ended = has_ended
+        self._finding_out: set[asyncio.Task[None]] = set()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"disk-{name}")
         self._group = _Group()
         self._work = asyncio.Event()
@@ -343,6 +349,16 @@ class Carrier:
     def _changed(self, peer: str, is_up: bool) -> None:
         if not self._has_failed:
             self._event(self.node.neighbour, peer, is_up)
+            if not is_up and self._has_ended is not None and self.kind.ended is not None:
+                finding_out = asyncio.create_task(self._find_out(peer, self._has_ended(peer)))
+                self._finding_out.add(finding_out)
+                finding_out.add_done_callback(self._finding_out.discard)
+
+    async def _find_out(self, peer: str, has_ended: Awaitable[bool]) -> None:
+        is_over = await has_ended and peer not in self.neighbours.connections
+        if is_over and self.kind.ended is not None and not self._has_failed:
+            LOG.info("%s: the process of %s has ended", self.name, peer)
+            self._event(self.kind.ended, self.node, peer)
 
     def _wake(self, timer: str) -> None:
         del self._timers[timer]
@@ -465,6 +481,9 @@ class Carrier:
     async def _end(self) -> None:
         for timer in list(self._timers):
             self._stop_timer(timer)
+        for task in self._finding_out:
+            task.cancel()
+        await asyncio.gather(*self._finding_out, return_exceptions=True)
         if self._committing is not None:
             self._committing.cancel()
             await asyncio.gather(self._committing, return_exceptions=True)

@@ -160,6 +160,10 @@ class ServedPeer:
         """As a node."""
         return _told(self.peer.neighbour(name, up, now))
 
+    def ended(self, name: str, now: float) -> Sequence[Effect]:
+        """The process of a peer has ended."""
+        return _told(self.peer.ended(name, now))
+
     def request(self, client: str, messages: Sequence[object]) -> list[Effect]:
         """What a client asks for; of messages that it publishes, all are begun or none.
 
@@ -245,12 +249,18 @@ def peer_kind(
             Leave: "operate",
         },
         describe=_described,
+        ended=_ended,
     )
 
 
 def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
     assert isinstance(node, ServedPeer)
     return node.request(client, messages)
+
+
+def _ended(node: Node, name: str, now: float) -> Sequence[Effect]:
+    assert isinstance(node, ServedPeer)
+    return node.ended(name, now)
 
 
 def _each(

@@ -70,6 +70,11 @@ class RingSection(BaseModel):
     attempts: int = Field(
         default=4, ge=1, description="Questions without an answer after which a peer is dead."
     )
+    refused_is_dead: bool = Field(
+        default=True,
+        description="Whether a peer is dead as soon as its connection is lost and connections to "
+        "its address are refused; not where something else answers for it, as a proxy does.",
+    )
     length: int = Field(
         default=0, ge=0, description="So many elements away from a state others are held with it."
     )
@@ -157,6 +162,13 @@ class PeerSettings(FileSettings):
             ),
             clients=self.clients,
         )
+
+    @property
+    def listening(self) -> dict[str, str]:
+        """Where others listen whose end counts as soon as nobody listens there any more."""
+        if not self.ring.refused_is_dead:
+            return {}
+        return {each.name: each.address for each in self.peers if each.address is not None}
 
     @property
     def ring_settings(self) -> Settings:

@@ -18,9 +18,10 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
@@ -31,6 +32,7 @@ from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.disk import Disk
+from pathcast.transport.endings import has_ended
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.security import Gate, Peer
@@ -93,6 +95,7 @@ async def running(
     locate: Locate = _as_told,
     beside: Sequence[GuardedMethods] = (),
     reread: Reread | None = None,
+    listening: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Carrier]:
     """A broker that listens; it is stopped gracefully at the end.
 
@@ -103,6 +106,7 @@ async def running(
         locate: Says where neighbours are that move.
         beside: What else is offered where it listens.
         reread: Reads the settings again, at SIGHUP.
+        listening: Where neighbours listen whose end is to be noticed at once, HOST:PORT.
 
     Raises:
         ConfigError: It cannot listen there.
@@ -115,8 +119,12 @@ async def running(
     async def dial(peer: str) -> ByteStream:
         return await open_stream(name, await locate(addresses[peer]))
 
+    async def find_out(peer: str) -> bool:
+        return peer in listening and await has_ended(listening[peer])
+
     kept = disk or Disk(settings.broker.directory)
-    carrier = Carrier(name, kind, kept, dial, backlog_max=settings.broker.backlog_max)
+    most = settings.broker.backlog_max
+    carrier = Carrier(name, kind, kept, dial, backlog_max=most, has_ended=find_out)
     gate = Gate(settings.peers, with_certificates=settings.tls is not None)
     token = secrets.token_urlsafe(24)
     operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
@@ -209,6 +217,7 @@ async def run_broker(
     kind: NodeKind,
     ready: Callable[[str], None] = lambda _: None,
     reread: Reread | None = None,
+    listening: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Runs a broker until SIGTERM or Ctrl-C.
 
@@ -217,12 +226,13 @@ async def run_broker(
         kind: Its node.
         ready: Called with the address where it listens, as soon as it does.
         reread: Reads the settings again, at SIGHUP.
+        listening: Where neighbours listen whose end is to be noticed at once, HOST:PORT.
 
     Raises:
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had, or it could not keep what it was told.
     """
-    async with running(settings, kind, reread=reread) as carrier:
+    async with running(settings, kind, reread=reread, listening=listening) as carrier:
         ready(read_control(settings.broker.directory).listen)
         await until_ended(carrier.run)
 
