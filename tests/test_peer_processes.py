@@ -8,7 +8,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -287,10 +287,11 @@ def test_nobody_is_left_behind_who_does_not_listen(
     ring = LocalRing.write(tmp_path / "ring", 4)
     begun: list[subprocess.Popen[bytes]] = []
 
-    def begin(self: LocalRing, name: str) -> int:
-        (self.directory / f"{name}.log").write_text("it sleeps")
-        begun.append(subprocess.Popen(["sleep", "60"]))
-        return begun[-1].pid
+    def begin(self: LocalRing, names: Sequence[str]) -> dict[str, int]:
+        for name in names:
+            (self.directory / f"{name}.log").write_text("it sleeps")
+            begun.append(subprocess.Popen(["sleep", "60"]))
+        return {name: each.pid for name, each in zip(names, begun, strict=True)}
 
     monkeypatch.setattr(LocalRing, "_begin", begin)
     monkeypatch.setattr(local_processes, "START_SECONDS", 0.1)

@@ -139,6 +139,7 @@ class Peer:
         self.ring = Ring(self.me, self.asking, settings.successors, self._mend, settings.operations)
         self.records = RecordStore(self.ring, self.asking, settings.copies)
         self.has_left = False
+        self._pointers: tuple[Member | None, tuple[Member, ...]] = (None, ())
         self._requests = 0
         self._retries: dict[str, Callable[[], None]] = {}
         self._contact = self.me.identifier % len(base)
@@ -329,7 +330,11 @@ class Peer:
         self.records.repair()
 
     def _round(self) -> None:
-        self.out.append(Wake(_TICK, self._settings.tick_seconds))
+        pointers = self.ring.predecessor, self.ring.successors
+        # Where something has changed, more may.
+        is_settled, self._pointers = pointers == self._pointers, pointers
+        tick = self._settings.tick_seconds
+        self.out.append(Wake(_TICK, tick if is_settled else tick / 4))
         if self.ring.is_member:
             self.ring.stabilise()
             self.ring.fix_finger()
