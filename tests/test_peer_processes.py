@@ -45,8 +45,8 @@ from pathcast.transport.peer import (
     Register,
     StandingQuery,
     Withdraw,
-    peer_kind,
 )
+from pathcast.transport.peer_kind import peer_kind
 from pathcast.transport.peer_settings import load_peer_settings
 from pathcast.transport.ring_map import ring_map
 from pathcast.transport.service import described
@@ -57,7 +57,9 @@ RING = Settings(tick_seconds=0.05, patience_seconds=0.4, attempts=4, current_sec
 STATES = FilteringSettings(length=1, patience_seconds=2.0)
 WAYS = {
     "states": STATES,
+    "iterative": STATES,
     "replicas": replace(STATES, shedding=SheddingSettings(replicas=3, documents_min=4)),
+    "virtual nodes": STATES,
     "pieces": FilteringSettings(
         pieces=PieceSettings(queries_max=2, top_seconds=0.2),
         gather_seconds=0.02,
@@ -86,19 +88,21 @@ def begin(
     network: MemoryNetwork,
     name: str,
     directory: Path | None = None,
-    filtering: FilteringSettings = STATES,
+    way: str = "states",
 ) -> Carrier:
-    kind = peer_kind(name, BASE, RING, filtering)
+    members = 2 if way == "virtual nodes" else 1
+    iterates = way == "iterative"
+    kind = peer_kind(name, BASE, RING, WAYS[way], virtual_nodes=members, iterates=iterates)
     carrier = Carrier(name, kind, Disk(directory), network.dial_from(name))
     network.add(carrier)
     return carrier
 
 
 @asynccontextmanager
-async def a_ring(filtering: FilteringSettings = STATES) -> AsyncIterator[MemoryNetwork]:
+async def a_ring(way: str = "states") -> AsyncIterator[MemoryNetwork]:
     network = MemoryNetwork()
     for name in NAMES:
-        begin(network, name, filtering=filtering)
+        begin(network, name, way=way)
     try:
         for name, carrier in network.carriers.items():
             await carrier.start([peer for peer in NAMES if name < peer])
@@ -147,7 +151,7 @@ def test_matches_are_those_of_one_process(way: str) -> None:
     }
 
     async def main() -> None:
-        async with a_ring(WAYS[way]) as network:
+        async with a_ring(way) as network:
             here = network.carriers["e"]
             assert await register(here, QUERIES) == Accepted()
             await until_told(here, Subscribed, len(QUERIES))
@@ -168,6 +172,12 @@ def test_matches_are_those_of_one_process(way: str) -> None:
             assert {each["fragments"] for each in nodes} == {
                 "pieces" if way == "pieces" else "states"
             }
+            assert {len(cast(dict[str, object], each["members"])) for each in nodes} == {
+                2 if way == "virtual nodes" else 1
+            }
+            assert any("ExpandState" in cast(dict[str, int], each["sent"]) for each in nodes) == (
+                way == "iterative"
+            )
             assert sum(cast(int, each["transitions"]) for each in nodes) >= len(QUERIES)
             assert sum(cast(int, each["visits"]) for each in nodes) > 0
 
@@ -197,9 +207,10 @@ def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
     asyncio.run(main())
 
 
-def test_a_peer_leaves_when_nobody_subscribes_there() -> None:
+@pytest.mark.parametrize("way", ["states", "virtual nodes"])
+def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
     async def main() -> None:
-        async with a_ring() as network:
+        async with a_ring(way) as network:
             base, here, there = (network.carriers[name] for name in "aef")
             await register(here, QUERIES)
             await until_told(here, Subscribed, len(QUERIES))
@@ -209,7 +220,9 @@ def test_a_peer_leaves_when_nobody_subscribes_there() -> None:
                 assert why in said.refused[0][2]
             assert await there.ask("ann", Leave(), 10) == Accepted()
             await until_told(there, Left, 1)
-            assert not node_of(there)["is_member"]
+            assert [each for each in inbox(there) if isinstance(each, Left)] == [Left("f")]
+            members = cast(dict[str, dict[str, object]], node_of(there)["members"])
+            assert not any(each["is_member"] for each in members.values())
             # What it held is with others.
             await base.submit("ann", [Publish("m", b"<recall/>")])
             await until_told(base, Outcome, 1)
@@ -251,8 +264,15 @@ def test_settings_name_what_cannot_be(tmp_path: Path) -> None:
     assert [each.name for each in settings.process.neighbours] == ["a"]
     with pytest.raises(ConfigError, match="more than 2 different"):
         load_peer_settings(file, ["ring.successors=2"])
+    enough = ["ring.successors=2", 'ring.base=["a", "b", "c"]']
     with pytest.raises(ConfigError, match="no more copies than successors"):
         load_peer_settings(file, ["ring.copies=2"])
+    with pytest.raises(ConfigError, match="2 copies may all be at one process of 2 members"):
+        load_peer_settings(file, [*enough, "ring.copies=2", "ring.virtual_nodes=2"])
+    with pytest.raises(ConfigError, match="# is for the numbers of virtual nodes"):
+        load_peer_settings(file, ["peer.name=b#1"])
+    with pytest.raises(ConfigError, match="nothing is published iteratively"):
+        load_peer_settings(file, ["ring.fragments=pieces", "peer.execution=iterative"])
     with pytest.raises(ConfigError, match="length, replicas: about states"):
         load_peer_settings(file, ["ring.fragments=pieces", "ring.length=2", "ring.replicas=1"])
 
@@ -303,7 +323,7 @@ def test_nobody_is_left_behind_who_does_not_listen(
 
 def test_the_map_shows_who_holds_and_who_is_down() -> None:
     node = {"place": 0.25, "transitions": 7, "visits": 3, "states": 1234}
-    drawing = ring_map({"a": {"node": node}, "b": None})
+    drawing = ring_map({"a": {"node": {"members": {"a": node}}}, "b": None})
     assert "1,234 states, 3 visits" in drawing
     assert "b is down" in drawing
 

@@ -50,7 +50,7 @@ def run_a_peer(
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
-        from pathcast.transport.peer import peer_kind
+        from pathcast.transport.peer_kind import peer_kind
         from pathcast.transport.peer_settings import describe_peer_settings, load_peer_settings
         from pathcast.transport.process import run_broker
     if describe:
@@ -61,7 +61,14 @@ def run_a_peer(
     begin_log()
     settings = load_peer_settings(file, override or ())
     name = settings.peer.name
-    kind = peer_kind(name, settings.ring.base, settings.ring_settings, settings.filtering_settings)
+    kind = peer_kind(
+        name,
+        settings.ring.base,
+        settings.ring_settings,
+        settings.filtering_settings,
+        virtual_nodes=settings.ring.virtual_nodes,
+        iterates=settings.peer.execution == "iterative",
+    )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     asyncio.run(run_broker(settings.process, kind, ready, listening=settings.listening))
     say(f"{name} has ended")
@@ -97,9 +104,12 @@ def _line(status: dict[str, Any]) -> str:
     if not node["is_member"]:
         return "is not on the ring yet"
     sent = sum(each["bytes_sent"] for each in status["neighbours"].values())
+    places = "; ".join(
+        f"after {each['predecessor']}, before {', '.join(each['successors'])}"
+        for each in node["members"].values()
+    )
     return (
-        f"after {node['predecessor']}, before {', '.join(node['successors'])}; "
-        f"{node['states']:,} states, {node['transitions']:,} transitions, "
+        f"{places}; {node['states']:,} states, {node['transitions']:,} transitions, "
         f"{node['records']:,} records with copies; {node['visits']:,} visits, "
         f"{node['subscriptions']:,} subscriptions, {sent / 1e6:.2f} MB sent"
     )
@@ -152,7 +162,9 @@ async def _leave(ring: LocalRing, peer: str) -> None:
         assert isinstance(answer, Accepted)
         for _, _, why in answer.refused:
             raise ConfigError("config.invalid", key="peer", reason=why)
-        while (await client.status())["node"]["is_member"]:
+        while any(
+            each["is_member"] for each in (await client.status())["node"]["members"].values()
+        ):
             await asyncio.sleep(0.1)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pathcast.dht.hosting import host_of
 from pathcast.dht.messages import Absent, Answer, Ask, Member, Question, Reply
 from pathcast.protocol import Cancel, Effect, Send, Wake
 
@@ -57,23 +58,23 @@ class Asking:
         name, life = (to, None) if isinstance(to, str) else (to.name, to.life)
         opened = _Open(name, Ask(self._number, life, what), self._attempts, then)
         self._open[self._number] = opened
-        if life and name in self._ended:
+        if life and host_of(name) in self._ended:
             self._give_up(opened)
         else:
             self._put(opened)
 
     def reached(self, name: str) -> None:
-        """There is a connection to a peer now: what it was asked before may not have come there."""
+        """There is a connection to a host now: what was asked there before may not have come."""
         self._ended.discard(name)
         for opened in self._open.values():
-            if opened.to == name:
-                self._out.append(Send(name, opened.ask))
+            if host_of(opened.to) == name:
+                self._out.append(Send(opened.to, opened.ask))
 
     def ended(self, name: str) -> None:
-        """The process of a peer is not there any more, nor is the life that it had."""
+        """The process of a host is not there any more, nor are the lives of its members."""
         self._ended.add(name)
         for opened in self._open.values():
-            if opened.to == name and opened.ask.life:
+            if host_of(opened.to) == name and opened.ask.life:
                 self._give_up(opened)
 
     def answered(self, sender: str, answer: Answer) -> None:

@@ -23,12 +23,12 @@ from msgspec import Meta
 
 from pathcast.dht.messages import Answer, Ask
 from pathcast.errors import PeerError
-from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
+from pathcast.protocol import Cancel, Effect, Forget, Node, Save, Send, Wake
 
 __all__ = ["Host", "Hosted", "disk_of", "host_of", "virtual_names"]
 
 
-class Hosted(msgspec.Struct, frozen=True, array_like=True):
+class Hosted(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """What one member says to another, as it travels between their hosts."""
 
     to: Annotated[str, Meta(max_length=128)]
@@ -89,8 +89,9 @@ class Host:
         return self._done(now, [(member, self.members[member].wake(its, now))])
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
-        """Nothing: everybody can reach everybody."""
-        return []
+        """Members hear of hosts."""
+        done = [(m, node.neighbour(name, up, now)) for m, node in self.members.items()]
+        return self._done(now, done)
 
     def ask(
         self, member: str, request: Callable[[Node], Sequence[Effect]], now: float
@@ -115,8 +116,7 @@ class Host:
             match effect:
                 case Send(to, message) if host_of(to) == self.name:
                     self._inside.append((member, to, message))
-                case Send(to, message):
-                    assert isinstance(message, Ask | Answer)
+                case Send(to, Ask() | Answer() as message):
                     effects.append(Send(host_of(to), Hosted(to, member, message)))
                 case Wake(timer, after):
                     effects.append(Wake(f"{member} {timer}", after))
@@ -126,5 +126,6 @@ class Host:
                     effects.append(Save(f"{member} {key}", value))
                 case Forget(key):
                     effects.append(Forget(f"{member} {key}"))
-                case Deliver():
+                case _:
+                    # For whoever stands behind the host.
                     effects.append(effect)

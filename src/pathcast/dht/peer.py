@@ -182,7 +182,7 @@ class Peer:
         return self.effects()
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
-        """What was asked before there was a connection is asked again; who is dead does not answer."""
+        """What was asked before there was a connection is asked again."""
         self._now = now
         if up:
             self.asking.reached(name)

@@ -55,20 +55,17 @@ class LocalRing(LocalProcesses):
         return self.names[:BASE_SIZE]
 
     async def until_whole(self) -> None:
-        """Returns when all peers are on the ring, each before the next."""
+        """Returns when all members are on the ring, each before the next."""
         while True:
-            statuses = await self.statuses()
-            nodes = [each["node"] for each in statuses.values() if each is not None]
+            statuses = (await self.statuses()).values()
+            nodes = [each["node"] for each in statuses if each is not None]
             if len(nodes) == len(statuses) and all(each["is_member"] for each in nodes):
-                order = [each["place"] for each in nodes]
-                names = [name for _, name in sorted(zip(order, statuses, strict=True))]
+                members = {name: its for each in nodes for name, its in each["members"].items()}
+                names = sorted(members, key=lambda name: members[name]["place"])
                 after = dict(zip(names, [*names[1:], names[0]], strict=True))
-                told = {
-                    name: each["successors"][0] for name, each in zip(statuses, nodes, strict=True)
-                }
-                if told == after:
+                if after == {name: its["successors"][0] for name, its in members.items()}:
                     return
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.2)
 
 
 def _settings(

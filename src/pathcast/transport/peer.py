@@ -1,4 +1,4 @@
-"""Filtering peers as a kind of node: what clients ask of them, and what they are told.
+"""What clients ask of filtering peers, what they are told, and a peer that speaks to them.
 
 | client says | peer does | answer |
 |---|---|---|
@@ -19,25 +19,20 @@ by way of any peer. A peer with subscriptions does not leave: nobody would be th
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final, TypeVar
 
 import msgspec
 
-from pathcast.dht.filtering import FilteringPeer, FilteringSettings
-from pathcast.dht.identifiers import identifier
+from pathcast.dht.filtering import FilteringPeer
+from pathcast.dht.hosting import Hosted
 from pathcast.dht.messages import Answer, Ask, RingQuestion
 from pathcast.dht.peer import Outcome as RingOutcome
-from pathcast.dht.peer import Peer, Settings
-from pathcast.dht.piece_records import decoded_piece
+from pathcast.dht.peer import Peer
 from pathcast.dht.publishing import Published
-from pathcast.dht.states import decoded_state
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
-from pathcast.dht.substrate import Asked
 from pathcast.errors import ConfigError, PathcastError, UnavailableError
-from pathcast.protocol import Deliver, Effect, Node, Send
-from pathcast.transport.carrier import NodeKind
+from pathcast.protocol import Deliver, Effect, Send
 from pathcast.transport.frames import Codec, Flow, Name
 
 __all__ = [
@@ -49,8 +44,8 @@ __all__ = [
     "Outcome",
     "Publish",
     "Register",
+    "ServedPeer",
     "Withdraw",
-    "peer_kind",
 ]
 
 _Asked = TypeVar("_Asked")
@@ -129,20 +124,29 @@ TOLD: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)
 
 def _flow(message: object) -> Flow:
     """What keeps the ring together goes before what is filtered."""
+    if isinstance(message, Hosted):
+        message = message.what
     if isinstance(message, Ask) and not isinstance(message.what, RingQuestion):
         return Flow.MESSAGE
     return Flow.CONTROL
 
 
-CODEC: Final = Codec((Ask, Answer, Register, Withdraw, Publish, Leave, Accepted), _flow)
+CODEC: Final = Codec((Ask, Answer, Hosted, Register, Withdraw, Publish, Leave, Accepted), _flow)
 
 
 class ServedPeer:
-    """A filtering peer whose publishers are told which message an outcome is of."""
+    """A filtering peer whose publishers are told which message an outcome is of.
 
-    def __init__(self, peer: FilteringPeer, ring: Peer) -> None:
+    Args:
+        peer: The peer.
+        ring: Its part of the ring.
+        iterates: Whether it publishes iteratively, and not recursively.
+    """
+
+    def __init__(self, peer: FilteringPeer, ring: Peer, iterates: bool = False) -> None:
         self.peer = peer
         self.ring = ring
+        self._publish = peer.publish_iteratively if iterates else peer.publish
 
     def start(self, now: float) -> Sequence[Effect]:
         """As a node."""
@@ -164,7 +168,7 @@ class ServedPeer:
         """The process of a peer has ended."""
         return _told(self.peer.ended(name, now))
 
-    def request(self, client: str, messages: Sequence[object]) -> list[Effect]:
+    def request(self, client: str, messages: Sequence[object], now: float) -> list[Effect]:
         """What a client asks for; of messages that it publishes, all are begun or none.
 
         Raises:
@@ -194,15 +198,19 @@ class ServedPeer:
                 return _each(client, [(id, id) for id in ids], take_out)
             case Publish(id, body):
                 try:
-                    return _told(self.peer.publish(body, f"{client}\t{id}"))
+                    return _told(self._publish(body, f"{client}\t{id}"))
                 except PathcastError as error:
                     return [Send(client, Accepted(((id, error.code, error.message),)))]
             case Leave():
                 if why := self._stays():
                     return [Send(client, Accepted(((self.ring.me.name, *why),)))]
-                return [*_told(self.ring.leave(client)), Send(client, Accepted())]
+                return [*self.leave(client), Send(client, Accepted())]
         reason = f"{type(message).__name__} is none"
         raise ConfigError("config.invalid", key="request", reason=reason)
+
+    def leave(self, to: str) -> list[Effect]:
+        """Leave the ring; `Left` is delivered when that is done."""
+        return _told(self.ring.leave(to))
 
     def _stays(self) -> tuple[str, str] | None:
         """Why it cannot leave: code and sentence."""
@@ -211,56 +219,6 @@ class ServedPeer:
         if count := self.peer.subscription_count:
             return "config.invalid", f"{count:,} subscriptions are at it; withdraw them first"
         return None
-
-
-def peer_kind(
-    name: str,
-    base: Sequence[str],
-    ring: Settings,
-    filtering: FilteringSettings,
-) -> NodeKind:
-    """Peers of a ring.
-
-    Args:
-        name: Of the peer.
-        base: Names of the stable base, the same for all.
-        ring: What all agree on.
-        filtering: Likewise.
-    """
-
-    def make(saved: Mapping[str, bytes], life: int) -> Node:
-        made: list[Peer] = []
-
-        def below(asked: Asked) -> Peer:
-            made.append(Peer(name, life, base, ring, asked))
-            return made[0]
-
-        return ServedPeer(FilteringPeer(below, life, saved, filtering), made[0])
-
-    return NodeKind(
-        make,
-        CODEC,
-        delivery=_delivery,
-        request=_request,
-        roles={
-            Register: "subscribe",
-            Withdraw: "subscribe",
-            Publish: "publish",
-            Leave: "operate",
-        },
-        describe=_described,
-        ended=_ended,
-    )
-
-
-def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
-    assert isinstance(node, ServedPeer)
-    return node.request(client, messages)
-
-
-def _ended(node: Node, name: str, now: float) -> Sequence[Effect]:
-    assert isinstance(node, ServedPeer)
-    return node.ended(name, now)
 
 
 def _each(
@@ -287,45 +245,3 @@ def _of_message(given: Deliver) -> Deliver:
         return given
     client, _, message = given.to.partition("\t")
     return Deliver(client, Outcome(message, given.what))
-
-
-def _delivery(what: object) -> tuple[str, bytes]:
-    body = msgspec.msgpack.encode(what)
-    if isinstance(what, Matched):
-        return f"{what.subscription}\t{what.publication}", body
-    # A notice, which may be given twice: there is nothing that the second would do again.
-    return f"notice\t{secrets.token_hex(12)}", body
-
-
-def _described(node: Node) -> Mapping[str, object]:
-    assert isinstance(node, ServedPeer)
-    peer, ring = node.peer, node.ring.ring
-    held = [
-        _held_of(peer, record.key, record.value)
-        for record in node.ring.records.held.values()
-        if record.value is not None and ring.owns(identifier(record.key))
-    ]
-    return {
-        "place": node.ring.me.identifier / 2**160,
-        "is_member": ring.is_member,
-        "predecessor": None if ring.predecessor is None else ring.predecessor.name,
-        "successors": [each.name for each in ring.successors],
-        "fingers": sorted({each.name for each in ring.fingers.values()}),
-        "records": len(node.ring.records.held),
-        "fragments": "states" if peer.pieces is None else "pieces",
-        "states": len(held),
-        "transitions": sum(held),
-        "visits": peer.visiting.done if peer.pieces is None else peer.pieces.running.done,
-        "under_way": peer.under_way,
-        "subscriptions": peer.subscription_count,
-        "repeated": peer.repeated,
-        "sent": dict(peer.courier.sent),
-    }
-
-
-def _held_of(peer: FilteringPeer, key: str, value: bytes) -> int:
-    """How much lies under a key: edges of a state, links and queries of a piece."""
-    if peer.pieces is None:
-        return len(decoded_state(value).edges)
-    piece = decoded_piece(key, value)
-    return len(piece.links) + sum(len(each) for each in piece.entries.values())

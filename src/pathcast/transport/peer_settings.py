@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
@@ -40,7 +40,7 @@ class PeerSection(BaseModel):
 
     model_config = FROZEN
 
-    name: str = Field(min_length=1, max_length=128, description="Name of the peer; nobody else's.")
+    name: str = Field(min_length=1, max_length=124, description="Name of the peer; nobody else's.")
     directory: Path = Field(description="Directory of what it keeps: subscriptions and inboxes.")
     listen: str = Field(
         default="127.0.0.1:0",
@@ -49,6 +49,18 @@ class PeerSection(BaseModel):
     allow_plain: bool = Field(
         default=False, description="Whether to do without certificates beyond loopback."
     )
+    execution: Literal["recursive", "iterative"] = Field(
+        default="recursive",
+        description="How messages are published here: states hand visits on, or this peer asks "
+        "each; what is told is the same.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if "#" in name:
+            raise ValueError(f"{name!r}: # is for the numbers of virtual nodes")
+        return name
 
 
 class RingSection(BaseModel):
@@ -63,6 +75,13 @@ class RingSection(BaseModel):
     )
     successors: int = Field(default=3, ge=1, description="Length of successor lists.")
     copies: int = Field(default=3, ge=1, description="Peers that hold a state.")
+    virtual_nodes: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Members of the ring in each process, so that loads are more even; with more "
+        "than one there have to be more copies, so that a process that ends takes not all.",
+    )
     tick_seconds: float = Field(default=1.0, gt=0, description="Between rounds of stabilisation.")
     patience_seconds: float = Field(
         default=1.0, gt=0, description="Before a question is put again; longer than two ways."
@@ -94,7 +113,9 @@ class RingSection(BaseModel):
         description="Whether predicates on attributes are evaluated at states, beside after them.",
     )
     replicas: int = Field(
-        default=0, ge=0, description="Peers that a busy state is held by besides; 0: none."
+        default=0,
+        ge=0,
+        description="Peers that a busy state is held by besides (10 in 000); 0: none.",
     )
     replicated_share: float = Field(
         default=0.1, gt=0, le=1, description="Of the publications that reach a busy state."
@@ -112,6 +133,10 @@ class RingSection(BaseModel):
             raise ValueError(f"the base has to be more than {self.successors} different peers")
         if self.copies > self.successors:
             raise ValueError("there are no more copies than successors")
+        if self.virtual_nodes > 1 and self.copies <= self.virtual_nodes:
+            raise ValueError(
+                f"{self.copies} copies may all be at one process of {self.virtual_nodes} members"
+            )
         of_states = ("length", "whole", "on_the_way", "replicas")
         given = [name for name in of_states if getattr(self, name)]
         if self.fragments == "pieces" and given:
@@ -142,6 +167,8 @@ class PeerSettings(FileSettings):
         missing = sorted(set(self.ring.base) - known)
         if missing:
             raise ValueError(f"no address for {', '.join(missing)}, who are of the base")
+        if self.ring.fragments == "pieces" and self.peer.execution == "iterative":
+            raise ValueError("execution: nothing is published iteratively where there are pieces")
         return self
 
     @property

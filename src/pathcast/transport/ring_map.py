@@ -31,9 +31,11 @@ def ring_map(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
     """The drawing: a larger circle holds more transitions, a darker one did more visits.
 
     Args:
-        statuses: Peer -> what it says of itself; None where none runs, drawn in the middle.
+        statuses: Peer -> what it says of itself; None where none runs, drawn in the middle. Of a
+            process of several members each is drawn.
     """
-    nodes = {name: status["node"] for name, status in statuses.items() if status is not None}
+    running = [status["node"] for status in statuses.values() if status is not None]
+    nodes = {name: its for node in running for name, its in node["members"].items()}
     most_held = max([node["transitions"] for node in nodes.values()], default=0) or 1
     most_done = max([node["visits"] for node in nodes.values()], default=0) or 1
     middle = SIZE // 2

@@ -1,0 +1,149 @@
+"""Filtering peers as a kind of node: made of what a process is told, and what it says of itself."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pathcast.dht.filtering import FilteringPeer, FilteringSettings
+from pathcast.dht.hosting import disk_of, virtual_names
+from pathcast.dht.identifiers import identifier
+from pathcast.dht.peer import Peer, Settings
+from pathcast.dht.piece_records import decoded_piece
+from pathcast.dht.states import decoded_state
+from pathcast.dht.subscriptions import Matched
+from pathcast.dht.substrate import Asked
+from pathcast.protocol import Effect, Node
+from pathcast.transport.carrier import NodeKind
+from pathcast.transport.peer import CODEC, Leave, Publish, Register, ServedPeer, Withdraw
+from pathcast.transport.virtual_peers import VirtualPeers
+
+__all__ = ["peer_kind"]
+
+
+def peer_kind(
+    name: str,
+    base: Sequence[str],
+    ring: Settings,
+    filtering: FilteringSettings,
+    *,
+    virtual_nodes: int = 1,
+    iterates: bool = False,
+) -> NodeKind:
+    """Peers of a ring.
+
+    Args:
+        name: Of the peer.
+        base: Names of the stable base, the same for all.
+        ring: What all agree on.
+        filtering: Likewise.
+        virtual_nodes: Members of the ring that each process has, likewise; one is named as the
+            process is.
+        iterates: Whether this peer publishes iteratively.
+    """
+
+    def served(
+        member: str, its_base: Sequence[str], saved: Mapping[str, bytes], life: int
+    ) -> ServedPeer:
+        made: list[Peer] = []
+
+        def below(asked: Asked) -> Peer:
+            made.append(Peer(member, life, its_base, ring, asked))
+            return made[0]
+
+        return ServedPeer(FilteringPeer(below, life, saved, filtering), made[0], iterates)
+
+    def make(saved: Mapping[str, bytes], life: int) -> Node:
+        if virtual_nodes == 1:
+            return served(name, base, saved, life)
+        first = [virtual_names(host, 1)[0] for host in base]
+        members = virtual_names(name, virtual_nodes)
+        return VirtualPeers(
+            name, {each: served(each, first, disk_of(saved, each), life) for each in members}
+        )
+
+    return NodeKind(
+        make,
+        CODEC,
+        delivery=_delivery,
+        request=_request,
+        roles={
+            Register: "subscribe",
+            Withdraw: "subscribe",
+            Publish: "publish",
+            Leave: "operate",
+        },
+        describe=_described,
+        ended=_ended,
+    )
+
+
+def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
+    assert isinstance(node, ServedPeer | VirtualPeers)
+    return node.request(client, messages, now)
+
+
+def _ended(node: Node, name: str, now: float) -> Sequence[Effect]:
+    assert isinstance(node, ServedPeer | VirtualPeers)
+    return node.ended(name, now)
+
+
+def _delivery(what: object) -> tuple[str, bytes]:
+    body = msgspec.msgpack.encode(what)
+    if isinstance(what, Matched):
+        return f"{what.subscription}\t{what.publication}", body
+    # A notice, which may be given twice: there is nothing that the second would do again.
+    return f"notice\t{secrets.token_hex(12)}", body
+
+
+def _described(node: Node) -> Mapping[str, object]:
+    assert isinstance(node, ServedPeer | VirtualPeers)
+    served = node.served if isinstance(node, VirtualPeers) else [node]
+    members = {each.ring.me.name: _of_member(each) for each in served}
+    peers = [each.peer for each in served]
+    totals = ("records", "states", "transitions", "visits")
+    sent: Counter[str] = Counter()
+    for peer in peers:
+        sent.update(peer.courier.sent)
+    return {
+        "is_member": all(each.ring.ring.is_member for each in served),
+        "members": members,
+        "fragments": "states" if peers[0].pieces is None else "pieces",
+        **{key: sum(each[key] for each in members.values()) for key in totals},
+        "under_way": sum(peer.under_way for peer in peers),
+        "subscriptions": sum(peer.subscription_count for peer in peers),
+        "repeated": sum(peer.repeated for peer in peers),
+        "sent": dict(sent),
+    }
+
+
+def _of_member(served: ServedPeer) -> dict[str, Any]:
+    peer, ring = served.peer, served.ring.ring
+    held = [
+        _held_of(peer, record.key, record.value)
+        for record in served.ring.records.held.values()
+        if record.value is not None and ring.owns(identifier(record.key))
+    ]
+    return {
+        "place": served.ring.me.identifier / 2**160,
+        "is_member": ring.is_member,
+        "predecessor": None if ring.predecessor is None else ring.predecessor.name,
+        "successors": [each.name for each in ring.successors],
+        "fingers": sorted({each.name for each in ring.fingers.values()}),
+        "records": len(served.ring.records.held),
+        "states": len(held),
+        "transitions": sum(held),
+        "visits": peer.visiting.done if peer.pieces is None else peer.pieces.running.done,
+    }
+
+
+def _held_of(peer: FilteringPeer, key: str, value: bytes) -> int:
+    """How much lies under a key: edges of a state, links and queries of a piece."""
+    if peer.pieces is None:
+        return len(decoded_state(value).edges)
+    piece = decoded_piece(key, value)
+    return len(piece.links) + sum(len(each) for each in piece.entries.values())
