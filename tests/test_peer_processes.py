@@ -8,7 +8,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,9 +29,10 @@ from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
 from pathcast.errors import ConfigError, UnavailableError
-from pathcast.transport import local_processes
+from pathcast.transport import endings, local_processes
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
+from pathcast.transport.endings import has_ended
 from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.peer import (
@@ -87,22 +88,28 @@ def a_message(chance: random.Random) -> bytes:
 def begin(
     network: MemoryNetwork,
     name: str,
-    directory: Path | None = None,
     way: str = "states",
+    ring: Settings = RING,
+    ended: Collection[str] = (),
 ) -> Carrier:
+    async def has_ended(peer: str) -> bool:
+        return peer in ended
+
     members = 2 if way == "virtual nodes" else 1
     iterates = way == "iterative"
-    kind = peer_kind(name, BASE, RING, WAYS[way], virtual_nodes=members, iterates=iterates)
-    carrier = Carrier(name, kind, Disk(directory), network.dial_from(name))
+    kind = peer_kind(name, BASE, ring, WAYS[way], virtual_nodes=members, iterates=iterates)
+    carrier = Carrier(name, kind, Disk(None), network.dial_from(name), has_ended=has_ended)
     network.add(carrier)
     return carrier
 
 
 @asynccontextmanager
-async def a_ring(way: str = "states") -> AsyncIterator[MemoryNetwork]:
+async def a_ring(
+    way: str = "states", ring: Settings = RING, ended: Collection[str] = ()
+) -> AsyncIterator[MemoryNetwork]:
     network = MemoryNetwork()
     for name in NAMES:
-        begin(network, name, way=way)
+        begin(network, name, way, ring, ended)
     try:
         for name, carrier in network.carriers.items():
             await carrier.start([peer for peer in NAMES if name < peer])
@@ -227,6 +234,45 @@ def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
             await base.submit("ann", [Publish("m", b"<recall/>")])
             await until_told(base, Outcome, 1)
             await until_told(here, Matched, 1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("way", ["states", "virtual nodes"])
+def test_nobody_waits_for_a_process_that_has_ended(way: str) -> None:
+    """With such patience, a question that is lost, or put to one that is dead, ends nothing."""
+    patient = replace(RING, patience_seconds=300.0)
+
+    async def main() -> None:
+        ended: set[str] = set()
+        async with a_ring(way, patient, ended) as network:
+            here, there = network.carriers["e"], network.carriers["f"]
+            await register(here, QUERIES)
+            await until_told(here, Subscribed, len(QUERIES))
+            ended.add("f")
+            await there.abandon()
+            bodies = [b"<recall/>", b"<order><to/></order>"] * 4
+            await here.submit("ann", [Publish(f"m{n}", body) for n, body in enumerate(bodies)])
+            await until_told(here, Outcome, len(bodies))
+            outcomes = [each for each in inbox(here) if isinstance(each, Outcome)]
+            assert all(each.published.is_proved for each in outcomes)
+
+    asyncio.run(main())
+
+
+def test_a_process_has_ended_when_nobody_listens_where_it_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endings, "PAUSES_SECONDS", (0.0, 0.01))
+
+    async def main() -> None:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        address = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+        assert not await has_ended(address)
+        server.close()
+        await server.wait_closed()
+        assert await has_ended(address)
+        assert not await has_ended("no-such-host.invalid:7")
 
     asyncio.run(main())
 

@@ -59,6 +59,10 @@ def _no_delivery(what: object) -> tuple[str, bytes]:
     raise TypeError(f"this kind of node delivers nothing, and was about to deliver {what!r}")
 
 
+async def _cannot_tell(peer: str) -> bool:
+    return False
+
+
 def _nothing_known(node: Node) -> Mapping[str, object]:
     return {}
 
@@ -167,7 +171,7 @@ class Carrier:
         dial: Dial,
         *,
         backlog_max: int = BACKLOG_MAX,
-        has_ended: Callable[[str], Awaitable[bool]] | None = None,
+        has_ended: Callable[[str], Awaitable[bool]] = _cannot_tell,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -349,16 +353,18 @@ class Carrier:
     def _changed(self, peer: str, is_up: bool) -> None:
         if not self._has_failed:
             self._event(self.node.neighbour, peer, is_up)
-            if not is_up and self._has_ended is not None and self.kind.ended is not None:
-                finding_out = asyncio.create_task(self._find_out(peer, self._has_ended(peer)))
+            if not is_up and self.kind.ended is not None:
+                finding_out = asyncio.create_task(self._find_out(peer, self.kind.ended))
                 self._finding_out.add(finding_out)
                 finding_out.add_done_callback(self._finding_out.discard)
 
-    async def _find_out(self, peer: str, has_ended: Awaitable[bool]) -> None:
-        is_over = await has_ended and peer not in self.neighbours.connections
-        if is_over and self.kind.ended is not None and not self._has_failed:
+    async def _find_out(
+        self, peer: str, ended: Callable[[Node, str, float], Sequence[Effect]]
+    ) -> None:
+        if await self._has_ended(peer) and peer not in self.neighbours.connections:
             LOG.info("%s: the process of %s has ended", self.name, peer)
-            self._event(self.kind.ended, self.node, peer)
+            if not self._has_failed:
+                self._event(ended, self.node, peer)
 
     def _wake(self, timer: str) -> None:
         del self._timers[timer]
