@@ -1,36 +1,104 @@
-"""The application: which commands there are, and `main`."""
+"""The application: which commands there are, and `main`.
+
+The module of a command is imported when the command is called, or all are helped with: what one
+needs, an engine, generators or connections, the others do not wait for.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
-from pathcast.cli.bench import bench
-from pathcast.cli.broker import build_broker
-from pathcast.cli.check import check
 from pathcast.cli.console import guarded
-from pathcast.cli.demo import demo
-from pathcast.cli.dlq import dlq
-from pathcast.cli.doctor import distribution_version, doctor
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.explain import explain
-from pathcast.cli.generate import build_generate
-from pathcast.cli.lint import LINT_EPILOG, lint_queries
-from pathcast.cli.match import match
-from pathcast.cli.net import build_net
-from pathcast.cli.outputs import inbox, why
-from pathcast.cli.peer import build_peer
-from pathcast.cli.registry import build_registry
-from pathcast.cli.run import run
-from pathcast.cli.suite_command import TEST_EPILOG, run_suites
-from pathcast.cli.transform import TRANSFORM_EPILOG, transform
+
+
+class _Place(NamedTuple):
+    """Where a command is.
+
+    Attributes:
+        module: Of `pathcast.cli`.
+        name: In there: of a function, or of one that builds a group of commands.
+        epilog: Name in there of what its help ends with; None: exit codes.
+    """
+
+    module: str
+    name: str
+    epilog: str | None = None
+
+
+COMMANDS: Final = {
+    "match": _Place("match", "match"),
+    "explain": _Place("explain", "explain"),
+    "check": _Place("check", "check"),
+    "run": _Place("run", "run"),
+    "inbox": _Place("outputs", "inbox"),
+    "why": _Place("outputs", "why"),
+    "dlq": _Place("dlq", "dlq"),
+    "demo": _Place("demo", "demo"),
+    "bench": _Place("bench", "bench"),
+    "doctor": _Place("doctor", "doctor"),
+    "transform": _Place("transform", "transform", "TRANSFORM_EPILOG"),
+    "test": _Place("suite_command", "run_suites", "TEST_EPILOG"),
+    "lint": _Place("lint", "lint_queries", "LINT_EPILOG"),
+}
+
+GROUPS: Final = {
+    "generate": _Place("generate", "build_generate"),
+    "broker": _Place("broker", "build_broker"),
+    "net": _Place("net", "build_net"),
+    "registry": _Place("registry", "build_registry"),
+    "peer": _Place("peer", "build_peer"),
+}
+
+
+class _Made(Mapping[str, Any]):
+    """Commands by name, each made when somebody asks for it."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _made(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*COMMANDS, *GROUPS])
+
+    def __len__(self) -> int:
+        return len(COMMANDS) + len(GROUPS)
+
+
+class _Commands(TyperGroup):
+    """The group of all commands; parameters are those of Typer's."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "commands": _Made()})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+
+def _made(name: str) -> Any:
+    place = COMMANDS.get(name) or GROUPS[name]
+    module = importlib.import_module(f"pathcast.cli.{place.module}")
+    found: Callable[..., Any] = getattr(module, place.name)
+    if name in GROUPS:
+        made: Any = typer.main.get_group(found())
+    else:
+        app = typer.Typer(add_completion=False)
+        epilog = EXIT_CODES_HELP if place.epilog is None else getattr(module, place.epilog)
+        app.command(name, epilog=epilog)(guarded(found))
+        made = typer.main.get_command(app)
+    made.name = name
+    return made
 
 
 def build_app() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(
         name="pathcast",
+        cls=_Commands,
         help="Filter XML messages by hundreds of thousands of standing XPath queries.",
         epilog=EXIT_CODES_HELP,
         no_args_is_help=True,
@@ -38,16 +106,6 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    for command in (match, explain, check, run, inbox, why, dlq, demo, bench, doctor):
-        app.command(epilog=EXIT_CODES_HELP)(guarded(command))
-    app.command(epilog=TRANSFORM_EPILOG)(guarded(transform))
-    app.command("test", epilog=TEST_EPILOG)(guarded(run_suites))
-    app.command("lint", epilog=LINT_EPILOG)(guarded(lint_queries))
-    app.add_typer(build_generate(), name="generate")
-    app.add_typer(build_broker(), name="broker")
-    app.add_typer(build_net(), name="net")
-    app.add_typer(build_registry(), name="registry")
-    app.add_typer(build_peer(), name="peer")
     return app
 
 
@@ -58,6 +116,8 @@ def main() -> None:
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
+        from pathcast.cli.doctor import distribution_version
+
         print("pathcast", distribution_version("pathcast"))
         raise typer.Exit(ExitCode.OK)
 

@@ -55,15 +55,19 @@ class LocalRing(LocalProcesses):
         return self.names[:BASE_SIZE]
 
     async def until_whole(self) -> None:
-        """Returns when all members are on the ring, each before the next."""
+        """Returns when all members are on the ring, each between those next to it."""
         while True:
             statuses = (await self.statuses()).values()
             nodes = [each["node"] for each in statuses if each is not None]
             if len(nodes) == len(statuses) and all(each["is_member"] for each in nodes):
                 members = {name: its for each in nodes for name, its in each["members"].items()}
                 names = sorted(members, key=lambda name: members[name]["place"])
-                after = dict(zip(names, [*names[1:], names[0]], strict=True))
-                if after == {name: its["successors"][0] for name, its in members.items()}:
+                right = (
+                    members[name]["successors"][0] == after
+                    and members[after]["predecessor"] == name
+                    for name, after in zip(names, [*names[1:], names[0]], strict=True)
+                )
+                if all(right):
                     return
             await asyncio.sleep(0.2)
 
