@@ -267,7 +267,7 @@ def test_a_process_has_ended_when_nobody_listens_where_it_did(
 
     async def main() -> None:
         server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-        address = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         assert not await has_ended(address)
         server.close()
         await server.wait_closed()

@@ -70,7 +70,8 @@ def run_a_peer(
         iterates=settings.peer.execution == "iterative",
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_broker(settings.process, kind, ready, listening=settings.listening))
+    listening, discovery = settings.listening, settings.discovery
+    asyncio.run(run_broker(settings.process, kind, ready, listening=listening, discovery=discovery))
     say(f"{name} has ended")
     return ExitCode.OK
 

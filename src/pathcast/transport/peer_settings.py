@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
@@ -24,12 +24,15 @@ from pathcast.settings import (
     described,
     read_settings,
 )
+from pathcast.transport.process import Discovery
+from pathcast.transport.security import is_local
 from pathcast.transport.settings import (
     BrokerSection,
     BrokerSettings,
     ClientSection,
     NeighbourSection,
     TlsSection,
+    secret_of,
 )
 
 __all__ = ["PeerSettings", "describe_peer_settings", "load_peer_settings"]
@@ -45,6 +48,10 @@ class PeerSection(BaseModel):
     listen: str = Field(
         default="127.0.0.1:0",
         description="HOST:PORT where peers and clients call; port 0 takes one that is free.",
+    )
+    address: str | None = Field(
+        default=None,
+        description="HOST:PORT that others are told to call, if that is not where it listens.",
     )
     allow_plain: bool = Field(
         default=False, description="Whether to do without certificates beyond loopback."
@@ -88,6 +95,16 @@ class RingSection(BaseModel):
     )
     attempts: int = Field(
         default=4, ge=1, description="Questions without an answer after which a peer is dead."
+    )
+    discovery: bool = Field(
+        default=False,
+        description="Whether peers tell each other of all that they know, so that each has to be "
+        "told of one in [[peers]] only; what they learn is in their directories.",
+    )
+    token: SecretStr | None = Field(
+        default=None,
+        description="Secret of the ring, which peers give each other; one that has a token of its "
+        "own in [[peers]] gives that.",
     )
     refused_is_dead: bool = Field(
         default=True,
@@ -154,8 +171,8 @@ class PeerSettings(FileSettings):
     )
     peers: tuple[NeighbourSection, ...] = Field(
         default=(),
-        description="All other peers that there may be, with addresses; of two, the one with the "
-        "lesser name calls.",
+        description="All other peers that there may be, with addresses, or with discovery one or "
+        "some that are there; of two, the one with the lesser name calls.",
     )
     clients: tuple[ClientSection, ...] = Field(
         default=(), description="Who may publish, subscribe and operate."
@@ -165,11 +182,20 @@ class PeerSettings(FileSettings):
     def _check_base(self) -> PeerSettings:
         known = {self.peer.name, *(each.name for each in self.peers)}
         missing = sorted(set(self.ring.base) - known)
-        if missing:
+        if self.ring.discovery:
+            self._check_discovery()
+        elif missing:
             raise ValueError(f"no address for {', '.join(missing)}, who are of the base")
         if self.ring.fragments == "pieces" and self.peer.execution == "iterative":
             raise ValueError("execution: nothing is published iteratively where there are pieces")
         return self
+
+    def _check_discovery(self) -> None:
+        listen = self.peer.listen
+        if self.tls is None and self.ring.token is None and not is_local(listen):
+            raise ValueError("discovery: without tls, whoever has no token would be a peer")
+        if self.peer.name not in self.ring.base and not self.peers:
+            raise ValueError("discovery: no peer is known")
 
     @property
     def process(self) -> BrokerSettings:
@@ -184,18 +210,33 @@ class PeerSettings(FileSettings):
             ),
             tls=self.tls,
             neighbours=tuple(
-                each if name < each.name else each.model_copy(update={"address": None})
+                each.model_copy(
+                    update={
+                        "address": each.address if name < each.name else None,
+                        "token": each.token or self.ring.token,
+                    }
+                )
                 for each in self.peers
             ),
             clients=self.clients,
         )
 
     @property
-    def listening(self) -> dict[str, str]:
-        """Where others listen whose end counts as soon as nobody listens there any more."""
-        if not self.ring.refused_is_dead:
-            return {}
+    def addresses(self) -> dict[str, str]:
+        """Where others listen."""
         return {each.name: each.address for each in self.peers if each.address is not None}
+
+    @property
+    def listening(self) -> dict[str, str] | None:
+        """Where others listen whose end counts as soon as nobody listens there any more."""
+        return self.addresses if self.ring.refused_is_dead else None
+
+    @property
+    def discovery(self) -> Discovery | None:
+        """How others are found whom the file does not name."""
+        if not self.ring.discovery:
+            return None
+        return Discovery(secret_of(self.ring.token), self.addresses, self.peer.address)
 
     @property
     def ring_settings(self) -> Settings:

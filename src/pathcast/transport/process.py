@@ -19,9 +19,9 @@ import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
@@ -31,13 +31,14 @@ from pathcast.errors import PathcastError, UnavailableError
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection import ByteStream
+from pathcast.transport.contacts import Contacts
 from pathcast.transport.disk import Disk
 from pathcast.transport.endings import has_ended
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.security import Gate, Peer
 from pathcast.transport.service import GuardedMethods, Service, listen
-from pathcast.transport.settings import BrokerSettings
+from pathcast.transport.settings import BrokerSettings, secret_of
 from pathcast.transport.webhooks import WebhookSender, post_inbox
 
 LOG = logging.getLogger("pathcast.transport")
@@ -74,6 +75,21 @@ class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str
 
 
+@dataclass(frozen=True)
+class Discovery:
+    """How a process finds others of its kind that its settings do not name.
+
+    Attributes:
+        token: That they give each other; None: certificates say who they are.
+        known: Name -> HOST:PORT of those that it is told of.
+        address: HOST:PORT where they call it; None: where it listens.
+    """
+
+    token: str | None
+    known: Mapping[str, str]
+    address: str | None = None
+
+
 Locate = Callable[[Address], Awaitable[Address]]
 """Where a neighbour is now, of which the settings know where it was."""
 
@@ -95,7 +111,8 @@ async def running(
     locate: Locate = _as_told,
     beside: Sequence[GuardedMethods] = (),
     reread: Reread | None = None,
-    listening: Mapping[str, str] = MappingProxyType({}),
+    listening: Mapping[str, str] | None = None,
+    discovery: Discovery | None = None,
 ) -> AsyncIterator[Carrier]:
     """A broker that listens; it is stopped gracefully at the end.
 
@@ -106,7 +123,9 @@ async def running(
         locate: Says where neighbours are that move.
         beside: What else is offered where it listens.
         reread: Reads the settings again, at SIGHUP.
-        listening: Where neighbours listen whose end is to be noticed at once, HOST:PORT.
+        listening: Where neighbours listen, HOST:PORT; their end is noticed at once. None: nobody
+            looks.
+        discovery: How it finds others; None: it knows all.
 
     Raises:
         ConfigError: It cannot listen there.
@@ -119,20 +138,26 @@ async def running(
     async def dial(peer: str) -> ByteStream:
         return await open_stream(name, await locate(addresses[peer]))
 
+    places = dict(listening or {})
+
     async def find_out(peer: str) -> bool:
-        return peer in listening and await has_ended(listening[peer])
+        return listening is not None and peer in places and await has_ended(places[peer])
 
     kept = disk or Disk(settings.broker.directory)
     most = settings.broker.backlog_max
     carrier = Carrier(name, kind, kept, dial, backlog_max=most, has_ended=find_out)
-    gate = Gate(settings.peers, with_certificates=settings.tls is not None)
+    anybody = None if discovery is None else Peer("", discovery.token)
+    gate = Gate(settings.peers, with_certificates=settings.tls is not None, anybody=anybody)
+    contacts = None
+    if discovery is not None:
+        contacts = _contacts(carrier, gate, settings, discovery, addresses, places)
     token = secrets.token_urlsafe(24)
     operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
     servers: list[Any] = []
     path = settings.broker.directory / CONTROL
     try:
         server, port = await listen(
-            [Service(carrier, gate), *beside],
+            [Service(carrier, gate), *beside, *([] if contacts is None else [contacts])],
             settings.broker.listen,
             settings.certificates,
             allow_plain=settings.broker.allow_plain,
@@ -148,13 +173,41 @@ async def running(
         take_up = partial(_take_up_neighbours, carrier, gate, addresses)
         with _reread_at_hangup(reread, take_up):
             _write_control(path, control)
-            async with posting(carrier, settings):
+            async with contextlib.AsyncExitStack() as meanwhile:
+                await meanwhile.enter_async_context(posting(carrier, settings))
+                if contacts is not None and discovery is not None:
+                    mine = discovery.address or control.listen
+                    await meanwhile.enter_async_context(contacts.greeting(mine, discovery.known))
                 yield carrier
     finally:
         path.unlink(missing_ok=True)
         await carrier.stop()
         for server in servers:
             await server.stop(STOP_SECONDS)
+
+
+def _contacts(
+    carrier: Carrier,
+    gate: Gate,
+    settings: BrokerSettings,
+    discovery: Discovery,
+    addresses: dict[str, Address],
+    places: dict[str, str],
+) -> Contacts:
+    """Finds others; of two, the one with the lesser name calls."""
+    tokens = {each.name: secret_of(each.token) for each in settings.neighbours}
+
+    def address(peer: str, target: str) -> Address:
+        token = tokens.get(peer, discovery.token)
+        return Address(peer, target, token, settings.certificates, settings.broker.allow_plain)
+
+    def take_up(peer: str, target: str) -> None:
+        places[peer] = target
+        if carrier.name < peer:
+            addresses[peer] = address(peer, target)
+            carrier.neighbours.connect([peer])
+
+    return Contacts(carrier.name, gate, settings.broker.directory, address, take_up)
 
 
 def _take_up_neighbours(
@@ -217,7 +270,8 @@ async def run_broker(
     kind: NodeKind,
     ready: Callable[[str], None] = lambda _: None,
     reread: Reread | None = None,
-    listening: Mapping[str, str] = MappingProxyType({}),
+    listening: Mapping[str, str] | None = None,
+    discovery: Discovery | None = None,
 ) -> None:
     """Runs a broker until SIGTERM or Ctrl-C.
 
@@ -226,13 +280,16 @@ async def run_broker(
         kind: Its node.
         ready: Called with the address where it listens, as soon as it does.
         reread: Reads the settings again, at SIGHUP.
-        listening: Where neighbours listen whose end is to be noticed at once, HOST:PORT.
+        listening: As of `running`.
+        discovery: As of `running`.
 
     Raises:
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had, or it could not keep what it was told.
     """
-    async with running(settings, kind, reread=reread, listening=listening) as carrier:
+    async with running(
+        settings, kind, reread=reread, listening=listening, discovery=discovery
+    ) as carrier:
         ready(read_control(settings.broker.directory).listen)
         await until_ended(carrier.run)
 

@@ -116,11 +116,15 @@ class Gate:
     Args:
         peers: All who may.
         with_certificates: Whether callers show certificates, whose name then counts.
+        anybody: What holds of whoever is none of them, whatever the name; None: they may not call.
     """
 
-    def __init__(self, peers: Iterable[Peer], *, with_certificates: bool) -> None:
+    def __init__(
+        self, peers: Iterable[Peer], *, with_certificates: bool, anybody: Peer | None = None
+    ) -> None:
         self._peers = {peer.name: peer for peer in peers}
         self._with_certificates = with_certificates
+        self._anybody = anybody
 
     def knows(self, name: str) -> bool:
         """Whether somebody of this name may call."""
@@ -144,7 +148,7 @@ class Gate:
             PeerRefusedError: It is not known, is not who it says it is, or may not do that.
         """
         name = str(metadata.get(NAME_KEY, ""))[:256]
-        peer = self._peers.get(name)
+        peer = self._peers.get(name, self._anybody if name else None)
         token = str(metadata.get(TOKEN_KEY, ""))
         # A name that nobody has costs as much time as a wrong token.
         expected = "" if peer is None or peer.token is None else peer.token
