@@ -247,10 +247,28 @@ def test_what_a_piece_has_given_away_is_reached_by_the_old_link_and_by_the_new()
     peer = alone(in_pieces(), {**records, "start/a": replace_leaving(cut), "start/x": taken(cut)})
     ask(peer, msgspec.structs.replace(asked, piece="start/a", entry=renamed("r2")))
     assert set(kept(peer, "start/x").entries["start/x/y"]) == {"r", "r2"}
-    ask(peer, Relink("start", "start/x", "start/x"))
+    ask(peer, Relink("start", "start/x", "start/a", "start/x"))
     assert kept(peer, "start").links["start/x"].piece == "start/x"
     ask(peer, RemoveQuery("start/x/y", 0, "r", "q", 1))
     assert set(kept(peer, "start/x").entries["start/x/y"]) == {"r2"}
+
+
+def test_a_link_is_not_led_back_by_what_comes_late() -> None:
+    """The piece in between does not know what queries read that have passed it by."""
+    peer = alone(
+        in_pieces(), {"start": PieceRecord(links={"start/x": Link("start/a", Reads((), 0))})}
+    )
+    first = Relink("start", "start/x", "start/a", "start/b")
+    second = Relink("start", "start/x", "start/b", "start/c")
+    for asked, piece in (
+        (second, "start/a"),
+        (first, "start/b"),
+        (second, "start/c"),
+        (first, "start/c"),
+        (second, "start/c"),
+    ):
+        ask(peer, asked)
+        assert kept(peer, "start").links["start/x"].piece == piece
 
 
 def renamed(registration: str) -> Entry:

@@ -160,7 +160,7 @@ class Cutting:
                 return
             for key, link in now.links.items():
                 if link.piece == into and piece != START_PIECE:
-                    self._courier.to_owner(START_PIECE, Relink(START_PIECE, key, into))
+                    self._courier.to_owner(START_PIECE, Relink(START_PIECE, key, piece, into))
             self.look(piece, now)
 
         self._courier.to_owner(into, TakePiece(into, leaving), taken)

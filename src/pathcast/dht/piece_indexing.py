@@ -168,7 +168,10 @@ class PieceIndexing:
         answer(Done())
 
         def change(record: PieceRecord) -> PieceRecord:
-            if asked.key not in record.links or asked.to == asked.piece:
+            link = record.links.get(asked.key)
+            # What has gone on is not sent back by a message that comes late: the piece in between
+            # has not been told what is read by the queries that have passed it by.
+            if link is None or link.piece != asked.left or asked.to == asked.piece:
                 return record
             return with_link_to(record, asked.key, asked.to)
 

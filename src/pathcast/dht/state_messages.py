@@ -265,11 +265,13 @@ class Relink(_Message, frozen=True):
     Attributes:
         piece: That is asked.
         key: Of the state.
+        left: The piece that it has left; a link to another one is not changed.
         to: The new piece.
     """
 
     piece: StateKey
     key: StateKey
+    left: StateKey
     to: StateKey
 
 
