@@ -49,7 +49,7 @@ class PeerProcesses(BrokerProcesses):
         directory: Path,
         names: Sequence[str],
         wires: Wires,
-        ring: Mapping[str, float],
+        ring: Mapping[str, float | str],
     ) -> None:
         self._names = list(names)
         self._ring = "".join(f"{key} = {value}\n" for key, value in ring.items())
@@ -78,13 +78,17 @@ class RealRing:
         ring: Keys of the section `ring`.
     """
 
-    def __init__(self, directory: Path, names: Sequence[str], ring: Mapping[str, float]) -> None:
+    def __init__(
+        self, directory: Path, names: Sequence[str], ring: Mapping[str, float | str]
+    ) -> None:
         self.names = list(names)
         links = list(combinations(names, 2))
         self.wires = wires(names, links, ())
         if isinstance(self.wires, Loopback):
             # Without namespaces a link is cut at its proxy.
             self.wires = Loopback(names, links)
+            # Whoever refuses there is the proxy.
+            ring = {**ring, "refused_is_dead": "false"}
         self.peers = PeerProcesses(directory, names, self.wires, ring)
         self.queries: dict[str, str] = {}
         self.messages: dict[str, bytes] = {}

@@ -19,13 +19,15 @@ Example:
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
 import runpy
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pathcast.errors import UnavailableError
@@ -53,18 +55,36 @@ def start_forked(
     Cost: the imports once, and some milliseconds a process.
     """
     arguments = [str(directory.absolute()), ",".join(command), ",".join(modules), *names]
-    done = subprocess.run(
+    starter = subprocess.Popen(
         [sys.executable, "-m", "pathcast.transport.forked_start", *arguments],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
-    if done.returncode:
-        reason = f"nothing was started: {done.stderr[-400:].strip()}"
+    try:
+        said, wrong = starter.communicate()
+    except BaseException:
+        starter.kill()
+        _end(_read(starter.communicate()[0]))
+        raise
+    started = _read(said)
+    if starter.returncode:
+        _end(started)
+        reason = f"nothing was started: {wrong[-400:].strip()}"
         raise UnavailableError("peer.unreachable", name=", ".join(names), reason=reason)
-    rows = (line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    return started
+
+
+def _read(said: str) -> dict[str, int]:
+    rows = (line.rsplit(" ", 1) for line in said.splitlines())
     return {name: int(process) for name, process in rows}
+
+
+def _end(started: Mapping[str, int]) -> None:
+    for process in started.values():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 def main(directory: str, command: str, modules: str, *names: str) -> None:
