@@ -375,6 +375,49 @@ def test_the_map_shows_who_holds_and_who_is_down() -> None:
 
 
 @pytest.mark.nightly
+def test_processes_of_several_members_and_one_that_is_killed(tmp_path: Path) -> None:
+    ring = LocalRing.write(tmp_path / "ring", 6, {"virtual_nodes": 2, "fragments": "pieces"})
+
+    async def told(name: str, kind: type, count: int) -> list[object]:
+        found: list[object] = []
+        async for each in ring.followed(name, TOLD):
+            if isinstance(each, kind):
+                found.append(each)
+            if len(found) == count:
+                break
+        return found
+
+    async def main() -> None:
+        await ring.until_whole()
+        statuses = (await ring.statuses()).values()
+        nodes = [status["node"] for status in statuses if status is not None]
+        assert sorted(name for node in nodes for name in node["members"]) == [
+            f"p{process:02d}#{member}" for process in range(6) for member in range(2)
+        ]
+        queries = tuple(StandingQuery(id, text) for id, text in QUERIES.items())
+        async with ring.operator("p01") as client:
+            assert await client.ask(Register(queries)) == Accepted()
+        await told("p01", Subscribed, len(QUERIES))
+        ring.kill("p05")
+        async with ring.operator("p04") as client:
+            assert await client.publish([Publish("m", b"<order><to>Bern</to></order>")]) == []
+        (outcome,) = await told("p04", Outcome, 1)
+        assert isinstance(outcome, Outcome)
+        assert outcome.published.is_proved
+        matched = await told("p01", Matched, 2)
+        assert {cast(Matched, each).subscription for each in matched} == {
+            "operator/q1",
+            "operator/q6",
+        }
+
+    try:
+        ring.start(ring.names)
+        asyncio.run(asyncio.wait_for(main(), 120))
+    finally:
+        ring.stop(ring.names)
+
+
+@pytest.mark.nightly
 def test_clients_of_a_ring_by_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.xml").write_bytes(b"<order><to>Bern</to></order>")
