@@ -460,8 +460,8 @@ def test_processes_find_what_one_process_finds_although_one_is_killed(tmp_path: 
             "--out",
             str(tmp_path / "demo"),
             "--peers=6",
-            "--queries=60",
-            "--messages=8",
+            "--queries=300",
+            "--messages=20",
         ],
     )
     assert called.exit_code == 0, called.output
