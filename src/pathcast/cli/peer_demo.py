@@ -25,13 +25,7 @@ import typer
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.local_processes import clear_demo, until
-from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, UnavailableError
-from pathcast.model import Query
-from pathcast.workload.documents import generate_documents
-from pathcast.workload.domains import DOMAINS
-from pathcast.workload.parameters import QueryParameters
-from pathcast.workload.queries import generate_queries
 
 if TYPE_CHECKING:
     from pathcast.dht.publishing import Published
@@ -69,6 +63,12 @@ def demo(
     with extra("net", "pathcast peer demo"):
         from pathcast.transport.local_ring import LocalRing
         from pathcast.transport.ring_map import ring_map
+    # A peer, which is of the same group of commands, generates nothing.
+    from pathcast.workload.documents import generate_documents
+    from pathcast.workload.domains import DOMAINS
+    from pathcast.workload.parameters import QueryParameters
+    from pathcast.workload.queries import generate_queries
+
     started = time.monotonic()
     clear_demo(out, MARKER)
     ring = LocalRing.write(out, peers, SETTINGS)
@@ -130,6 +130,9 @@ def _selective(
 
 def _found(rows: Mapping[str, str], stream: Mapping[str, bytes]) -> set[tuple[str, str]]:
     """Query and message of each match, as one process with all queries has them."""
+    from pathcast.engine import QueryIndex
+    from pathcast.model import Query
+
     index = QueryIndex()
     index.register([Query(id, text) for id, text in rows.items()])
     results = index.freeze().matcher().match_batch(list(stream.values()))
