@@ -10,8 +10,8 @@ Example:
     ...     path = Path(folder, "s.tsv")
     ...     _ = path.write_text("subscriber\tquery_id\tquery\nann\tq1\t//a\nbob\n")
     ...     found = read_rows(path, "ids")
-    >>> found.rows
-    [Subscription(id='q1', subscriber='ann', query='//a', deliver='ids', namespaces=None)]
+    >>> [tuple(row)[:4] for row in found.rows]
+    [('q1', 'ann', '//a', 'ids')]
     >>> found.places[0].line, found.rejected[0].reason
     (2, 'subscription: line 3: 1 columns, 3 expected')
 
