@@ -64,8 +64,8 @@ class ElementPlaces:
             encoding: What the caller knows of their encoding.
 
         Returns:
-            None if one does not lie in the bytes: these are not in UTF-8, or an entity holds it, or
-            it is no element but another node.
+            None if these are not in UTF-8, or one does not lie in them: an entity holds it, or it
+            is no element but another node.
 
         Raises:
             MessageError: The message is refused.
@@ -81,10 +81,12 @@ class ElementPlaces:
                 "limit.evaluation_steps", limit="evaluation_steps_max", maximum=maximum
             ) from None
         places = _places(message, encoding)
+        if places is None:
+            return None
         found = []
         for node in nodes:
             number = evaluator.document.element_number(node)
-            if places is None or number is None or (place := places[number]) is None:
+            if number is None or (place := places[number]) is None:
                 return None
             if number:
                 found.append(place)
