@@ -12,11 +12,12 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from broker_engines import missing
+from broker_engines import broker_engines, missing
 from pathcast import Broker, Subscription
 from pathcast.customize.restructuring import Restructuring
 from pathcast.customize.steps import EditStep, parse_steps
 from pathcast.errors import PathcastError, QuerySyntaxError
+from pathcast.model import EngineName
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import LOCAL, Profile, Results, Sent, Verdict
@@ -148,9 +149,12 @@ def on_the_whole(body: bytes, text: str) -> Results:
     asked = read(text)
     [made] = Restructuring(parse_steps(asked.steps)).apply([body])
     assert isinstance(made, bytes)
-    broker = Broker("reference")
-    broker.subscribe(Subscription("s", "s", asked.query, asked.deliver))
-    return tuple(broker.process_batch([made]).table["fragment"].to_pylist())
+    plain, broker = Broker("reference"), Broker("reference")
+    plain.subscribe(Subscription("s", "s", asked.query, asked.deliver))
+    broker.subscribe(Subscription("s", "s", asked.query, asked.deliver, steps=asked.steps))
+    found = plain.process_batch([made]).table["fragment"]
+    assert found == broker.process_batch([body]).table["fragment"]
+    return tuple(found.to_pylist())
 
 
 def stepped_batches(seeds: range, seconds: float) -> tuple[int, int]:
@@ -480,10 +484,8 @@ def test_real_messages_that_were_restructured_give_what_the_whole_ones_give() ->
     assert restructured > 30
 
 
-@pytest.mark.parametrize("engine", ["kernel", "reference"])
-def test_what_is_no_step_is_no_profile(engine: str) -> None:
-    if missing(engine):
-        pytest.skip(str(missing(engine)))
+@broker_engines
+def test_what_is_no_step_is_no_profile(engine: EngineName) -> None:
     plan = XmlProfiles(engine)
     with pytest.raises(QuerySyntaxError):
         plan.entries(Profile("/a", steps=("move //b",)))

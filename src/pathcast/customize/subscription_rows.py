@@ -1,8 +1,9 @@
 r"""Subscriptions in files of any format: a table, a `.xq` file, or a folder of them, as rows.
 
-A table has the columns subscriber, query_id and query, and may have `deliver`: text, separated by
-tabs or (`.csv`) commas and quoted as in CSV (`delimited`), or Parquet. What is no subscription is
-told with its reason and its place, and costs no other.
+A table has the columns subscriber, query_id and query, and may have `deliver` and `steps`: text,
+separated by tabs or (`.csv`) commas and quoted as in CSV (`delimited`), or Parquet. Steps have
+semicolons between them (`pathcast.customize.steps.split_steps`), or are a list in Parquet. What is
+no subscription is told with its reason and its place, and costs no other.
 
 Example:
     >>> import tempfile
@@ -30,13 +31,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pathcast.customize.delimited import TextPlace, read_text, records
+from pathcast.customize.steps import split_steps
 from pathcast.customize.subscription_files import SUFFIX, read_subscriptions
 from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
 from pathcast.model import DELIVER_MODES, DeliverMode, Subscription
 
 COLUMNS: Final = ("subscriber", "query_id", "query")
 DELIVER: Final = "deliver"
-"""Column that a table may have besides."""
+STEPS: Final = "steps"
+"""Columns that a table may have besides."""
 PARQUET: Final = ".parquet"
 
 _COLUMNS_TELLING: Final = 2
@@ -134,14 +137,20 @@ def _of_table(path: Path, deliver: DeliverMode) -> SubscriptionRows:
 
 def _checked(table: SubscriptionTable, deliver: DeliverMode) -> SubscriptionRows:
     found = SubscriptionRows([], [], table.malformed)
-    names = [*COLUMNS, *([DELIVER] if DELIVER in table.columns else [])]
-    for place, subscriber, query_id, query, *told in zip(
-        table.places, *(table.columns[name] for name in names), strict=True
+    modes = table.columns.get(DELIVER, [None] * len(table.places))
+    for place, subscriber, query_id, query, told, steps in zip(
+        table.places,
+        *(table.columns[name] for name in COLUMNS),
+        modes,
+        table.steps,
+        strict=True,
     ):
-        mode = (told[0] if told else None) or deliver
-        row = Subscription(query_id or "", subscriber or "", query or "", mode)
+        mode = told or deliver
+        row = Subscription(query_id or "", subscriber or "", query or "", mode, None, steps or ())
         if not (subscriber and query_id and query):
             found.rejected.append(_malformed(row, "subscriber, query_id or query is empty", place))
+        elif steps is None:
+            found.rejected.append(_malformed(row, "one of its steps is missing", place))
         elif mode not in DELIVER_MODES:
             # Here, as in a file: a row that cannot be one takes its id from no other.
             error = UnsupportedQueryError("subscription.deliver", found=mode)
@@ -158,6 +167,9 @@ ROWS_AT_ONCE: Final = 100_000
 NAMESPACES: Final = pa.map_(pa.string(), pa.string())
 """Prefixes of one subscription; null where it has none of its own."""
 
+STEP_LISTS: Final = pa.list_(pa.string())
+"""Steps of one subscription; null where it has none."""
+
 ROW_SCHEMA: Final = pa.schema(
     [
         pa.field("subscriber", pa.string()),
@@ -169,6 +181,7 @@ ROW_SCHEMA: Final = pa.schema(
         pa.field("column", pa.int64()),
         pa.field("is_quoted", pa.bool_()),
         pa.field("namespaces", NAMESPACES),
+        pa.field(STEPS, STEP_LISTS),
     ]
 )
 """Rows as columns: a subscription, and its place, whose path is null for that of the file."""
@@ -227,6 +240,7 @@ def row_tables(found: SubscriptionRows, path: str) -> Iterator[RowTable]:
             [place.column for place in places],
             [place.is_quoted for place in places],
             namespace_column(rows),
+            step_column(rows),
         ]
         yield RowTable(pa.table(columns, schema=ROW_SCHEMA), [])
 
@@ -240,9 +254,12 @@ def rows_of_table(table: pa.Table, path: str) -> SubscriptionRows:
     """
     columns = [table.column(name).to_pylist() for name in ROW_SCHEMA.names]
     found = SubscriptionRows([], [], [])
-    for subscriber, query_id, query, deliver, file, *place, own in zip(*columns, strict=True):
+    for subscriber, query_id, query, deliver, file, *place, own, steps in zip(
+        *columns, strict=True
+    ):
         namespaces = dict(own) if own else None
-        found.rows.append(Subscription(query_id, subscriber, query, deliver, namespaces))
+        row = Subscription(query_id, subscriber, query, deliver, namespaces, tuple(steps or ()))
+        found.rows.append(row)
         found.places.append(TextPlace(file or path, *place))
     return found
 
@@ -251,6 +268,11 @@ def namespace_column(rows: Sequence[Subscription]) -> pa.Array:
     """The namespaces of rows, `NAMESPACES`."""
     own = [list(row.namespaces.items()) if row.namespaces else None for row in rows]
     return pa.array(own, NAMESPACES)
+
+
+def step_column(rows: Sequence[Subscription]) -> pa.Array:
+    """The steps of rows, `STEP_LISTS`."""
+    return pa.array([list(row.steps) or None for row in rows], STEP_LISTS)
 
 
 def about_rows(path: Path) -> int:
@@ -289,16 +311,20 @@ def _parquet_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
 
 def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMode) -> RowTable:
     """The rows of a batch of Parquet, those that are none apart."""
-    texts = {name: batch.column(name).cast(pa.string()) for name in batch.schema.names}
+    names = [name for name in batch.schema.names if name != STEPS]
+    texts = {name: batch.column(name).cast(pa.string()) for name in names}
+    steps = _steps_in(batch.column(STEPS)) if STEPS in batch.schema.names else [()] * len(batch)
     modes = texts.get(DELIVER, pa.nulls(len(batch), pa.string()))
     modes = pc.if_else(pc.fill_null(pc.equal(modes, ""), True), deliver, modes)
     is_usable = pc.is_in(modes, value_set=pa.array(DELIVER_MODES))
     for name in COLUMNS:
         is_usable = pc.and_(is_usable, pc.fill_null(pc.not_equal(texts[name], ""), False))
+    is_usable = pc.and_(is_usable, pa.array([each is not None for each in steps], pa.bool_()))
     lines = pa.array(range(line, line + len(batch)), pa.int64())
     nothing = pa.nulls(len(batch), pa.int64())
     columns = [*(texts[name] for name in COLUMNS), modes, pa.nulls(len(batch), pa.string())]
     columns += [lines, nothing, pa.repeat(False, len(batch)), pa.nulls(len(batch), NAMESPACES)]
+    columns.append(pa.array([list(each or ()) or None for each in steps], STEP_LISTS))
     table = pa.table(columns, schema=ROW_SCHEMA)
     if pc.all(is_usable).as_py() is not False:
         return RowTable(table, [])
@@ -306,7 +332,13 @@ def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMod
     places = [
         TextPlace(str(path), at, None) for at in lines.filter(pc.invert(is_usable)).to_pylist()
     ]
-    told = SubscriptionTable({n: bad.column(n).to_pylist() for n in texts}, places, [])
+    is_bad = pc.invert(is_usable).to_pylist()
+    told = SubscriptionTable(
+        {name: bad.column(name).to_pylist() for name in texts},
+        [each for each, is_wrong in zip(steps, is_bad, strict=True) if is_wrong],
+        places,
+        [],
+    )
     return RowTable(table.filter(is_usable), _checked(told, deliver).rejected)
 
 
@@ -315,11 +347,13 @@ class SubscriptionTable(NamedTuple):
 
     Attributes:
         columns: `COLUMNS` and, where the file has it, `DELIVER`; all of one length.
+        steps: Steps of each row; None where one of a list is missing.
         places: Where the query of each row stands; in Parquet the number of the row, from 1.
         malformed: The lines that are no rows.
     """
 
     columns: Mapping[str, Sequence[str | None]]
+    steps: Sequence[tuple[str, ...] | None]
     places: Sequence[TextPlace]
     malformed: list[RejectedSubscription]
 
@@ -344,9 +378,22 @@ def _read_parquet(path: Path) -> SubscriptionTable:
         names = _columns_of(path, file.schema_arrow.names)
         table = file.read(names)
         # Converted here, where a text that is no UTF-8 is an error of the file.
-        columns = {name: table.column(name).cast(pa.string()).to_pylist() for name in names}
+        columns = {
+            name: table.column(name).cast(pa.string()).to_pylist()
+            for name in names
+            if name != STEPS
+        }
+        steps = _steps_in(table.column(STEPS)) if STEPS in names else [()] * len(table)
     places = [TextPlace(str(path), number, None) for number in range(1, len(table) + 1)]
-    return SubscriptionTable(columns, places, [])
+    return SubscriptionTable(columns, steps, places, [])
+
+
+def _steps_in(column: pa.Array | pa.ChunkedArray) -> list[tuple[str, ...] | None]:
+    """Steps of each row of a column of Parquet: lists, or texts to be split."""
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        return [split_steps(text or "") for text in column.cast(pa.string()).to_pylist()]
+    lists = column.cast(STEP_LISTS).to_pylist()
+    return [None if None in (each or ()) else tuple(each or ()) for each in lists]
 
 
 def _read_text(path: Path) -> SubscriptionTable:
@@ -372,7 +419,9 @@ def _read_text(path: Path) -> SubscriptionTable:
             place = TextPlace(str(path), record.line)
             malformed.append(_malformed(row, f"line {record.line}: {fault}", place))
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return SubscriptionTable(dict(zip(names, columns, strict=True)), places, malformed)
+    found_columns = dict(zip(names, columns, strict=True))
+    steps = [split_steps(text) for text in found_columns.pop(STEPS, [""] * len(rows))]
+    return SubscriptionTable(found_columns, steps, places, malformed)
 
 
 def _delimiter(path: Path) -> str:
@@ -385,7 +434,7 @@ def _columns_of(path: Path, found: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: One is missing, or there twice.
     """
-    wanted = [*COLUMNS, *([DELIVER] if DELIVER in found else [])]
+    wanted = [*COLUMNS, *(name for name in (DELIVER, STEPS) if name in found)]
     problems = {
         "no column": [name for name in wanted if name not in found],
         "more than one column": [name for name in wanted if found.count(name) > 1],
