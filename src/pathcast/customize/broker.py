@@ -76,7 +76,8 @@ class Broker:
         namespaces: Prefix -> namespace URI for all subscriptions; the key "" is the default
             element namespace. A subscription's own bindings come first.
         threads: Threads of one batch; None for all processors.
-        cache_bytes_max: Bytes that compiled label paths may take.
+        cache_bytes_max: Bytes that compiled label paths may take; those of messages after steps as
+            many again, for each series.
         streams: Takes element streams as well as text, with these dictionaries; None refuses
             them.
 
