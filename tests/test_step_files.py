@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from pathcast import Subscription
 from pathcast.cli.app import build_app
+from pathcast.customize.subscription_columns import read_row_tables, rows_of_table
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_files import read_subscriptions
-from pathcast.customize.subscription_rows import read_row_tables, read_rows, rows_of_table
+from pathcast.customize.subscription_rows import read_rows
 from pathcast.errors import ConfigError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.lint import lint

@@ -20,7 +20,7 @@ from broker_engines import broker_engines, missing
 from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize import restructuring, subscription_version
 from pathcast.customize.before_steps import alternatives_of
-from pathcast.customize.steps import EditStep, Steps, split_steps
+from pathcast.customize.steps import EditStep, Steps, parse_steps, split_steps
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
@@ -76,7 +76,7 @@ def expected(message: bytes, asked: Subscription) -> list[bytes | None]:
 
 
 def parsed(steps: Sequence[str]) -> Steps:
-    return restructuring.parse_steps(steps, BOUND)
+    return parse_steps(steps, BOUND)
 
 
 def messages_of(rng: random.Random, count: int) -> list[bytes]:
@@ -179,7 +179,7 @@ def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) 
         bound = Broker(engine, namespaces=BOUND)
         bound.subscribe(asked)
         held_as = bound.subscription(asked.id)
-        steps_read = restructuring.parse_steps(held_as.steps, held_as.namespaces)
+        steps_read = parse_steps(held_as.steps, held_as.namespaces)
         paths = [canonical_text(path) for path in alternatives_of(held_as, steps_read)]
         index = QueryIndex(engine=engine)
         index.register([Query(path, path) for path in paths])

@@ -5,6 +5,7 @@ for byte. What many series of steps begin with is done once (`Restructurings`): 
 its subscribers, a broker of a network for all behind a link.
 
 Example:
+    >>> from pathcast.customize.steps import parse_steps
     >>> steps = parse_steps(["drop //image", "rename //table list", "unwrap //p"])
     >>> message = b"<news><p>On <b>top</b></p><image/><table w='1'><tr/></table></news>"
     >>> Restructuring(steps, "reference").apply([message])
@@ -22,13 +23,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from pathcast.customize.selector import Select, Selector
-from pathcast.customize.steps import Edit, EditStep, Steps, parse_steps
+from pathcast.customize.steps import Edit, EditStep, Steps
 from pathcast.engine.selection import engine_name
 from pathcast.errors import PathcastError, UnreadableMessageError
 from pathcast.limits import Limits
 from pathcast.reference.places import ElementPlaces, Span
-
-__all__ = ["RestructuredBatch", "Restructuring", "Restructurings", "parse_steps"]
 
 _START_TAG: Final = re.compile(rb"<([^\s/>]+)(?:[^>'\"]|'[^']*'|\"[^\"]*\")*>")
 _DOCUMENT: Final = Select("/*")
@@ -155,6 +154,7 @@ class Restructurings:
         threads: Likewise.
 
     Example:
+        >>> from pathcast.customize.steps import parse_steps
         >>> many = Restructurings("reference")
         >>> one = parse_steps(["drop //a", "rename //b c"])
         >>> many.set([one, one[:1]])

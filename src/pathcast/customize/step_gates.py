@@ -6,6 +6,7 @@ for the same share it.
 Example:
     >>> from pathcast.customize.steps import parse_steps
     >>> from pathcast.engine.matcher import matcher_options
+    >>> from pathcast.limits import Limits
     >>> gates = StepGates(matcher_options("reference", Limits(), 1, 1024))
     >>> steps = parse_steps(["rename //ol list"])
     >>> gates.add("s", steps, gate_texts(Subscription("s", "ann", "/n/list/li"), steps))
@@ -28,11 +29,8 @@ from pathcast.customize.before_steps import conjunctions_before
 from pathcast.customize.deliveries import take_ids
 from pathcast.customize.steps import Steps
 from pathcast.engine import QueryIndex
-from pathcast.limits import Limits
 from pathcast.model import MatcherOptions, Query, Subscription
 from pathcast.query import canonical_text
-
-__all__ = ["GateMatches", "Limits", "StepGates", "gate_texts"]
 
 _GONE_MAX: Final = 1_024
 """Queries that have gone, before their room is given back once they are as many as those there."""

@@ -7,6 +7,7 @@ several series begin with are done once.
 
 Example:
     >>> from pathcast.engine.matcher import matcher_options
+    >>> from pathcast.limits import Limits
     >>> engine = SteppedDissemination(matcher_options("reference", Limits(), 1, 1024))
     >>> steps = ("drop //image", "rename //ol list")
     >>> rows = [Subscription("a", "", "//ol"), Subscription("b", "", "//list", steps=steps)]
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import count, groupby
 from typing import NamedTuple, cast
 
 import pyarrow as pa
@@ -39,7 +40,6 @@ from pathcast.customize.step_gates import StepGates, gate_texts
 from pathcast.customize.steps import Steps, parse_steps
 from pathcast.engine.messages import message_column
 from pathcast.errors import DuplicateQueryError, PathcastError, UnknownQueryError, error_for
-from pathcast.limits import Limits
 from pathcast.model import (
     DeliveryAnswer,
     FewDeliveries,
@@ -48,8 +48,6 @@ from pathcast.model import (
     RegisterReport,
     Subscription,
 )
-
-__all__ = ["Limits", "SteppedDissemination"]
 
 _Verdicts = list[tuple[int, str, PathcastError]]
 """Place of a message, id of a subscription, and why it is undecided."""
@@ -99,8 +97,10 @@ class SteppedDissemination:
         self._original = original_maker(options)
         self._plain = new_backend(options)
         self._series: dict[Steps, DisseminationBackend] = {}
-        # Subscriptions with steps, as they came.
         self._steps: dict[str, Steps] = {}
+        # Subscriptions with steps, numbered as they came.
+        self._numbers: dict[str, int] = {}
+        self._next = count()
         self._gates: StepGates | None = None
         self._restructurings = Restructurings(options.engine, options.limits, options.threads)
 
@@ -153,7 +153,7 @@ class SteppedDissemination:
     def _take(self, row: Subscription, known: Gate | None) -> None:
         steps = parse_steps(row.steps, row.namespaces)
         texts = gate_texts(row, steps)
-        self._steps[row.id] = steps
+        self._steps[row.id], self._numbers[row.id] = steps, next(self._next)
         try:
             if steps not in self._series:
                 self._set_series({**self._series, steps: new_backend(self._options)})
@@ -179,7 +179,7 @@ class SteppedDissemination:
                 engine.unsubscribe([subscription_id])
             if not len(engine):
                 self._set_series({key: one for key, one in self._series.items() if key != steps})
-        del self._steps[subscription_id]
+        del self._steps[subscription_id], self._numbers[subscription_id]
 
     def _set_series(self, series: dict[Steps, DisseminationBackend]) -> None:
         self._restructurings.set(series)
@@ -218,9 +218,7 @@ class SteppedDissemination:
             for row, error in part.refusals:
                 asked.refuse(asked.places[row], error)
             parts.append(PartAnswer(part, asked.places, asked.undecided))
-        if not parts:
-            return answer
-        return merged(answer, parts, {name: number for number, name in enumerate(self._steps)})
+        return merged(answer, parts, self._numbers) if parts else answer
 
     def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
         """As `process`, of so few messages that arrays would take longer than they do.

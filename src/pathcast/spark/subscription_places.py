@@ -23,15 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pathcast.customize.delimited import TextPlace
+from pathcast.customize.subscription_columns import RowTable, read_row_tables, row_tables
 from pathcast.customize.subscription_files import files_of
-from pathcast.customize.subscription_rows import (
-    RowTable,
-    SubscriptionRows,
-    about_rows,
-    read_row_tables,
-    read_rows,
-    row_tables,
-)
+from pathcast.customize.subscription_rows import SubscriptionRows, about_rows, read_rows
 from pathcast.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:

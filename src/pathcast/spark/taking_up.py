@@ -18,13 +18,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pathcast.customize.identity import SetVersion
-from pathcast.customize.subscription_rows import (
-    NAMESPACES,
-    STEP_LISTS,
-    STEPS,
-    namespace_column,
-    step_column,
-)
+from pathcast.customize.subscription_columns import NAMESPACES, namespace_column, step_column
+from pathcast.customize.subscription_rows import STEP_LISTS, STEPS
 from pathcast.model import Subscription
 from pathcast.spark.generations import (
     NOTICES,
