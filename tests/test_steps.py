@@ -35,6 +35,8 @@ QUERIES: Final = (
     "/top/a[. = '1']/b",
     "//e",
     "//b/@x",
+    "//c",
+    "/top/*[b]",
     "/top/a/b | //e/c",
     "//b[a]//c",
     "//*[text() = '12']",
@@ -125,7 +127,7 @@ def right(
 def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: EngineName) -> None:
     pytest.importorskip("lxml")
     rng, delivered, changed = random.Random("steps"), 0, 0
-    for _ in range(12 if engine == "kernel" else 4):
+    for _ in range(8 if engine == "kernel" else 3):
         asked = drawn(rng, 14)
         messages = messages_of(rng, 5)
         broker = Broker(engine, namespaces=BOUND, threads=rng.choice([1, 2]))
@@ -144,7 +146,7 @@ def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: En
         changed += given(plain, messages) != found
         delivered += sum(map(len, found.values()))
     assert delivered > 40
-    assert changed > 1
+    assert changed
 
 
 @broker_engines

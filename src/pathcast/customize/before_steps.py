@@ -54,7 +54,7 @@ def paths_before(paths: Iterable[NormalQuery], steps: Steps) -> tuple[NormalQuer
 
     Cost: 100 µs a path.
     """
-    effect = _Effect(steps)
+    effect = _effect(steps)
     found = (effect.before(kept) for path in paths for kept in conditions_kept(path, effect.keeps))
     by_text = {canonical_text(path): path for path in found}
     return tuple(by_text[text] for text in sorted(by_text))
@@ -148,6 +148,9 @@ class _Effect:
             if self._unwraps and at and step.axis is Axis.CHILD:
                 path = anywhere(path, at)
         return path
+
+
+_effect = lru_cache(maxsize=1_024)(_Effect)
 
 
 def _labels_of(step: EditStep) -> list[Name] | None:

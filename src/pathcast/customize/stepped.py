@@ -14,7 +14,7 @@ Example:
     >>> engine.subscribe(rows, {}).accepted
     2
     >>> engine.process_few([b"<n><ol><image/></ol></n>"]).deliveries
-    [(0, 'a', b'<ol><image/></ol>'), (0, 'b', b'<list></list>')]
+    [(0, 'a', b'<ol><image/></ol>'), (0, 'b', b'<list/>')]
     >>> engine.process_few([b"<n><ol/></n>"], done=[1]).deliveries[1]
     (0, 'b', b'<list/>')
 
