@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count, groupby
+from itertools import count
 from typing import NamedTuple, cast
 
 import pyarrow as pa
@@ -78,10 +78,6 @@ class _Asked(NamedTuple):
         )
 
 
-def _duplicate(row: Subscription) -> DuplicateQueryError:
-    return DuplicateQueryError("query.duplicate", id=row.id)
-
-
 class SteppedDissemination:
     """`DisseminationBackend` for subscriptions with and without steps.
 
@@ -118,37 +114,44 @@ class SteppedDissemination:
             return self._plain.subscribe(subscriptions, namespaces, gates)
         known = gates or [None] * len(subscriptions)
         errors: dict[int, PathcastError] = {}
-        for has_steps, run in groupby(enumerate(subscriptions), lambda each: bool(each[1].steps)):
-            rows = dict(run)
-            if has_steps:
-                errors |= self._take_each(rows, namespaces, known)
-                continue
-            taken = [place for place, row in rows.items() if row.id in self._steps]
-            errors |= {place: _duplicate(rows.pop(place)) for place in taken}
-            places = list(rows)
-            report = self._plain.subscribe(
-                list(rows.values()), namespaces, [known[place] for place in places]
-            )
-            errors |= {places[at]: error for at, error in report.errors.items()}
+        for at, row in enumerate(subscriptions):
+            try:
+                parse_steps(row.steps, {**namespaces, **(row.namespaces or {})})
+            except PathcastError as error:
+                errors[at] = error
+        usable = [at for at in range(len(subscriptions)) if at not in errors]
+        with_steps = {subscriptions[at].id for at in usable if subscriptions[at].steps}
+        with_steps |= self._steps.keys()
+        # Together, whatever comes between them: that decides how their engine numbers them.
+        plain = [at for at in usable if subscriptions[at].id not in with_steps]
+        report = self._plain.subscribe(
+            [subscriptions[at] for at in plain], namespaces, [known[at] for at in plain]
+        )
+        errors |= {plain[at]: error for at, error in report.errors.items()}
+        for at in usable:
+            if subscriptions[at].id in with_steps:
+                try:
+                    self._take_one(subscriptions[at], namespaces, known[at])
+                except PathcastError as error:
+                    errors[at] = error
         return RegisterReport.of(subscriptions, errors)
 
-    def _take_each(
-        self,
-        rows: Mapping[int, Subscription],
-        namespaces: Mapping[str, str],
-        known: Sequence[Gate | None],
-    ) -> dict[int, PathcastError]:
-        """Takes subscriptions with steps; gives what is wrong with those that are not taken."""
-        errors: dict[int, PathcastError] = {}
-        for place, row in rows.items():
-            try:
-                if row.id in self:
-                    raise _duplicate(row)
-                bound = {**namespaces, **(row.namespaces or {})} or None
-                self._take(row._replace(namespaces=bound), known[place])
-            except PathcastError as error:
-                errors[place] = error
-        return errors
+    def _take_one(
+        self, row: Subscription, namespaces: Mapping[str, str], known: Gate | None
+    ) -> None:
+        """Takes a subscription with steps, or of an id that one with steps has or may have.
+
+        Raises:
+            PathcastError: It is not taken.
+        """
+        if row.id in self:
+            raise DuplicateQueryError("query.duplicate", id=row.id)
+        if row.steps:
+            bound = {**namespaces, **(row.namespaces or {})} or None
+            self._take(row._replace(namespaces=bound), known)
+            return
+        for error in self._plain.subscribe([row], namespaces, [known]).errors.values():
+            raise error
 
     def _take(self, row: Subscription, known: Gate | None) -> None:
         steps = parse_steps(row.steps, row.namespaces)
