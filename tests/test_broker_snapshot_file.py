@@ -26,6 +26,7 @@ def path(tmp_path: Path) -> Path:
             Subscription("a", "ann", "//a[@x = 'é']"),
             Subscription("b", "bob", "for $b in //p:b return <c>{$b}</c>", "message"),
             Subscription("c", "ann", "count(//a) > 2", "ids", {"q": "urn:q"}),
+            Subscription("d", "ann", "//list", steps=("drop //p:x", "rename //ol list")),
         ]
     )
     file = tmp_path / "s.snapshot"
@@ -50,10 +51,29 @@ def test_everything_comes_back(path: Path) -> None:
         Subscription("a", "ann", "//a[@x = 'é']", "fragment", {"p": "urn:p"}),
         Subscription("b", "bob", "for $b in //p:b return <c>{$b}</c>", "message", {"p": "urn:p"}),
         Subscription("c", "ann", "count(//a) > 2", "ids", {"p": "urn:p", "q": "urn:q"}),
+        Subscription(
+            "d",
+            "ann",
+            "//list",
+            "fragment",
+            {"p": "urn:p"},
+            ("drop //p:x", "rename //ol list"),
+        ),
     ]
     gates = [gate for _, gate in opened.items()]
     assert all(isinstance(gate, Gate) for gate in gates)
     assert gates[0] == Gate("xpath", ("//a[@x='é']",), None)
+
+
+def test_a_file_of_the_format_without_steps() -> None:
+    opened = open_(Path(__file__).parent / "data" / "format-2.subscriptions")
+    assert list(opened.subscriptions) == [
+        Subscription("a", "ann", "//a[@x = 'é']", "fragment", {"p": "urn:p"}),
+        Subscription("b", "bob", "for $b in //p:b return <c>{$b}</c>", "message", {"p": "urn:p"}),
+        Subscription("c", "ann", "count(//a) > 2", "ids", {"p": "urn:p", "q": "urn:q"}),
+    ]
+    # Ids of deliveries are made of the versions: they must not change with the format.
+    assert Broker.restored(opened).version == opened.version == "dbd588ec4b5b0ff6a54c763a5bcf922d"
 
 
 def test_a_file_that_is_cut(path: Path) -> None:
@@ -111,9 +131,13 @@ def test_other_files_are_foreign(path: Path, tmp_path: Path) -> None:
         ("namespaces", ["", "[1]"]),
         ("namespaces", ["", '{"p": 1}']),
         ("id", ["same", "same"]),
+        ("steps", [["drop //a", None], []]),
+        ("steps", [None, []]),
     ],
 )
-def test_rows_that_no_broker_can_have_made(tmp_path: Path, column: str, value: list[str]) -> None:
+def test_rows_that_no_broker_can_have_made(
+    tmp_path: Path, column: str, value: list[object]
+) -> None:
     # A checksum says that a file is as it was written, not that it was written by Pathcast.
     table = table_of([Subscription("a", "x", "//a"), Subscription("b", "x", "//b")], [None, None])
     place = table.schema.get_field_index(column)

@@ -12,16 +12,18 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from broker_engines import missing
+from broker_engines import broker_engines, missing
 from pathcast import Broker, Subscription
-from pathcast.errors import ConfigError, PathcastError, QuerySyntaxError
+from pathcast.customize.restructuring import Restructuring
+from pathcast.customize.steps import EditStep, parse_steps
+from pathcast.errors import PathcastError, QuerySyntaxError
+from pathcast.model import EngineName
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import LOCAL, Profile, Results, Sent, Verdict
 from pathcast.overlay.cutting import WHOLE, LinkCuts, Needs, ToldCuts, cut_entry, needs_in
 from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import Forward, Frame
-from pathcast.overlay.restructuring import EditStep, Restructuring, parse_steps
 from pathcast.overlay.safeguards import ALL
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.sim.broker_model import BrokerModel, Publish, Subscribe
@@ -147,9 +149,12 @@ def on_the_whole(body: bytes, text: str) -> Results:
     asked = read(text)
     [made] = Restructuring(parse_steps(asked.steps)).apply([body])
     assert isinstance(made, bytes)
-    broker = Broker("reference")
-    broker.subscribe(Subscription("s", "s", asked.query, asked.deliver))
-    return tuple(broker.process_batch([made]).table["fragment"].to_pylist())
+    plain, broker = Broker("reference"), Broker("reference")
+    plain.subscribe(Subscription("s", "s", asked.query, asked.deliver))
+    broker.subscribe(Subscription("s", "s", asked.query, asked.deliver, steps=asked.steps))
+    found = plain.process_batch([made]).table["fragment"]
+    assert found == broker.process_batch([body]).table["fragment"]
+    return tuple(found.to_pylist())
 
 
 def stepped_batches(seeds: range, seconds: float) -> tuple[int, int]:
@@ -479,9 +484,11 @@ def test_real_messages_that_were_restructured_give_what_the_whole_ones_give() ->
     assert restructured > 30
 
 
-def test_the_reference_engine_takes_no_steps() -> None:
-    plan = XmlProfiles("reference")
-    with pytest.raises(ConfigError):
-        plan.entries(Profile("/a", steps=("drop //b",)))
+@broker_engines
+def test_what_is_no_step_is_no_profile(engine: EngineName) -> None:
+    plan = XmlProfiles(engine)
     with pytest.raises(QuerySyntaxError):
-        XmlProfiles().entries(Profile("/a", steps=("move //b",)))
+        plan.entries(Profile("/a", steps=("move //b",)))
+    with pytest.raises(QuerySyntaxError):
+        plan.add("s", Profile("/a", steps=("move //b",)))
+    assert plan.answers([b"<a/>"]) == [{}]

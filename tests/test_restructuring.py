@@ -12,18 +12,17 @@ import pytest
 
 from broker_engines import missing
 from pathcast import Query, QueryIndex
-from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
-from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
-from pathcast.overlay.restructuring import (
+from pathcast.customize.restructuring import Restructuring
+from pathcast.customize.steps import (
     TABLE_TO_LIST,
     Edit,
     EditStep,
-    Restructuring,
     Steps,
-    before_steps,
     common_steps,
     parse_steps,
 )
+from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
+from pathcast.overlay.disjuncts import Disjunct, before_steps, disjuncts_of
 
 etree = pytest.importorskip("lxml.etree", reason="lxml is not installed")
 pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))

@@ -54,6 +54,28 @@ PARTITIONED = ("placement.kind=partitioned", "placement.partitions=5")
 OUTPUTS: tuple[Any, ...] = ("inboxes", "matches", "dead_letters")
 
 
+SUBSCRIPTIONS = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in ("subscriber", "query_id", "query", "deliver")),
+        pa.field("steps", pa.list_(pa.string())),
+    ]
+)
+SERIES = (
+    (),
+    ("drop //b",),
+    ("drop //b", "rename //c a"),
+    ("unwrap //book/author", "drop //title[@* = 'x;y']"),
+    ("unwrap //book/author", "rename //book c"),
+)
+"""Steps that change messages, of which several begin alike."""
+
+
+def random_path(chosen: random.Random) -> str:
+    """A path that steps make a difference to."""
+    first, second = chosen.choices(("a", "b", "c", "book", "last", "title"), k=2)
+    return chosen.choice((f"//{first}", f"//{first}/{second}", f"//{first}[.//{second}]"))
+
+
 class Notes:
     """A progress report that keeps what it is told."""
 
@@ -93,12 +115,14 @@ def put_subscriptions(root: Path, chosen: random.Random, count: int, name: str =
         for at in range(count // 2)
     ]
     rows += [(f"{name}bad", "/a[", "ids")]
-    table = {"subscriber": [], "query_id": [], "query": [], "deliver": []}  # type: dict[str, list[str]]
+    rows += [(f"{name}a{at}", random_path(chosen), "ids") for at in range(count // 2)]
+    table: list[dict[str, Any]] = []
     for query_id, text, deliver in rows:
+        steps = list(chosen.choice(SERIES)) if query_id.startswith((f"{name}r", f"{name}a")) else []
         for subscriber in chosen.sample(("ann", "bob", "cid"), chosen.choice((1, 1, 2))):
-            for key, value in zip(table, (subscriber, query_id, text, deliver), strict=True):
-                table[key].append(value)
-    pq.write_table(pa.table(table), root / ".s.parquet")
+            row = [subscriber, query_id, text, deliver, steps]
+            table.append(dict(zip(SUBSCRIPTIONS.names, row, strict=True)))
+    pq.write_table(pa.Table.from_pylist(table, SUBSCRIPTIONS), root / ".s.parquet")
     (root / ".s.parquet").rename(root / "subscriptions.parquet")
 
 
@@ -260,13 +284,14 @@ def add_faults(root: Path, chosen: random.Random) -> None:
     for name in ("subscriber", "query_id", "query"):
         rows.insert(chosen.randrange(len(rows)), {**chosen.choice(rows), name: ""})
     rows.insert(chosen.randrange(len(rows)), {**rows[0], "query_id": "mode", "deliver": "pigeon"})
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    pq.write_table(pa.Table.from_pylist(rows, SUBSCRIPTIONS), path)
 
 
 def write_as_text(root: Path) -> None:
     """The table as text, where every field is quoted."""
     table = pq.read_table(root / "subscriptions.parquet")
-    rows = [table.column_names, *(list(row.values()) for row in table.to_pylist())]
+    rows = [table.column_names]
+    rows += [[*values, "; ".join(steps)] for *values, steps in map(dict.values, table.to_pylist())]
     text = "".join(
         "\t".join('"' + field.replace('"', '""') + '"' for field in row) + "\n" for row in rows
     )
@@ -336,13 +361,14 @@ def test_every_delivery_is_one_that_a_process_of_its_own_makes(tmp_path: Path) -
     rows = pq.read_table(tmp_path / "subscriptions.parquet").to_pylist()
     taken = {row["query_id"]: row for row in rows}
     index, broker = QueryIndex(), Broker()
-    notices = [Query(r["query_id"], r["query"]) for r in taken.values() if r["deliver"] == "ids"]
-    declined = index.register(notices).rejected
+    are_notices = [row for row in taken.values() if row["deliver"] == "ids" and not row["steps"]]
+    declined = index.register(Query(r["query_id"], r["query"]) for r in are_notices).rejected
     broker.subscribe(
-        Subscription(row["query_id"], "x", row["query"], row["deliver"])
+        Subscription(row["query_id"], "x", row["query"], row["deliver"], steps=tuple(row["steps"]))
         for row in taken.values()
-        if row["deliver"] != "ids" or row["query_id"] in declined
+        if row not in are_notices or row["query_id"] in declined
     )
+    assert sum(bool(row["steps"]) for row in taken.values()) > 4
     expected: Counter[Any] = Counter()
     matches: Counter[Any] = Counter()
     takers: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ pytest.importorskip("sqlalchemy", reason="the store is not installed: pip instal
 
 from typer.testing import CliRunner
 
-from pathcast import Broker, Subscription
+from pathcast import Broker
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError
 from pathcast.spark.ledger import Commit, Ledger
@@ -114,6 +114,8 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
         Profile("other", "ann", "/x:m/x:a", "ids", {"x": "urn:2"}),
         Profile("given", "bob", "/g:m/g:a", "message"),
         Profile("made", "bob", "for $a in /x:m return <r>{$a/g:a}</r>", "fragment", {"x": "urn:1"}),
+        Profile("stepped", "ann", "/x:m/x:b", "ids", {"x": "urn:2"}, steps=("rename //x:a b",)),
+        Profile("reshaped", "ann", "/g:m", "message", steps=("rename //g:a b", "unwrap //g:b")),
     ]
     with Store.open(url) as store:
         store.write(
@@ -126,6 +128,7 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
                     each.namespaces,
                     {"tier": "gold"},
                     host="h1",
+                    steps=each.steps,
                 )
                 for each in wanted
             ]
@@ -158,16 +161,14 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
         put(tmp_path, number, text)
     summary = pipe(settings)
     one = Broker("reference", namespaces={"g": "urn:1"})
-    one.subscribe(
-        [Subscription(p.id, p.owner, p.query, p.deliver, p.namespaces or None) for p in wanted]
-    )
+    one.subscribe(each.subscription() for each in wanted)
     expected = {
         (each.subscriber, each.subscription_id, id, each.fragment, each.delivery_id)
         for id, text in bodies.items()
         for each in one.publish(text.encode(), id)
     }
-    assert len(expected) == 4
-    assert summary.subscriptions == 4
+    assert len(expected) == 6
+    assert summary.subscriptions == 6
     rows = read_output(tmp_path / "out", "inboxes").to_pylist()
     names = ("subscriber", "subscription_id", "message_id", "fragment", "delivery_id")
     assert {tuple(row[name] for name in names) for row in rows} == {
@@ -297,19 +298,3 @@ def test_labels_are_for_stores(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="labels and host"):
         load_settings(path)
-
-
-def test_a_profile_with_steps_is_rejected_and_the_others_are_answered(
-    tmp_path: Path, store_url: str
-) -> None:
-    with Store.open(store_url) as store:
-        store.write(
-            [
-                Profile("s", "ann", "//b", "ids", steps=("drop //a",)),
-                Profile("p", "ann", "//b", "ids"),
-            ]
-        )
-    with closing(StorePlace(store_url)) as place:
-        found = place.rows("fragment")
-    assert [row.id for row in found.rows] == ["p"]
-    assert [(one.row.id, one.code) for one in found.rejected] == [("s", "subscription.steps")]

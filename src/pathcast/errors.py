@@ -461,8 +461,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "UnsupportedQueryError", '{found!r} is not one of "fragment", "message" and "ids"'
     ),
     "subscription.steps": CatalogueEntry(
-        "UnsupportedQueryError",
-        "the profile begins with steps ({steps}), which only brokers of a network do",
+        "UnsupportedQueryError", "{given} {unit}, where at most {maximum} are allowed"
     ),
     # Verdicts on a subscription and a message. Codes of the W3C.
     "XQTY0024": CatalogueEntry(

@@ -44,6 +44,12 @@ query, the message as it arrived, or the bare notice."""
 
 DELIVER_MODES: tuple[DeliverMode, ...] = get_args(DeliverMode)
 
+STEPS_MAX = 64
+"""Steps of a subscription."""
+
+STEP_LENGTH_MAX = 4_096
+"""Characters of a step."""
+
 
 class Subscription(NamedTuple):
     """A standing query whose results go to somebody.
@@ -57,6 +63,9 @@ class Subscription(NamedTuple):
             delivery without a payload.
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
             namespace. Falls back to the namespaces of the broker.
+        steps: What is done to a message before the query sees it, in order: `drop PATH`,
+            `unwrap PATH`, `rename PATH NAME` (`pathcast.customize.steps`). What is delivered is of
+            the message after them.
 
     Example:
         >>> Subscription("s1", "desk", "for $b in //book return <title>{$b/title}</title>").deliver
@@ -68,6 +77,7 @@ class Subscription(NamedTuple):
     query: str
     deliver: DeliverMode = "fragment"
     namespaces: Mapping[str, str] | None = None
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

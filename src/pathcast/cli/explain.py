@@ -18,6 +18,7 @@ from pathcast.cli.options import (
     FormatOption,
     LimitOption,
     NamespaceOption,
+    StepOption,
     engine_name,
     read_limits,
     read_namespaces,
@@ -70,6 +71,7 @@ def explain(
             show_default=False,
         ),
     ] = None,
+    step: StepOption = None,
     engine: EngineOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
@@ -83,7 +85,7 @@ def explain(
     step that selects nothing what is there instead: the names, the value
     that comes nearest and what the query wants.
 
-    Of an XQuery subscription it shows the plan: what is looked for together
+    Of an XQuery subscription, and of one with steps, it shows the plan: what is looked for together
     with other subscriptions, what only this one needs, and with --with how
     many others share each part; with a message, what is delivered of it.
 
@@ -98,11 +100,12 @@ def explain(
     if query.endswith(PIPELINE_SUFFIX) and Path(query).is_file():
         return _explain_pipeline(Path(query), message, query_id or [], engine, limit, format_)
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
-    text = read_query(query)
+    asked = read_query(query, step)
+    text = asked.query
     content = None if message is None else _content(message, limits)
-    if is_xquery(text):
+    if asked.steps or is_xquery(text):
         return explain_subscription(
-            text,
+            asked,
             content,
             others,
             engine=engine_name(engine),

@@ -14,11 +14,9 @@ from pathcast.errors import shown
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Subscription
 
-QUERY_ID = "query"
-
 
 def explain_subscription(
-    query: str,
+    query: Subscription,
     message: bytes | None,
     others: Path | None,
     *,
@@ -30,7 +28,7 @@ def explain_subscription(
     """Prints the plan of a subscription and, with a message, what it delivers of it.
 
     Args:
-        query: The query.
+        query: The query and its steps.
         message: A message, or None.
         others: File or folder of subscriptions that it may share with, or None.
         engine: Who answers.
@@ -46,7 +44,7 @@ def explain_subscription(
     # Of the message, only what this subscription gets is told.
     found = None if message is None else broker.publish(message)
     faults = 0 if others is None else _add(broker, others)
-    plan = broker.explain(QUERY_ID)
+    plan = broker.explain(query.id)
     if format_ is Format.JSON:
         write_json_line({**plan.to_dict(), **_result_data(found)})
     else:
@@ -59,11 +57,11 @@ def explain_subscription(
 
 
 def _alone(
-    engine: EngineName | None, limits: Limits, namespaces: Mapping[str, str], query: str
+    engine: EngineName | None, limits: Limits, namespaces: Mapping[str, str], query: Subscription
 ) -> Broker:
     """A broker with one subscription."""
     broker = Broker(engine, limits, namespaces, threads=1)
-    report = broker.subscribe(Subscription(QUERY_ID, QUERY_ID, query))
+    report = broker.subscribe(query)
     for error in report.rejected.values():
         raise error
     return broker

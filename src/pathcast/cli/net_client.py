@@ -29,6 +29,7 @@ from pathcast.cli.clients import (
 )
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.options import StepOption
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -75,14 +76,7 @@ def subscribe(
     deliver: Annotated[
         Deliver, typer.Option("--deliver", help="Results of the query, the message, or its id.")
     ] = Deliver.FRAGMENT,
-    step: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--step",
-            help="Done to a message before the query sees it: 'drop PATH', 'unwrap PATH', "
-            "'rename PATH NAME'. Given again for the next one.",
-        ),
-    ] = None,
+    step: StepOption = None,
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Register a subscription at a broker, and wait until it is in force.

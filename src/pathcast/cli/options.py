@@ -66,6 +66,15 @@ NamespaceOption = Annotated[
         show_default=False,
     ),
 ]
+StepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--step",
+        help="Done to a message before the query sees it: 'drop PATH', 'unwrap PATH', "
+        "'rename PATH NAME'. Given again for the next one.",
+        show_default=False,
+    ),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -35,7 +35,7 @@ from pathcast.customize import Broker, Deliveries
 from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
-from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.model import EngineName, Subscription
 from pathcast.testing import FragmentError, canonical
 
 CASE_ID = "case"
@@ -53,6 +53,7 @@ class Case(BaseModel):
     message_file: str | None = None
     deliver: Literal["fragment", "message", "ids"] | None = None
     namespaces: dict[str, str] = Field(default_factory=dict)
+    steps: list[str] | None = None
     expect: str | list[str] | None = None
     expect_file: str | list[str] | None = None
     delivered: bool | None = None
@@ -155,8 +156,7 @@ def _run(
     engine: EngineName | None,
 ) -> CaseResult:
     broker = Broker(engine, limits, {**namespaces, **case.namespaces}, threads=1)
-    query, deliver = _query(path, case)
-    report = broker.subscribe(Subscription(CASE_ID, CASE_ID, query, deliver))
+    report = broker.subscribe(_asked(path, case))
     message = case.message if case.message is not None else _file(path, case.message_file)
     found: Deliveries | None = None
     error: PathcastError | None = report.rejected.get(CASE_ID)
@@ -168,17 +168,23 @@ def _run(
     return CaseResult(path, case.name, outcome, reason, tuple(difference))
 
 
-def _query(path: Path, case: Case) -> tuple[str, DeliverMode]:
-    """The query of a case, and what it delivers: as the case says, else as the file does."""
+def _asked(path: Path, case: Case) -> Subscription:
+    """The query of a case, its steps and what it delivers: as the case says, else as the file."""
+    steps = tuple(case.steps or ())
     if case.query is not None:
-        return case.query, case.deliver or "fragment"
+        return Subscription(CASE_ID, CASE_ID, case.query, case.deliver or "fragment", None, steps)
     assert case.query_file is not None
     try:
         text = _file(path, case.query_file).decode()
     except UnicodeDecodeError as error:
         raise _unusable(path, f"{case.query_file}: not UTF-8: {error.reason}") from error
     said = subscription_of(text, Path(case.query_file))
-    return said.query, case.deliver or said.deliver
+    return said._replace(
+        id=CASE_ID,
+        subscriber=CASE_ID,
+        deliver=case.deliver or said.deliver,
+        steps=said.steps if case.steps is None else steps,
+    )
 
 
 def _judged(

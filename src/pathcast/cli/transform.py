@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from pathcast.cli.options import (
     FormatOption,
     LimitOption,
     NamespaceOption,
+    StepOption,
     ThreadsOption,
     engine_name,
     read_limits,
@@ -63,6 +64,7 @@ def transform(
             show_default=False,
         ),
     ] = None,
+    step: StepOption = None,
     engine: EngineOption = None,
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
@@ -73,12 +75,13 @@ def transform(
 
     Results come in the order of the messages, each on a line of its own (a
     result may have line breaks of its own). A message that the query asks
-    nothing of has none, and that is no failure. With --format json each
+    nothing of has none, and that is no failure. Steps of a .xq file and of
+    --step are done first. With --format json each
     result is an object: message, result_number, delivery_id, fragment.
     """
     limits = read_limits(limit)
     broker = Broker(engine_name(engine), limits, read_namespaces(namespace), threads)
-    report = broker.subscribe(Subscription(QUERY_ID, QUERY_ID, read_query(query)))
+    report = broker.subscribe(read_query(query, step))
     for error in report.rejected.values():
         raise error
     writer = None if out is None else _ResultFiles(out)
@@ -100,22 +103,30 @@ def transform(
     return ExitCode.REFUSED if refused or undecided else ExitCode.OK
 
 
-def read_query(given: str) -> str:
+def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
     """The query that an argument means: itself or, after an @, the content of a file.
+
+    Args:
+        given: The argument.
+        steps: Steps that are done after those that the file says.
+
+    Returns:
+        With `QUERY_ID` for id and subscriber, delivered as fragments.
 
     Raises:
         ConfigError: The file is not UTF-8.
         OSError: The file cannot be read.
     """
     if not given.startswith("@"):
-        return given
+        return Subscription(QUERY_ID, QUERY_ID, given, steps=tuple(steps or ()))
     path = Path(given[1:])
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
         raise ConfigError("config.invalid", key=str(path), reason=reason) from error
-    return subscription_of(text, Path(path.name)).query
+    said = subscription_of(text, Path(path.name))
+    return Subscription(QUERY_ID, QUERY_ID, said.query, steps=(*said.steps, *(steps or ())))
 
 
 def _delivered(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class DisseminationBackend(Protocol):
     """Subscriptions that come and go while messages flow through them.
 
+    Messages are those after the steps of subscriptions, which `pathcast.customize.stepped` does.
+
     `process` may be called from several threads at once; no other call overlaps with it or with
     another change: `pathcast.customize.broker` sees to that.
     """

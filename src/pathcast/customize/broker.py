@@ -23,13 +23,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pathcast.customize.backend import DisseminationBackend
+from pathcast.customize.before_steps import alternatives_of
 from pathcast.customize.deliveries import Deliveries, DeliveryBatch, Recipient
-from pathcast.customize.engines import id_maker, new_backend, original_maker
+from pathcast.customize.engines import id_maker, original_maker
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
 from pathcast.customize.plan import SubscriptionPlan
 from pathcast.customize.snapshot import SubscriptionSnapshot
+from pathcast.customize.stepped import SteppedDissemination
+from pathcast.customize.steps import parse_steps
 from pathcast.customize.turns import Turns
 from pathcast.engine.matcher import matcher_options
 from pathcast.engine.messages import (
@@ -59,7 +61,7 @@ from pathcast.model import (
     RegisterReport,
     Subscription,
 )
-from pathcast.query import NormalQuery, Population, compile_subscription, population_of
+from pathcast.query import NormalQuery, Population, population_of
 
 
 class Broker:
@@ -74,7 +76,8 @@ class Broker:
         namespaces: Prefix -> namespace URI for all subscriptions; the key "" is the default
             element namespace. A subscription's own bindings come first.
         threads: Threads of one batch; None for all processors.
-        cache_bytes_max: Bytes that compiled label paths may take.
+        cache_bytes_max: Bytes that compiled label paths may take; those of messages after steps as
+            many again, for each series.
         streams: Takes element streams as well as text, with these dictionaries; None refuses
             them.
 
@@ -98,7 +101,7 @@ class Broker:
         self._options = matcher_options(
             engine_name(engine), limits or Limits(), threads, cache_bytes_max, streams
         )
-        self._backend: DisseminationBackend = new_backend(self._options)
+        self._backend = SteppedDissemination(self._options)
         self._make_ids = id_maker(self._options.engine)
         self._original = original_maker(self._options)
         self._recipients: dict[str, Recipient] = {}
@@ -228,17 +231,19 @@ class Broker:
                 answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
             return DeliveryBatch(answer, ids, self._recipients, self._version.text, self._make_ids)
 
-    def process_few(self, messages: Sequence[bytes]) -> FewDeliveries:
+    def process_few(self, messages: Sequence[bytes], done: Sequence[int] = ()) -> FewDeliveries:
         """Sends a few messages to all subscriptions, all of them to the same state.
 
         Args:
             messages: So few that arrays would take longer than they do: some hundreds, of a KB.
+            done: How many steps were done to each on its way, which the steps of all subscriptions
+                that are meant begin with; none to any when empty.
 
         Returns:
             Lists, without ids of deliveries and without counters.
         """
         with self._turns.shared():
-            return self._backend.process_few(list(messages))
+            return self._backend.process_few(list(messages), done)
 
     def matcher(self) -> DeliveryMatcher:
         """What takes batches of messages; it sees every change from its next batch on."""
@@ -269,16 +274,16 @@ class Broker:
             >>> [str(place) for place in broker.population().places]
             ['//a/c', '//a/@b']
         """
-        known: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[NormalQuery]] = {}
+        known: dict[tuple[object, ...], list[NormalQuery]] = {}
         found: list[list[NormalQuery]] = []
         with self._turns.shared():
             ids = sorted(self._recipients)
             asked = [self._backend.subscription(name) for name in ids]
         for each in asked:
-            key = (each.query, each.deliver, tuple(sorted((each.namespaces or {}).items())))
+            bound = tuple(sorted((each.namespaces or {}).items()))
+            key = (each.query, each.deliver, bound, each.steps)
             if key not in known:
-                compiled = compile_subscription(each.query, each.namespaces, each.deliver)
-                known[key] = list(compiled.paths)
+                known[key] = alternatives_of(each, parse_steps(each.steps, each.namespaces))
             found.append(known[key])
         return population_of(ids, found)
 

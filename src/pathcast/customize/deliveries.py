@@ -50,8 +50,8 @@ DELIVERIES_SCHEMA = pa.schema(
         pa.field("fragment", pa.dictionary(pa.int32(), pa.large_binary())),
     ]
 )
-"""One row a delivery, in the order of messages, then of subscriptions as they came, then of
-results. `fragment` is null for deliver="ids"."""
+"""One row a delivery, in the order of messages, then of subscriptions as they came (those with
+steps after those without), then of results. `fragment` is null for deliver="ids"."""
 
 ERRORS_SCHEMA = pa.schema(
     [
@@ -123,10 +123,10 @@ class DeliveryBatch:
         self._numbers, self._places = _distinct(
             self._rows["subscription"], len(answer.subscription_ids)
         )
-        self._names = _take(answer.subscription_ids, self._numbers.tolist())
+        self._names = take_ids(answer.subscription_ids, self._numbers.tolist())
         self._recipients = [recipients[name] for name in self._names]
         numbers = sorted({number for _, number, _ in answer.verdicts})
-        names = _take(answer.subscription_ids, numbers)
+        names = take_ids(answer.subscription_ids, numbers)
         self._with_verdicts = {
             number: (name, recipients[name].subscriber)
             for number, name in zip(numbers, names, strict=True)
@@ -370,7 +370,7 @@ def _dictionary(places: np.ndarray, texts: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(places), pa.array(texts, pa.string()))
 
 
-def _take(ids: Sequence[str], numbers: list[int]) -> list[str]:
+def take_ids(ids: Sequence[str], numbers: list[int]) -> list[str]:
     """Ids of many numbers; the kernel looks them up in one call."""
     take = getattr(ids, "take", None)
     found: list[str] = take(numbers) if take is not None else [ids[number] for number in numbers]

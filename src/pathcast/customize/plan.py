@@ -57,6 +57,7 @@ class SubscriptionPlan:
         """All of it, for JSON."""
         asked = self.subscription._asdict()
         asked["namespaces"] = dict(asked["namespaces"] or {})
+        asked["steps"] = list(asked["steps"])
         return {
             **asked,
             "kind": self.kind,

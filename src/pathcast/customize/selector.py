@@ -150,17 +150,18 @@ class Selector:
         self._native.unsubscribe([str(number) for number in numbers])
         self._numbers = None
 
-    def spans(self, messages: Messages) -> Spans:
+    def spans(self, messages: Messages, encoding: str | None = None) -> Spans:
         """Where the selected elements are.
 
         Args:
             messages: As for `pathcast.Broker.process_batch`; a missing one has none.
+            encoding: Of all messages, where it is known better than they say.
 
         Raises:
             TypeError: `messages` is nothing of this kind.
         """
         column = message_column(messages)
-        answer = self._native.process(joined(column.chunks), encoding=column.encoding)
+        answer = self._native.process(joined(column.chunks), encoding=encoding or column.encoding)
         unknown: dict[int, PathcastError | None] = dict(answer.refusals)
         unknown |= column.refusals
         for row, _, verdict in answer.verdicts:

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pathcast.customize.identity import namespaces_text
 from pathcast.errors import SnapshotFormatError
@@ -44,7 +45,9 @@ from pathcast.model import DELIVER_MODES, Gate, Subscription
 from pathcast.query.names import are_texts
 
 MAGIC: Final = b"PATHCUST"
-FORMAT: Final = 2
+FORMAT: Final = 3
+_WITHOUT_STEPS: Final = 2
+"""Format in which subscriptions had no steps."""
 
 _HEADER: Final = struct.Struct("<8sIIQ16sI")
 _CHECKSUM: Final = struct.Struct("<I")
@@ -61,10 +64,13 @@ TABLE_SCHEMA: Final = pa.schema(
         pa.field("kind", pa.dictionary(pa.int8(), pa.string())),
         pa.field("alternatives", pa.large_list(pa.large_string())),
         pa.field("expression", pa.large_string()),
+        pa.field("steps", pa.large_list(pa.large_string()), nullable=False),
     ]
 )
 """One row a subscription. `namespaces` is JSON, empty for none; `kind`, `alternatives` and
 `expression` are the gate, `kind` is null where there is none."""
+
+_STEPS: Final = TABLE_SCHEMA.get_field_index("steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ def table_of(subscriptions: Sequence[Subscription], gates: Sequence[Gate | None]
         "kind": [gate and gate.kind for gate in gates],
         "alternatives": [gate and list(gate.alternatives) for gate in gates],
         "expression": [gate and gate.expression for gate in gates],
+        "steps": [list(subscription.steps) for subscription in subscriptions],
     }
     arrays = []
     for field in TABLE_SCHEMA:
@@ -109,11 +116,13 @@ def subscriptions_of(table: pa.Table) -> Iterator[tuple[Subscription, Gate | Non
     bindings: dict[str, Mapping[str, str] | None] = {"": None}
     for batch in table.to_batches(max_chunksize=16_384):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            name, subscriber, query, deliver, namespaces, kind, alternatives, expression = row
+            name, subscriber, query, deliver, namespaces, *compiled, steps = row
+            kind, alternatives, expression = compiled
             if namespaces not in bindings:
                 bindings[namespaces] = json.loads(namespaces)
             gate = None if kind is None else Gate(kind, tuple(alternatives or ()), expression)
-            yield Subscription(name, subscriber, query, deliver, bindings[namespaces]), gate
+            own = bindings[namespaces]
+            yield Subscription(name, subscriber, query, deliver, own, tuple(steps)), gate
 
 
 def write_snapshot(path: Path, content: SnapshotContent) -> None:
@@ -151,6 +160,8 @@ def write_snapshot(path: Path, content: SnapshotContent) -> None:
 def read_snapshot(path: Path) -> SnapshotContent:
     """Reads a file. The table lies in the file's own pages, shared between processes.
 
+    A file of the format before is read, too: its subscriptions have no steps.
+
     Raises:
         SnapshotFormatError: The file is not a snapshot of subscriptions, of another format, or
             damaged.
@@ -160,22 +171,26 @@ def read_snapshot(path: Path) -> SnapshotContent:
         raise _foreign(path)
     with pa.memory_map(str(path)) as file:
         data = file.read_buffer()
-    version = _check(path, memoryview(data))
+    format_, version = _check(path, memoryview(data))
     body = data.slice(_HEADER_LENGTH)
     try:
         table = pa.ipc.open_file(pa.BufferReader(body)).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, f"its table cannot be read ({error})") from error
-    if table.schema != TABLE_SCHEMA:
+    has_steps = format_ != _WITHOUT_STEPS
+    if table.schema != (TABLE_SCHEMA if has_steps else TABLE_SCHEMA.remove(_STEPS)):
         raise _damaged(path, "its table has other columns than it should")
     text = (table.schema.metadata or {}).get(_LIMITS, b"").decode(errors="replace")
     limits = Limits.from_json(text, str(path))
+    if not has_steps:
+        field = TABLE_SCHEMA.field(_STEPS)
+        table = table.append_column(field, pa.repeat(pa.scalar([], field.type), len(table)))
     return SnapshotContent(_checked(path, table), version, limits)
 
 
-def _check(path: Path, data: memoryview) -> str:
-    """Checks the header and both checksums; gives the version."""
+def _check(path: Path, data: memoryview) -> tuple[int, str]:
+    """Checks the header and both checksums; gives the format and the version."""
     if bytes(data[: len(MAGIC)]) != MAGIC:
         raise _foreign(path)
     if len(data) < _HEADER_LENGTH:
@@ -184,7 +199,7 @@ def _check(path: Path, data: memoryview) -> str:
     (head_sum,) = _CHECKSUM.unpack_from(data, _HEADER.size)
     if zlib.crc32(data[: _HEADER.size]) != head_sum:
         raise _damaged(path, "the checksum of the header is wrong")
-    if format_ != FORMAT:
+    if format_ not in (FORMAT, _WITHOUT_STEPS):
         raise SnapshotFormatError(
             "snapshot.version", path=str(path), found=format_, expected=FORMAT
         )
@@ -194,13 +209,15 @@ def _check(path: Path, data: memoryview) -> str:
         raise _damaged(path, f"it has {len(data)} bytes where its header says {length}")
     if zlib.crc32(data[_HEADER_LENGTH:]) != body_sum:
         raise _damaged(path, "the checksum is wrong")
-    return str(version.hex())
+    return format_, str(version.hex())
 
 
 def _checked(path: Path, table: pa.Table) -> pa.Table:
     """The table, if its rows can be subscriptions: one made by hand could hold anything."""
-    for name in ("id", "subscriber", "query", "deliver", "namespaces"):
-        if table.column(name).null_count:
+    for name in ("id", "subscriber", "query", "deliver", "namespaces", "steps"):
+        column = table.column(name)
+        inside = pc.list_flatten(column).null_count if name == "steps" else 0
+        if column.null_count or inside:
             raise _damaged(path, f"column {name} has missing values")
     names = table.column("id")
     if len(names.unique()) != len(names):

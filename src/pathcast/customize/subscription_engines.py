@@ -1,10 +1,10 @@
 """Rows of subscriptions in the engines that answer them.
 
 A filter query is a subscription that is delivered as an id: an index takes it, a broker takes what
-wants results and what is no XPath. A query that several subscribers want is compiled once; the same
-id with another query, or delivered in another way, is rejected, since a delivery names the query by
-its id. What checks, matches or delivers the subscriptions of a file takes them up here, so that all
-take and reject the same.
+wants results, what is no XPath and what has steps. A query that several subscribers want is
+compiled once; the same id with another query or other steps, or delivered in another way, is
+rejected, since a delivery names the query by its id. What checks, matches or delivers the
+subscriptions of a file takes them up here, so that all take and reject the same.
 
 Example:
     >>> from pathcast.customize.delimited import TextPlace
@@ -120,12 +120,13 @@ class SubscriptionEngines:
         for name in gone:
             del self._held[name]
         new = [row for name, row in wanted.items() if name not in self._held]
-        notices = [row for row in new if row.deliver == "ids"]
+        # Of messages as they come: an index does no steps.
+        notices = [row for row in new if row.deliver == "ids" and not row.steps]
         declined = self.index.register(
             [Query(row.id, row.query, row.namespaces) for row in notices]
         ).rejected
         # What is no XPath may be XQuery; the broker knows both, and says what is wrong.
-        others = [row for row in new if row.deliver != "ids" or row.id in declined]
+        others = [row for row in new if row.deliver != "ids" or row.steps or row.id in declined]
         refused = dict(self.broker.subscribe(others).rejected)
         self._held |= {row.id: row for row in new if row.id not in refused}
         return refused
@@ -133,6 +134,10 @@ class SubscriptionEngines:
 
 def _is_same(row: Subscription, other: Subscription | None) -> bool:
     """Whether two rows are one query, whoever takes it."""
-    if other is None or (row.query, row.deliver) != (other.query, other.deliver):
+    if other is None or (row.query, row.deliver, row.steps) != (
+        other.query,
+        other.deliver,
+        other.steps,
+    ):
         return False
     return (row.namespaces or {}) == (other.namespaces or {})

@@ -6,12 +6,15 @@ follows from where it lies, and can be said in a comment at its beginning:
     (: Everything below thirty.
        @subscriber ann
        @deliver message
-       @id cheap :)
+       @id cheap
+       @step drop //cover
+       @step rename //books bib :)
     for $b in //book where $b/price < 30 return <hit>{$b/title}</hit>
 
 Without it, the id is the path inside the folder without `.xq`, and the subscriber is the first
 folder of that path (or, for a file that lies in none, the id): `ann/cheap.xq` is `ann/cheap` of
-`ann`. Names that begin with a dot or an underscore are left alone.
+`ann`. Steps are done in the order in which they stand. Names that begin with a dot or an underscore
+are left alone.
 
 Example:
     >>> found = subscription_of("(: @subscriber ann :) //book[price < 30]", Path("cheap.xq"))
@@ -34,7 +37,9 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.model import DELIVER_MODES, Subscription
 
 SUFFIX: Final = ".xq"
-_KEYS: Final = ("id", "subscriber", "deliver")
+_KEYS: Final = ("id", "subscriber", "deliver", "step")
+_STEP: Final = "step"
+"""The key that may be there several times."""
 _KEY: Final = re.compile(r"(?:^|\s)@([A-Za-z_-]+)[ \t]*([^\r\n]*)")
 _BOUNDARY: Final = re.compile(r"\(:|:\)")
 
@@ -107,7 +112,8 @@ def subscription_of(text: str, place: Path) -> Subscription:
             cannot be used.
     """
     comments, query = _split(text)
-    told = _header(comments, place)
+    header = _header(comments, place)
+    told = {key: values[0] for key, values in header.items()}
     path = place.with_suffix("").as_posix()
     owner = place.parts[0] if len(place.parts) > 1 else path
     deliver = told.get("deliver", "fragment")
@@ -118,6 +124,8 @@ def subscription_of(text: str, place: Path) -> Subscription:
         told.get("subscriber", owner),
         query,
         deliver,
+        None,
+        tuple(header.get(_STEP, ())),
     )
 
 
@@ -138,18 +146,18 @@ def _read(file: Path, place: Path) -> SubscriptionFile:
     return SubscriptionFile(file, None, fault, TextPlace(str(file), 1))
 
 
-def _header(comments: list[str], place: Path) -> dict[str, str]:
+def _header(comments: list[str], place: Path) -> dict[str, list[str]]:
     """What the comments before the query say."""
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for comment in comments:
         for key, value in _KEY.findall(comment):
             if key not in _KEYS:
                 raise _unusable(place, f"@{key} is not one of @{', @'.join(_KEYS)}")
             if not value.strip():
                 raise _unusable(place, f"@{key} has no value")
-            if key in found:
+            if key in found and key != _STEP:
                 raise _unusable(place, f"@{key} is there twice")
-            found[key] = value.strip()
+            found.setdefault(key, []).append(value.strip())
     return found
 
 

@@ -114,6 +114,7 @@ def usable_row(
         check_length(text, text)
     if isinstance(row, Subscription):
         _check_deliver(row)
+        row = row._replace(steps=_steps(row.steps))
     own = row.namespaces
     if own is None:
         return row
@@ -201,6 +202,8 @@ def _are_usable(rows: Sequence[object], kind: type) -> bool:
     deliver = columns.get("deliver", ())
     if not are_texts(deliver) or not set(deliver) <= set(DELIVER_MODES):
         return False
+    if not all(steps == () or _are_steps(steps) for steps in columns.get("steps", ())):
+        return False
     namespaces = columns["namespaces"]
     if namespaces.count(None) == len(namespaces):
         return True
@@ -218,6 +221,23 @@ def _check_deliver(row: Subscription) -> None:
         raise _wrong("deliver", "text", found)
     if found not in DELIVER_MODES:
         raise UnsupportedQueryError("subscription.deliver", found=str(found))
+
+
+def _are_steps(value: object) -> bool:
+    return type(value) is tuple and are_texts(value)
+
+
+def _steps(value: object) -> tuple[str, ...]:
+    """Steps as a tuple.
+
+    Raises:
+        UnusableRowError: They are no texts.
+    """
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise _wrong("steps", "a list of texts", value)
+    for step in value:
+        check_text(step, "step")
+    return tuple(value)
 
 
 def _bindings(value: object) -> dict[str, str]:

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from pathcast.message.dictionaries import Dictionaries
     from pathcast.query import CompiledSubscription
 
+_FIELDS: Final = Subscription._fields.index("steps")
+"""Fields of a subscription that the kernel reads."""
+
 _ROWS: Final = pa.schema(
     [
         pa.field("message", pa.uint32(), nullable=False),
@@ -114,7 +117,8 @@ class KernelDissemination:
         errors: dict[int, PathcastError] = {}
         known = gates or [None] * len(rows)
         with native_errors():
-            refused = self._native.subscribe(rows, bindings)
+            # What it is asked is of messages after the steps, whoever does these.
+            refused = self._native.subscribe([row[:_FIELDS] for row in rows], bindings)
         slow = dict(refused)
         for row, subscription in enumerate(rows):
             if row not in slow:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DELIVER = {
     "fragment": "message factory: write the results",
-    "message": "deliver the message as it arrived",
+    "message": "deliver the message",
     "ids": "deliver a notice",
 }
 

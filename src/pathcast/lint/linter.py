@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from pathcast.customize.steps import parse_steps
 from pathcast.engine.rows import many, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.lint.conditions import ConditionIssue, condition_issues
@@ -107,13 +108,14 @@ class _Subject:
     Attributes:
         number: Its position.
         query: The query.
-        alternatives: The paths it becomes; None if it cannot be registered, and for XQuery, which
-            is not compared with others.
+        alternatives: The paths it becomes; None if it cannot be registered, and for XQuery and what
+            has steps, which are not compared with others.
         key: Equal for queries whose equality is seen without comparing; "" if not compiled.
         is_hopeless: Whether it can match nothing, so that comparing it says nothing.
         is_trivial: Whether it matches everything, which says as little.
         is_broken: Whether a condition of it always or never holds, so that it does not say what
             was meant.
+        has_steps: Whether it is about messages after steps.
     """
 
     number: int
@@ -123,6 +125,7 @@ class _Subject:
     is_hopeless: bool = False
     is_trivial: bool = False
     is_broken: bool = False
+    has_steps: bool = False
 
 
 @dataclass(slots=True)
@@ -190,15 +193,33 @@ class _Linter:
         """Looks at one subscription by itself, in whichever language it is."""
         subject = _Subject(number, Query(row.id, row.query, row.namespaces))
         namespaces = {**self.namespaces, **(row.namespaces or {})}
+        steps = parse_steps(row.steps, namespaces)
+        subject.has_steps = bool(steps)
         compiled = compile_subscription(row.query, namespaces, row.deliver)
         if compiled.program is None:
-            return self.subject(subject, without_comments(row.query))
+            self.subject(subject, without_comments(row.query))
+        else:
+            self.program(subject, row, namespaces, compiled)
+        if steps:
+            # What it asks for is of other messages than those that others ask.
+            subject.alternatives = None
+            subject.key = f"{steps!r} {subject.key}"
+        return subject
+
+    def program(
+        self,
+        subject: _Subject,
+        row: Subscription,
+        namespaces: Mapping[str, str],
+        compiled: CompiledSubscription,
+    ) -> None:
+        """Looks at one program by itself."""
+        assert compiled.program is not None
         # Whether it is a condition or gives results makes a difference to what satisfies it.
         subject.key = f"{row.deliver == 'fragment'} {compiled.program!r}"
-        for checker in self.checkers_for(namespaces):
+        for checker in self.checkers_of(subject, namespaces):
             self.say_paths(subject, program_issues(compiled.program, row.query, checker))
         self.check_gate(subject, compiled)
-        return subject
 
     def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:
         """What is known of the messages that a program delivers anything of."""
@@ -230,7 +251,7 @@ class _Linter:
         # to or cover as it stands is no finding about the others.
         plan = compiled.expression or "\n".join(compiled.texts)
         subject.key = f"{text}\n{plan}" if subject.is_broken else plan
-        for checker in self.checkers_for(namespaces):
+        for checker in self.checkers_of(subject, namespaces):
             self.say_paths(subject, checker.issues(resolved))
         self.check_whole(subject, subject.alternatives, compiled)
         return subject
@@ -247,7 +268,12 @@ class _Linter:
             fix=hint if isinstance(hint, str) else None,
         )
 
-    def checkers_for(self, namespaces: Mapping[str, str]) -> list[PathChecker]:
+    def checkers_of(
+        self, subject: _Subject, namespaces: Mapping[str, str]
+    ) -> Sequence[PathChecker]:
+        """What knows the messages; nothing does after steps."""
+        if subject.has_steps:
+            return ()
         key = tuple(sorted(namespaces.items()))
         if key not in self.checkers:
             self.checkers[key] = [PathChecker(each, namespaces) for each in self.structures]

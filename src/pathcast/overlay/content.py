@@ -15,9 +15,10 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 import msgspec
 from msgspec import Meta
 
+from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX
+
 __all__ = [
     "LOCAL",
-    "STEPS_MAX",
     "Change",
     "Content",
     "Decisions",
@@ -29,10 +30,7 @@ __all__ = [
     "Verdict",
 ]
 
-STEPS_MAX = 64
-"""Steps of a profile."""
-
-StepText = Annotated[str, Meta(max_length=4_096)]
+StepText = Annotated[str, Meta(max_length=STEP_LENGTH_MAX)]
 
 LOCAL = ""
 """The origin of what a broker's own subscribers want."""

@@ -23,7 +23,7 @@ Example:
     >>> batch = b"<batch><order><no>7</no></order><order><x/><no>8</no></order></batch>"
     >>> cuts.cut([batch], {"east": [0], "west": [0]})["east"]
     [Sent(body=b'<batch><order><x/><no>8</no></order></batch>', steps=0)]
-    >>> from pathcast.overlay.restructuring import parse_steps
+    >>> from pathcast.customize.steps import parse_steps
     >>> steps = parse_steps(["drop //no", "rename //x y"])
     >>> asked = Subscription("s", "ann", "/batch/order[y]")
     >>> cuts.update("east", [cut_entry(asked, steps)], [one])
@@ -47,20 +47,15 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from pathcast.customize.restructuring import Restructurings
 from pathcast.customize.selector import Select, Selector
+from pathcast.customize.steps import EditStep, Steps, check_steps, common_steps
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.model import Subscription
-from pathcast.overlay.content import STEPS_MAX, Sent
+from pathcast.model import STEPS_MAX, Subscription
+from pathcast.overlay.content import Sent
 from pathcast.overlay.interest import LOCAL, Delta, Interests
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Projections, common, offer_of
-from pathcast.overlay.restructuring import (
-    EditStep,
-    Restructurings,
-    Steps,
-    check_steps,
-    common_steps,
-)
 from pathcast.query.names import NCNAME_PATTERN
 from pathcast.query.xquery.syntax import NameTest
 
@@ -320,7 +315,7 @@ class LinkCuts:
         """Raises QuerySyntaxError or UnsupportedQueryError if one is no entry."""
         for entry in entries:
             needs = needs_in(entry)
-            check_steps(needs.steps, self._engine)
+            check_steps(needs.steps)
             if needs.offer is not None:
                 selects = dict(enumerate(needs.offer.selects))
                 self._trial.add(selects)

@@ -28,6 +28,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Final
 
+from pathcast.customize.before_steps import paths_before
+from pathcast.customize.steps import Steps
 from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription, normalise
 from pathcast.query.alternatives import NO_MESSAGE
 from pathcast.query.covering import Alternatives
@@ -147,6 +149,28 @@ def disjuncts_of(
             kept = linear_paths(path) if form is Form.LINEAR else (path,)
             found.add(Disjunct.all_of(kept).text)
     return tuple(sorted(found))
+
+
+def before_steps(entry: str, steps: Steps) -> str:
+    """An entry that a message satisfies if, some or all steps later, it satisfies another one.
+
+    Args:
+        entry: An entry.
+        steps: Of the profile that it was made of.
+
+    Example:
+        >>> from pathcast.customize.steps import parse_steps
+        >>> before_steps("/a/list[item='x']/@n", parse_steps(["rename //table list"]))
+        "/a/*[@n]/item[.='x']"
+        >>> before_steps("/a[b = 1]", ())
+        '/a[b = 1]'
+
+    Raises:
+        QuerySyntaxError: It is no entry.
+
+    Cost: 100 µs a path.
+    """
+    return Disjunct(paths_before(Disjunct.of(entry).paths, steps)).text if steps else entry
 
 
 def is_linear(canonical: str) -> bool:

@@ -25,6 +25,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from pathcast.customize.steps import parse_steps
 from pathcast.errors import RegistrationError, StoreError
 from pathcast.overlay.host_choice import population_of_one
 from pathcast.overlay.leadership import Leadership, Records
@@ -45,7 +46,6 @@ from pathcast.overlay.registration_messages import (
     ToBroker,
     UpdateSource,
 )
-from pathcast.overlay.restructuring import parse_steps
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast.store.records import (

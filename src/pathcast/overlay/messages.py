@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.errors import PeerError
-from pathcast.overlay.content import STEPS_MAX
+from pathcast.model import STEPS_MAX
 
 __all__ = [
     "MESSAGE_BYTES_MAX",

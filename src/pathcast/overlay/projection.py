@@ -40,15 +40,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pathcast.customize.selector import Select, Selector, Spans
-from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.query.syntax import Axis
 from pathcast.query.xquery import (
-    PaperQuery,
     PaperStep,
     Program,
     Target,
+    form_of_path,
     framed,
     is_xquery,
     paper_form,
@@ -113,17 +112,6 @@ def offer_of(subscription: Subscription) -> Offer | None:
         return None
     unit = _unit(form.binding)
     return Offer(unit, frozenset([select])) if len(unit) > 1 else None
-
-
-def form_of_path(query: str, namespaces: Mapping[str, str]) -> PaperQuery | None:
-    """A bare XPath as the binding path of a query; None if it is none.
-
-    It tells the structure. What comparisons mean is another thing in XPath 1.0.
-    """
-    try:
-        return paper_form(parse(f"for $bound in {query} return $bound", namespaces))
-    except PathcastError:
-        return None
 
 
 def common(offers: Iterable[Offer | None]) -> Offer | None:

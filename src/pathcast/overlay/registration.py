@@ -22,6 +22,7 @@ from typing import Final
 
 import msgspec
 
+from pathcast.customize.steps import parse_steps
 from pathcast.errors import PathcastError, RegistrationError, StoreError, UnusableRowError
 from pathcast.overlay.host_choice import Chosen, HostChoice, population_of_one, root_for
 from pathcast.overlay.leadership import Leadership, Records
@@ -39,7 +40,6 @@ from pathcast.overlay.registration_messages import (
     ToService,
 )
 from pathcast.overlay.registry_view import RegistryView
-from pathcast.overlay.restructuring import parse_steps
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
 from pathcast.store.records import Catalog, Profile, Record, Source, check_record

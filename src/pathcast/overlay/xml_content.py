@@ -44,8 +44,8 @@ def xml_content(
 
     Args:
         policy: How what a neighbour is told is made less.
-        engine: As for `QueryIndex`. The reference engine cuts nothing out of messages, and takes no
-            profiles with steps.
+        engine: As for `QueryIndex`. The reference engine cuts nothing out of messages, and does
+            steps at hosts only.
         limits: What one message may cost; the same at all brokers of a network.
         projection: Whether messages are restructured, and cut down to what is of use behind a link,
             where that pays. Without it nobody above does so for this broker's own profiles either.

@@ -33,19 +33,22 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from pathcast.customize.before_steps import alternatives_of
+from pathcast.customize.steps import parse_steps
 from pathcast.engine import QueryIndex, Router, RoutingTable
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import (
     CACHE_BYTES_MAX,
     BatchStats,
+    DeliverMode,
     EngineName,
     Query,
     RoutingEntry,
     Subscription,
 )
 from pathcast.partition.routes import Frequency, Routes, bits_of, fitted
-from pathcast.query import NormalQuery, canonical_text, compile_subscription
+from pathcast.query import NormalQuery, canonical_text
 
 BUDGET_BYTES: Final = 8 << 20
 """Bytes that a routing index may take where nothing else is said: what a processor's cache holds
@@ -253,7 +256,7 @@ def routes_of(subscriptions: Iterable[Subscription], partition_of: Mapping[str, 
     paths = lru_cache(maxsize=None)(_paths_of)
     for row in subscriptions:
         bound = tuple(sorted((row.namespaces or {}).items()))
-        routes.add(paths(row.query, bound, row.deliver), partition_of[row.id])
+        routes.add(paths(row.query, bound, row.deliver, row.steps), partition_of[row.id])
     return routes
 
 
@@ -263,9 +266,10 @@ def words_for(partitions: int) -> int:
 
 
 def _paths_of(
-    text: str, namespaces: tuple[tuple[str, str], ...], deliver: str
-) -> tuple[NormalQuery, ...]:
-    return compile_subscription(text, dict(namespaces), deliver).paths
+    text: str, namespaces: tuple[tuple[str, str], ...], deliver: DeliverMode, steps: tuple[str, ...]
+) -> Sequence[NormalQuery]:
+    row = Subscription("", "", text, deliver, dict(namespaces), steps)
+    return alternatives_of(row, parse_steps(steps, row.namespaces))
 
 
 def _digest(entries: Iterable[RoutingEntry], told: Mapping[bytes, bytes]) -> bytes:

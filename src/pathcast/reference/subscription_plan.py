@@ -24,7 +24,7 @@ from pathcast.reference.standing_subscription import StandingSubscription
 
 _DELIVER = {
     "fragment": "serialise every item",
-    "message": "deliver the message as it arrived",
+    "message": "deliver the message",
     "ids": "deliver a notice",
 }
 

@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from pathcast.customize import Broker, SubscriptionSnapshot
 from pathcast.engine import Snapshot
-from pathcast.model import Subscription
 from pathcast.partition import (
     CostPlacement,
     HashPlacement,
@@ -32,7 +31,7 @@ from pathcast.partition import (
 from pathcast.partition.population_routes import routes_of_population
 from pathcast.partition.routing import routes_of
 from pathcast.spark.generations import QUERIES, Generation
-from pathcast.spark.taking_up import read_ipc
+from pathcast.spark.taking_up import read_queries, subscriptions_in
 
 if TYPE_CHECKING:
     from pathcast.limits import Limits
@@ -65,7 +64,7 @@ class PieceQueries:
     def open(cls, storage: Storage, piece: Generation, engine: EngineName) -> PieceQueries:
         """The queries of a piece. Cost: 1 µs a filter query, 0.4 ms for each of the others."""
         with piece.local(storage, [QUERIES]) as [path]:
-            table = read_ipc(path)
+            table = read_queries(path)
         snapshot = notices = results = None
         with piece.files(storage) as files:
             if files.notices is not None:
@@ -151,13 +150,12 @@ def routes_to(
         budget_bytes: Likewise.
     """
     if is_exact:
-        rows = zip(*(queries.table.column(n).to_pylist() for n in _TEXTS), strict=True)
         partition_of = dict(
             zip(queries.table.column("id").to_pylist(), queries.rows(placed).tolist(), strict=True)
         )
         bound = (
-            Subscription(name, "", text, mode, {**namespaces, **dict(own or ())})
-            for name, text, mode, own in rows
+            row._replace(namespaces={**namespaces, **(row.namespaces or {})})
+            for row in subscriptions_in(queries.table)
         )
         return routes_of(bound, partition_of)
     pairs = [
@@ -177,6 +175,3 @@ def routes_to(
             found.add_targets(route.path, route.targets)
     assert found is not None, "a piece without queries is not placed"
     return found
-
-
-_TEXTS: Final = ("id", "query", "deliver", "namespaces")

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pathcast.customize import Broker
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
-from pathcast.model import EngineName, Query, Subscription
+from pathcast.model import EngineName, Query
 from pathcast.partition import Placement
 from pathcast.partition.routes import ROUTE_BYTES, Routes, fitted
 from pathcast.partition.routing import FILE, RoutingIndex, words_for
@@ -44,7 +44,9 @@ from pathcast.spark.taking_up import (
     QUERIES_SCHEMA,
     collector_paused,
     read_ipc,
+    read_queries,
     save_into,
+    subscriptions_in,
     write_ipc,
     write_snapshots,
 )
@@ -246,7 +248,7 @@ class CompileTask:
                 if piece.queries:
                     at = replace(piece, part=f"{piece.part}/{name}".lstrip("/"))
                     paths = stack.enter_context(at.local(self.storage, [QUERIES, TAKERS]))
-                    queries.append(read_ipc(paths[0]))
+                    queries.append(read_queries(paths[0]))
                     takers.append(read_ipc(paths[1]))
                 else:
                     queries.append(QUERIES_SCHEMA.empty_table())
@@ -289,12 +291,7 @@ class CompileTask:
                 size += write_ipc(self.storage, f"{folder}/{NUMBERS}", numbers)
         if len(results):
             broker = Broker(self.engine, limits, self.namespaces, threads=1)
-            rows = zip(*_columns(results, "id", "query", "deliver", "namespaces"), strict=True)
-            asked = [
-                Subscription(name, "", text, mode, dict(own) if own else None)
-                for name, text, mode, own in rows
-            ]
-            for error in broker.subscribe(asked).rejected.values():
+            for error in broker.subscribe(subscriptions_in(results)).rejected.values():
                 raise error
         size += write_snapshots(self.storage, folder, snapshot, broker)
         return PartFiles(len(queries), bool(len(notices)), bool(len(results)), size)

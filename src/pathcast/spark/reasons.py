@@ -20,10 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.customize import Broker, SubscriptionSnapshot
+from pathcast.customize.restructuring import Restructuring
+from pathcast.customize.steps import parse_steps
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import EngineName, Query, Subscription
 from pathcast.spark.generations import Generation, GenerationFiles
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.outputs import layout_of, read_output
@@ -45,6 +47,7 @@ class Reason:
         deliveries: How many there were.
         message: Why there is no answer, where it was not decided.
         explanation: Where the query fails or how it holds; None where the message is not at hand.
+        steps: What is done to the message first.
     """
 
     subscription_id: str
@@ -54,6 +57,7 @@ class Reason:
     deliveries: int
     message: str | None = None
     explanation: str | None = None
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class Why:
         for reason in self.reasons:
             told = f" ({reason.deliveries})" if reason.deliveries > 1 else ""
             lines.append(f"{reason.subscription_id}: {reason.verdict}{told}")
+            lines += [f"  {step}" for step in reason.steps]
             lines.append(f"  {reason.query}")
             if reason.message is not None:
                 lines.append(f"  {reason.message}")
@@ -167,60 +172,60 @@ def why(
         if row["subscriber"] == subscriber
     }
     reasons = tuple(
-        _reason(name, query, deliver, namespaces, count, undecided, content, engine, limits)
-        for name, (query, deliver, namespaces) in sorted(taken.items())
+        _reason(row, count, undecided, content, engine, limits) for _, row in sorted(taken.items())
     )
     return Why(subscriber, message_id, "answered", None, batch_id, version, reasons)
 
 
-Taken: TypeAlias = tuple[str, str, Mapping[str, str]]
-"""Query, what is delivered, namespaces."""
-
-
 def _reason(
-    name: str,
-    query: str,
-    deliver: str,
-    namespaces: Mapping[str, str],
+    row: Subscription,
     count: Mapping[str, int],
     undecided: Mapping[str, str],
     content: bytes | None,
     engine: EngineName | None,
     limits: Limits | None,
 ) -> Reason:
+    name = row.id
     verdict: Verdict = "delivered" if name in count else "not satisfied"
     if name in undecided:
         verdict = "not decided"
     explanation = None
     if content is not None:
-        explanation = _explained(query, namespaces, content, engine, limits)
+        explanation = _explained(row, content, engine, limits)
     return Reason(
-        name, query, deliver, verdict, count.get(name, 0), undecided.get(name), explanation
+        name,
+        row.query,
+        row.deliver,
+        verdict,
+        count.get(name, 0),
+        undecided.get(name),
+        explanation,
+        row.steps,
     )
 
 
 def _explained(
-    query: str,
-    namespaces: Mapping[str, str],
-    content: bytes,
-    engine: EngineName | None,
-    limits: Limits | None,
+    row: Subscription, content: bytes, engine: EngineName | None, limits: Limits | None
 ) -> str | None:
     """How an XPath holds or fails; None for XQuery, whose plan says nothing of a message."""
-    index = QueryIndex(engine=engine, limits=limits, namespaces=namespaces)
-    if index.register([Query("query", query)]).rejected:
+    index = QueryIndex(engine=engine, limits=limits, namespaces=row.namespaces)
+    if index.register([Query("query", row.query)]).rejected:
         return None
+    steps = Restructuring(parse_steps(row.steps, row.namespaces), engine, limits)
+    [message] = steps.apply([content])
+    if isinstance(message, PathcastError):
+        return str(message)
     try:
-        return str(index.explain("query", content))
+        return str(index.explain("query", message))
     except PathcastError as error:
         return str(error)
 
 
 def _subscriptions(
     storage: Storage, version: str, subscriber: str, engine: EngineName | None
-) -> dict[str, Taken]:
+) -> dict[str, Subscription]:
     """What a subscriber had asked for in a generation."""
-    found: dict[str, Taken] = {}
+    found: dict[str, Subscription] = {}
     for piece in Generation.read(storage, version).pieces():
         with piece.files(storage) as files:
             table = files.table()
@@ -231,20 +236,19 @@ def _subscriptions(
 
 def _texts_of(
     files: GenerationFiles, mine: set[str], engine: EngineName | None
-) -> dict[str, Taken]:
+) -> dict[str, Subscription]:
     """The queries of some ids."""
-    found: dict[str, Taken] = {}
+    found: dict[str, Subscription] = {}
     if files.notices is not None:
         snapshot = Snapshot.open(files.notices, engine=engine)
         for query_id in mine & set(snapshot.query_ids):
             query = snapshot.query(query_id)
-            found[query_id] = (query.text, "ids", query.namespaces or {})
+            found[query_id] = Subscription(query_id, "", query.text, "ids", query.namespaces)
     if files.results is not None:
         broker = Broker.restored(SubscriptionSnapshot.open(files.results, engine=engine), threads=1)
         for query_id in mine:
             if query_id in broker:
-                row = broker.subscription(query_id)
-                found[query_id] = (row.query, row.deliver, row.namespaces or {})
+                found[query_id] = broker.subscription(query_id)
     return found
 
 

@@ -26,12 +26,9 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.customize.identity import SetVersion
+from pathcast.customize.subscription_columns import ROW_SCHEMA, rows_of_table
 from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_rows import (
-    ROW_SCHEMA,
-    RejectedSubscription,
-    rows_of_table,
-)
+from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.partition.placement import stable_hashes

@@ -23,17 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pathcast.customize.delimited import TextPlace
+from pathcast.customize.subscription_columns import RowTable, read_row_tables, row_tables
 from pathcast.customize.subscription_files import files_of
-from pathcast.customize.subscription_rows import (
-    RejectedSubscription,
-    RowTable,
-    SubscriptionRows,
-    about_rows,
-    read_row_tables,
-    read_rows,
-    row_tables,
-)
-from pathcast.errors import ConfigError, StoreError, UnsupportedQueryError
+from pathcast.customize.subscription_rows import SubscriptionRows, about_rows, read_rows
+from pathcast.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from pathcast.model import DeliverMode
@@ -186,13 +179,8 @@ class StorePlace:
         found = SubscriptionRows([], [], [])
         name = self.name
         for profile in sorted((self._profiles or {}).values(), key=lambda each: each.id):
-            row, place = profile.subscription(), TextPlace(name, profile.version, None)
-            if profile.steps:
-                error = UnsupportedQueryError("subscription.steps", steps=len(profile.steps))
-                found.rejected.append(RejectedSubscription(row, error, place))
-                continue
-            found.rows.append(row)
-            found.places.append(place)
+            found.rows.append(profile.subscription())
+            found.places.append(TextPlace(name, profile.version, None))
         return found
 
     def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pathcast.customize.identity import SetVersion
-from pathcast.customize.subscription_rows import NAMESPACES, namespace_column
+from pathcast.customize.subscription_columns import NAMESPACES, namespace_column, step_column
+from pathcast.customize.subscription_rows import STEP_LISTS, STEPS
 from pathcast.model import Subscription
 from pathcast.spark.generations import (
     NOTICES,
@@ -42,6 +43,7 @@ QUERIES_SCHEMA: Final = pa.schema(
         pa.field("deliver", pa.string(), nullable=False),
         pa.field("number", pa.uint32()),
         pa.field("namespaces", NAMESPACES),
+        pa.field(STEPS, STEP_LISTS),
     ]
 )
 """Distinct queries; the number in the snapshot, null for those whose results are delivered."""
@@ -108,8 +110,25 @@ def write_queries(storage: Storage, folder: str, engines: SubscriptionEngines) -
         [rows[name].deliver for name in ids],
         [*range(len(notices)), *(None for _ in results)],
         namespace_column([rows[name] for name in ids]),
+        step_column([rows[name] for name in ids]),
     ]
     write_ipc(storage, f"{folder}/{QUERIES}", pa.table(columns, schema=QUERIES_SCHEMA))
+
+
+def read_queries(path: Path) -> pa.Table:
+    """The texts of queries, mapped; of a generation from before there were steps, without any."""
+    table = read_ipc(path)
+    if STEPS in table.column_names:
+        return table
+    return table.append_column(QUERIES_SCHEMA.field(STEPS), pa.nulls(len(table), STEP_LISTS))
+
+
+def subscriptions_in(table: pa.Table) -> Iterator[Subscription]:
+    """Queries of `QUERIES_SCHEMA` as subscriptions of nobody."""
+    names = ("id", "query", "deliver", "namespaces", STEPS)
+    columns = [table.column(name).to_pylist() for name in names]
+    for name, text, mode, own, steps in zip(*columns, strict=True):
+        yield Subscription(name, "", text, mode, dict(own) if own else None, tuple(steps or ()))
 
 
 def save_into(

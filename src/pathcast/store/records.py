@@ -61,8 +61,7 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
         pending: Whether the host has not said yet that it knows.
         address: Where deliveries go in the network; empty for none.
         version: Position of the change that made it; 0 before it is written.
-        steps: What is done to a message before the query sees it, in order; only brokers of a
-            network do steps.
+        steps: What is done to a message before the query sees it, in order.
     """
 
     id: str
@@ -79,10 +78,9 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
     steps: tuple[str, ...] = ()
 
     def subscription(self) -> Subscription:
-        """As an engine takes it, of messages after the steps."""
-        return Subscription(
-            self.id, self.owner, self.query, self.deliver, dict(self.namespaces) or None
-        )
+        """As an engine takes it."""
+        bound = dict(self.namespaces) or None
+        return Subscription(self.id, self.owner, self.query, self.deliver, bound, self.steps)
 
 
 class Source(msgspec.Struct, frozen=True, tag="source"):

@@ -125,6 +125,8 @@ def hostile_subscription(random: Random, subscription: Subscription) -> object:
         lambda: row._replace(deliver=_any(random.choice(["", "Ids", "all", text]))),
         lambda: row._replace(deliver=_any(not_text(random))),
         lambda: row._replace(namespaces=_any(hostile_namespaces(random))),
+        lambda: row._replace(steps=_any(random.choice([None, 5, "drop //a"]))),
+        lambda: row._replace(steps=_any((random.choice([None, 5, text, "move //a"]),))),
         lambda: tuple(row),
         lambda: Query(row.id, row.query),
         lambda: not_text(random),

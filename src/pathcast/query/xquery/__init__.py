@@ -23,6 +23,7 @@ from pathcast.query.xquery.scanner import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
 from pathcast.query.xquery.subscription import (
     CompiledSubscription,
     compile_subscription,
+    form_of_path,
     is_xquery,
     selection_of,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Target",
     "compile_subscription",
     "content_expressions",
+    "form_of_path",
     "framed",
     "is_xquery",
     "paper_form",

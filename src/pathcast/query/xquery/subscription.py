@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
+from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
 from pathcast.query.compiled import Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
@@ -30,6 +30,7 @@ from pathcast.query.syntax import Expr
 from pathcast.query.xquery.comments import without_comments
 from pathcast.query.xquery.functions import ADDED_ARGUMENT_COUNTS
 from pathcast.query.xquery.gate import gate_of
+from pathcast.query.xquery.paper import PaperQuery, paper_form
 from pathcast.query.xquery.parser import parse
 from pathcast.query.xquery.syntax import (
     Arithmetic,
@@ -136,6 +137,17 @@ def is_xquery(text: str) -> bool:
             return _has_what_xpath_lacks(text)
         return _is_nearer_to_xquery(text, error)
     return False
+
+
+def form_of_path(query: str, namespaces: Namespaces) -> PaperQuery | None:
+    """A bare XPath as the binding path of a query; None if it is none.
+
+    It tells the structure. What comparisons mean is another thing in XPath 1.0.
+    """
+    try:
+        return paper_form(parse(f"for $bound in {query} return $bound", namespaces))
+    except PathcastError:
+        return None
 
 
 def _has_what_xpath_lacks(text: str) -> bool:

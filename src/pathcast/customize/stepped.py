@@ -1,0 +1,323 @@
+"""Subscriptions with steps: each is answered on what its steps make of a message.
+
+Subscriptions that have the same steps are a *series*, with an engine of its own that is given the
+messages after the steps; those without steps are answered on messages as they come. Steps are done
+only to messages that may satisfy a subscription of the series (`step_gates`), and those that
+several series begin with are done once.
+
+Example:
+    >>> from pathcast.engine.matcher import matcher_options
+    >>> from pathcast.limits import Limits
+    >>> engine = SteppedDissemination(matcher_options("reference", Limits(), 1, 1024))
+    >>> steps = ("drop //image", "rename //ol list")
+    >>> rows = [Subscription("a", "", "//ol"), Subscription("b", "", "//list", steps=steps)]
+    >>> engine.subscribe(rows, {}).accepted
+    2
+    >>> engine.process_few([b"<n><ol><image/></ol></n>"]).deliveries
+    [(0, 'a', b'<ol><image/></ol>'), (0, 'b', b'<list/>')]
+    >>> engine.process_few([b"<n><ol/></n>"], done=[1]).deliveries[1]
+    (0, 'b', b'<list/>')
+
+To limits, a message after the steps of a series is a message of its own.
+
+Source: 001, section 5 (local plan) and 4.2.2 (what is left to do after early restructuring).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import NamedTuple, cast
+
+import pyarrow as pa
+
+from pathcast.customize.backend import DisseminationBackend
+from pathcast.customize.engines import new_backend, original_maker
+from pathcast.customize.merging_answers import PartAnswer, merged
+from pathcast.customize.restructuring import Restructurings
+from pathcast.customize.step_gates import StepGates, gate_texts
+from pathcast.customize.steps import Steps, parse_steps
+from pathcast.engine.messages import message_column
+from pathcast.errors import DuplicateQueryError, PathcastError, UnknownQueryError, error_for
+from pathcast.model import (
+    DeliveryAnswer,
+    FewDeliveries,
+    Gate,
+    MatcherOptions,
+    RegisterReport,
+    Subscription,
+)
+
+_Verdicts = list[tuple[int, str, PathcastError]]
+"""Place of a message, id of a subscription, and why it is undecided."""
+
+
+class _Asked(NamedTuple):
+    """What a series is asked of a batch.
+
+    Attributes:
+        engine: Answers it.
+        places: Where each message stands in the batch.
+        messages: Those messages after the steps.
+        undecided: Pairs of message and subscription for which the steps could not be done.
+        may_satisfy: Place of a message -> subscriptions that it may satisfy after the steps.
+    """
+
+    engine: DisseminationBackend
+    places: list[int]
+    messages: list[bytes]
+    undecided: _Verdicts
+    may_satisfy: Callable[[int], list[str]]
+
+    def refuse(self, row: int, error: PathcastError) -> None:
+        """A message after the steps cannot be had, or is none."""
+        self.undecided.extend(
+            (row, name, error_for(error.code, {**error.params, "id": name}))
+            for name in self.may_satisfy(row)
+        )
+
+
+class SteppedDissemination:
+    """`DisseminationBackend` for subscriptions with and without steps.
+
+    Args:
+        options: How engines run.
+
+    Raises:
+        KernelMissingError: The kernel is meant and cannot be imported.
+    """
+
+    def __init__(self, options: MatcherOptions) -> None:
+        self._options = options
+        self._original = original_maker(options)
+        self._plain = new_backend(options)
+        self._series: dict[Steps, DisseminationBackend] = {}
+        self._steps: dict[str, Steps] = {}
+        # Subscriptions with steps, numbered as they came.
+        self._numbers: dict[str, int] = {}
+        self._next = count()
+        self._gates: StepGates | None = None
+        self._restructurings = Restructurings(options.engine, options.limits, options.threads)
+
+    def subscribe(
+        self,
+        subscriptions: Sequence[Subscription],
+        namespaces: Mapping[str, str],
+        gates: Sequence[Gate | None] | None = None,
+    ) -> RegisterReport:
+        """Adds subscriptions, each whole or not at all.
+
+        Cost: as of the engine; of one with steps, that of its gate besides.
+        """
+        if not self._steps and not any(row.steps for row in subscriptions):
+            return self._plain.subscribe(subscriptions, namespaces, gates)
+        known = gates or [None] * len(subscriptions)
+        errors: dict[int, PathcastError] = {}
+        for at, row in enumerate(subscriptions):
+            try:
+                parse_steps(row.steps, {**namespaces, **(row.namespaces or {})})
+            except PathcastError as error:
+                errors[at] = error
+        usable = [at for at in range(len(subscriptions)) if at not in errors]
+        with_steps = {subscriptions[at].id for at in usable if subscriptions[at].steps}
+        with_steps |= self._steps.keys()
+        # Together, whatever comes between them: that decides how their engine numbers them.
+        plain = [at for at in usable if subscriptions[at].id not in with_steps]
+        report = self._plain.subscribe(
+            [subscriptions[at] for at in plain], namespaces, [known[at] for at in plain]
+        )
+        errors |= {plain[at]: error for at, error in report.errors.items()}
+        for at in usable:
+            if subscriptions[at].id in with_steps:
+                try:
+                    self._take_one(subscriptions[at], namespaces, known[at])
+                except PathcastError as error:
+                    errors[at] = error
+        return RegisterReport.of(subscriptions, errors)
+
+    def _take_one(
+        self, row: Subscription, namespaces: Mapping[str, str], known: Gate | None
+    ) -> None:
+        """Takes a subscription with steps, or of an id that one with steps has or may have.
+
+        Raises:
+            PathcastError: It is not taken.
+        """
+        if row.id in self:
+            raise DuplicateQueryError("query.duplicate", id=row.id)
+        if row.steps:
+            bound = {**namespaces, **(row.namespaces or {})} or None
+            self._take(row._replace(namespaces=bound), known)
+            return
+        for error in self._plain.subscribe([row], namespaces, [known]).errors.values():
+            raise error
+
+    def _take(self, row: Subscription, known: Gate | None) -> None:
+        steps = parse_steps(row.steps, row.namespaces)
+        texts = gate_texts(row, steps)
+        self._steps[row.id], self._numbers[row.id] = steps, next(self._next)
+        try:
+            if steps not in self._series:
+                self._set_series({**self._series, steps: new_backend(self._options)})
+            report = self._series[steps].subscribe([row], {}, [known])
+            for error in report.errors.values():
+                raise error
+            if self._gates is None:
+                self._gates = StepGates(self._options)
+            self._gates.add(row.id, steps, texts)
+        except BaseException:
+            # Half of a subscription, after Ctrl-C too, would be delivered to nobody.
+            self._drop(row.id, texts)
+            raise
+
+    def _drop(self, subscription_id: str, texts: Sequence[str]) -> None:
+        """Takes out what there is of a subscription with steps."""
+        steps = self._steps[subscription_id]
+        engine = self._series.get(steps)
+        if self._gates is not None:
+            self._gates.remove(subscription_id, steps, texts)
+        if engine is not None:
+            if subscription_id in engine:
+                engine.unsubscribe([subscription_id])
+            if not len(engine):
+                self._set_series({key: one for key, one in self._series.items() if key != steps})
+        del self._steps[subscription_id], self._numbers[subscription_id]
+
+    def _set_series(self, series: dict[Steps, DisseminationBackend]) -> None:
+        self._restructurings.set(series)
+        self._series = series
+
+    def unsubscribe(self, ids: Sequence[str]) -> None:
+        """Takes subscriptions out, all or none."""
+        for name in ids:
+            if name not in self:
+                raise UnknownQueryError("query.unknown", id=name)
+        stepped = [name for name in ids if name in self._steps]
+        self._plain.unsubscribe([name for name in ids if name not in self._steps])
+        for name in stepped:
+            self._drop(name, gate_texts(self.subscription(name), self._steps[name]))
+
+    def subscription(self, subscription_id: str) -> Subscription:
+        """The subscription as it was made, with all namespaces it may use."""
+        return self._engine_of(subscription_id).subscription(subscription_id)
+
+    def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
+        """What subscriptions were compiled to; of those with steps, their queries."""
+        found: dict[str, Gate | None] = {}
+        for engine in [self._plain, *self._series.values()]:
+            held = [name for name in ids if name in engine]
+            found |= dict(zip(held, engine.gates(held), strict=True))
+        return [found[name] for name in ids]
+
+    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+        """The results of every message of a batch."""
+        answer = self._plain.process(messages, encoding=encoding)
+        parts = []
+        refused = {row for row, _ in answer.refusals}
+        for asked in self._asked(messages, refused, (), encoding):
+            column = message_column(asked.messages).chunks[0]
+            part = asked.engine.process(column, encoding=encoding)
+            for row, error in part.refusals:
+                asked.refuse(asked.places[row], error)
+            parts.append(PartAnswer(part, asked.places, asked.undecided))
+        return merged(answer, parts, self._numbers) if parts else answer
+
+    def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
+        """As `process`, of so few messages that arrays would take longer than they do.
+
+        Args:
+            messages: The messages.
+            done: How many steps were done to each before; none to any when empty. What is said then
+                of a subscription that begins with other steps means nothing.
+        """
+        answer = self._plain.process_few(messages)
+        if not self._series:
+            return answer
+        deliveries, verdicts = list(answer.deliveries), list(answer.verdicts)
+        refused = {row for row, _ in answer.refusals}
+        for asked in self._asked(pa.array(messages, pa.binary()), refused, done, None):
+            part = asked.engine.process_few(asked.messages)
+            places = asked.places
+            deliveries += [(places[row], name, made) for row, name, made in part.deliveries]
+            verdicts += [(places[row], name, error) for row, name, error in part.verdicts]
+            for row, error in part.refusals:
+                asked.refuse(places[row], error)
+            verdicts += asked.undecided
+        deliveries.sort(key=lambda each: each[0])
+        verdicts.sort(key=lambda each: each[0])
+        return FewDeliveries(deliveries, answer.refusals, verdicts)
+
+    def _asked(
+        self,
+        messages: pa.Array,
+        refused: set[int],
+        done: Sequence[int],
+        encoding: str | None,
+    ) -> Iterator[_Asked]:
+        """What each series is asked; those that no message may satisfy are not."""
+        if self._gates is None or not self._series:
+            return
+        passed = self._gates.match(messages, encoding)
+        wanted = {
+            steps: [
+                row
+                for row in passed.rows(steps)
+                # A message that more was done to is for subscriptions with other steps.
+                if row not in refused and (not done or done[row] <= len(steps))
+            ]
+            for steps in self._series
+        }
+        texts = self._texts(messages, {row for rows in wanted.values() for row in rows})
+        batch = self._restructurings.batch(texts, done, encoding)
+        for steps, rows in wanted.items():
+            if not rows:
+                continue
+            may_satisfy = partial(passed.subscriptions, steps)
+            found = _Asked(self._series[steps], [], [], [], may_satisfy)
+            for row, made in zip(rows, batch.after(steps, rows), strict=True):
+                if isinstance(made, bytes):
+                    found.places.append(row)
+                    found.messages.append(made)
+                else:
+                    found.refuse(row, made)
+            yield found
+
+    def _texts(self, messages: pa.Array, rows: set[int]) -> list[bytes]:
+        """The messages of some rows, of an element stream what it stands for; others are empty."""
+        texts = [b""] * len(messages)
+        for row in rows:
+            message: bytes = messages[row].as_py()
+            texts[row] = message if self._original is None else self._original(message)
+        return texts
+
+    def explain(self, subscription_id: str) -> Mapping[str, object]:
+        """The plan of a subscription and what it shares: its steps, and then its query."""
+        engine = self._engine_of(subscription_id)
+        told = engine.explain(subscription_id)
+        steps = self._steps.get(subscription_id)
+        if steps is None:
+            return told
+        others = [each for name, each in self._steps.items() if name != subscription_id]
+        lines = [f"step {number}: {step}" for number, step in enumerate(steps, 1)]
+        begun = [steps[:number] for number in range(1, len(steps) + 1)]
+        counts = [sum(each[: len(start)] == start for each in others) for start in begun]
+        return {
+            **told,
+            "plan": [*lines, *cast(Sequence[str], told["plan"])],
+            "gate": list(gate_texts(engine.subscription(subscription_id), steps)),
+            "shared": {
+                **dict(zip(lines, counts, strict=True)),
+                **cast(Mapping[str, int], told["shared"]),
+            },
+        }
+
+    def _engine_of(self, subscription_id: str) -> DisseminationBackend:
+        steps = self._steps.get(subscription_id)
+        return self._plain if steps is None else self._series[steps]
+
+    def __len__(self) -> int:
+        return len(self._plain) + len(self._steps)
+
+    def __contains__(self, subscription_id: object) -> bool:
+        return subscription_id in self._steps or subscription_id in self._plain

@@ -1,0 +1,127 @@
+"""Where the elements that a path selects lie in the bytes of a message.
+
+Example:
+    >>> ElementPlaces("//e[@n = 2]").find(b"<log><e n='1'/><e n='2'><f/></e></log>")
+    [Span(start=15, end=32)]
+
+It does one message at a time, and reads it twice: for its nodes, and for its places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from xml.parsers import expat
+
+from pathcast.errors import EvaluationBudgetError
+from pathcast.limits import Limits
+from pathcast.message import parse_message
+from pathcast.message.decoding import decode_message
+from pathcast.query.xquery import selection_of
+from pathcast.reference.xpath import Evaluator, OverBudgetError
+
+_TAG: Final = re.compile(rb"<(?:[^>'\"]|'[^']*'|\"[^\"]*\")*>")
+_BYTE_CODECS: Final = ("utf-8", "us-ascii")
+
+
+class Span(NamedTuple):
+    """An element in the bytes of a message.
+
+    Attributes:
+        start: Byte at which it begins.
+        end: One past its last byte.
+    """
+
+    start: int
+    end: int
+
+
+class ElementPlaces:
+    """A path, whose elements are found in messages.
+
+    Args:
+        path: An XPath that selects nodes.
+        namespaces: Prefix -> namespace URI.
+        limits: What one message may cost.
+
+    Raises:
+        QuerySyntaxError: It is no XPath.
+        UnsupportedQueryError: It does not select nodes.
+    """
+
+    def __init__(
+        self, path: str, namespaces: Mapping[str, str] | None = None, limits: Limits | None = None
+    ) -> None:
+        self._expression = selection_of(path, namespaces)
+        self._limits = limits or Limits()
+
+    def find(self, message: bytes, encoding: str | None = None) -> list[Span] | None:
+        """The elements below the document element, in document order.
+
+        Args:
+            message: The bytes as they arrived.
+            encoding: What the caller knows of their encoding.
+
+        Returns:
+            None if these are not in UTF-8, or one does not lie in them: an entity holds it, or it
+            is no element but another node.
+
+        Raises:
+            MessageError: The message is refused.
+            EvaluationBudgetError: The path takes too many steps.
+        """
+        evaluator = Evaluator(parse_message(message, self._limits, encoding))
+        evaluator.steps_max = min(self._limits.evaluation_steps_max, self._limits.message_steps_max)
+        try:
+            nodes = evaluator.select(self._expression)
+        except OverBudgetError:
+            maximum = self._limits.evaluation_steps_max
+            raise EvaluationBudgetError(
+                "limit.evaluation_steps", limit="evaluation_steps_max", maximum=maximum
+            ) from None
+        places = _places(message, encoding)
+        if places is None:
+            return None
+        found = []
+        for node in nodes:
+            number = evaluator.document.element_number(node)
+            if number is None or (place := places[number]) is None:
+                return None
+            if number:
+                found.append(place)
+        return found
+
+
+def _places(message: bytes, encoding: str | None) -> list[Span | None] | None:
+    """Where each element lies; None for one out of an entity, or of a text that is not UTF-8."""
+    decoded = decode_message(message, encoding)
+    if decoded.codec not in _BYTE_CODECS:
+        return None
+    data = message[decoded.mark :]
+    found: list[Span | None] = []
+    open_elements: list[int] = []
+
+    def start(*_: object) -> None:
+        at = parser.CurrentByteIndex
+        open_elements.append(len(found))
+        # Of what an entity holds, expat says where the entity is named.
+        found.append(Span(at, at) if data[at : at + 1] == b"<" else None)
+
+    def end(_: object) -> None:
+        number, at = open_elements.pop(), parser.CurrentByteIndex
+        place = found[number]
+        if place is None:
+            return
+        first = _TAG.match(data, place.start)
+        last = first if first and first[0].endswith(b"/>") else _TAG.match(data, at)
+        assert last is not None, "the door has let this tag in"
+        found[number] = Span(place.start + decoded.mark, last.end() + decoded.mark)
+
+    parser = expat.ParserCreate("UTF-8")
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_ALWAYS)
+    parser.ExternalEntityRefHandler = lambda *_: 1
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.Parse(data, True)
+    return found

@@ -1,0 +1,431 @@
+"""Steps of subscriptions in one process: what is delivered is of the message after them.
+
+The oracle is lxml's tree for the steps, and a broker that is given that tree for what the query
+makes of it. If one of these fails, a subscriber with steps gets what it did not ask for, or another
+gets what it should not for sharing a broker with it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pytest
+
+from broker_engines import broker_engines, missing
+from pathcast import Broker, Subscription, SubscriptionSnapshot
+from pathcast.customize import restructuring, subscription_version
+from pathcast.customize.before_steps import alternatives_of
+from pathcast.customize.steps import EditStep, Steps, parse_steps, split_steps
+from pathcast.engine import QueryIndex
+from pathcast.errors import PathcastError
+from pathcast.limits import Limits
+from pathcast.message.dictionaries import Dictionaries
+from pathcast.message.element_stream import encode_stream
+from pathcast.model import DELIVER_MODES, STEP_LENGTH_MAX, EngineName, Query
+from pathcast.query import canonical_text
+from pathcast.testing import canonical
+from test_restructuring import BOUND, by_tree, element, marked, random_steps
+
+QUERIES: Final = (
+    "/top/a[. = '1']/b",
+    "//e",
+    "//b/@x",
+    "//c",
+    "/top/*[b]",
+    "/top/a/b | //e/c",
+    "//b[a]//c",
+    "//*[text() = '12']",
+    "//e[. = '1' or @y]",
+    "/top//e/n:d[2]",
+    "/top[a and b]//c",
+    "count(//b) > 3",
+    "not(//e)",
+    "for $v in //e where $v/@y = '2' return <hit>{$v/b}</hit>",
+    "for $v in //b return $v/c",
+)
+
+
+def drawn(rng: random.Random, count: int) -> list[Subscription]:
+    """Subscriptions, most with steps, of which many begin as those of others do."""
+    series = [tuple(map(str, random_steps(rng))) for _ in range(3)]
+    found = []
+    for number in range(count):
+        steps = rng.choice(series)
+        steps = steps[: rng.randint(0, len(steps))] + rng.choice([(), rng.choice(series)[:1]])
+        query = rng.choice(QUERIES)
+        deliver = rng.choice(DELIVER_MODES)
+        if deliver == "fragment" and query.startswith(("count", "not")):
+            deliver = "ids"
+        found.append(Subscription(f"s{number}", f"u{number % 3}", query, deliver, None, steps))
+    return found
+
+
+@cache
+def expected(message: bytes, asked: Subscription) -> list[bytes | None]:
+    """What lxml and the reference make of one subscription on one message."""
+    after = by_tree(message, parsed(asked.steps))
+    broker = Broker("reference", namespaces=BOUND)
+    assert not broker.subscribe(asked._replace(steps=())).errors
+    return [
+        None if each.fragment is None else canonical(each.fragment)
+        for each in broker.publish(after)
+    ]
+
+
+def parsed(steps: Sequence[str]) -> Steps:
+    return parse_steps(steps, BOUND)
+
+
+def messages_of(rng: random.Random, count: int) -> list[bytes]:
+    return [marked(element(rng, 4, "top").encode()) for _ in range(count)]
+
+
+def given(broker: Broker, messages: Sequence[bytes]) -> dict[tuple[int, str], list[bytes | None]]:
+    """What a broker delivers, by message and subscription; said in the same way by all its ways."""
+    batch = broker.process_batch(messages, [f"{row}" for row in range(len(messages))])
+    assert not batch.refusals
+    assert not batch.verdicts.num_rows
+    found: dict[tuple[int, str], list[bytes | None]] = {}
+    for row in range(len(messages)):
+        for number, each in enumerate(batch.deliveries(row)):
+            made = None if each.fragment is None else canonical(each.fragment)
+            found.setdefault((row, each.subscription_id), []).append(made)
+            assert each.result_number == len(found[row, each.subscription_id]) - 1, number
+    few = broker.process_few(messages)
+    assert not few.refusals
+    assert not few.verdicts
+    again: dict[tuple[int, str], list[bytes | None]] = {}
+    for row, name, result in few.deliveries:
+        again.setdefault((row, name), []).append(None if result is None else canonical(result))
+    assert again == found
+    assert [row for row, *_ in few.deliveries] == sorted(row for row, *_ in few.deliveries)
+    table = batch.table
+    assert table["message_id"].to_pylist() == [f"{row}" for row, *_ in few.deliveries]
+    assert batch.stats.deliveries == len(batch) == len(few.deliveries)
+    assert batch.stats.messages == len(messages)
+    return found
+
+
+def right(
+    messages: Sequence[bytes], held: Sequence[Subscription]
+) -> dict[tuple[int, str], list[bytes | None]]:
+    """What has to be delivered."""
+    return {
+        (row, asked.id): results
+        for row, message in enumerate(messages)
+        for asked in held
+        if (results := expected(message, asked))
+    }
+
+
+@broker_engines
+def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: EngineName) -> None:
+    pytest.importorskip("lxml")
+    rng, delivered, changed = random.Random("steps"), 0, 0
+    for _ in range(8 if engine == "kernel" else 3):
+        asked = drawn(rng, 14)
+        messages = messages_of(rng, 5)
+        broker = Broker(engine, namespaces=BOUND, threads=rng.choice([1, 2]))
+        assert broker.subscribe(asked).accepted == len(asked)
+        found = given(broker, messages)
+        assert found == right(messages, asked)
+        # Some leave, one comes again, a new one comes.
+        leaving = rng.sample(asked, 6)
+        broker.unsubscribe([each.id for each in leaving])
+        new = [leaving[0], *(each._replace(id=f"new {each.id}") for each in drawn(rng, 3))]
+        assert broker.subscribe(new).accepted == 4
+        held = [each for each in asked if each not in leaving] + new
+        assert given(broker, messages) == right(messages, held)
+        plain = Broker(engine, namespaces=BOUND)
+        plain.subscribe([each._replace(steps=()) for each in asked])
+        changed += given(plain, messages) != found
+        delivered += sum(map(len, found.values()))
+    assert delivered > 40
+    assert changed
+
+
+@broker_engines
+def test_a_file_of_subscriptions_has_their_steps(engine: EngineName, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    asked, messages = drawn(rng, 20), messages_of(rng, 4)
+    broker = Broker(engine, namespaces=BOUND)
+    broker.subscribe(asked)
+    broker.freeze().save(tmp_path / "s")
+    opened = SubscriptionSnapshot.open(tmp_path / "s", engine=engine)
+    assert {each.id: each.steps for each in opened.subscriptions} == {
+        each.id: each.steps for each in asked
+    }
+    restored = Broker.restored(opened)
+    assert restored.version == broker.version == opened.version
+    assert given(restored, messages) == given(broker, messages)
+    ids = [
+        set(each.process_batch(messages).table["delivery_id"].to_pylist())
+        for each in (broker, restored)
+    ]
+    assert ids[0] == ids[1]
+
+
+@broker_engines
+def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) -> None:
+    broker = Broker(engine)
+    steps = ("rename //ol list", "unwrap //p")
+    broker.subscribe([Subscription("s", "", "/n/list[@k = '1']/li", steps=steps)])
+    assert [str(place) for place in broker.population().places] == ["/n//*//li", "/n//*/@k"]
+    rng, held = random.Random(3), 0
+    for asked in drawn(rng, 40):
+        bound = Broker(engine, namespaces=BOUND)
+        bound.subscribe(asked)
+        held_as = bound.subscription(asked.id)
+        steps_read = parse_steps(held_as.steps, held_as.namespaces)
+        paths = [canonical_text(path) for path in alternatives_of(held_as, steps_read)]
+        index = QueryIndex(engine=engine)
+        index.register([Query(path, path) for path in paths])
+        for message in messages_of(rng, 3):
+            if len(bound.publish(message)):
+                assert index.matcher(threads=1).match_batch([message])[0].query_ids, asked
+                held += 1
+    assert held > 5
+
+
+@broker_engines
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        (("move //a",), "XPST0003"),
+        (("drop //a[",), "XPST0003"),
+        (("drop for $a in //a return $a",), "XPST0003"),
+        (("drop count(//a)",), "subscription.fragment"),
+        (("rename //a 1b",), "XPST0003"),
+        (("drop //p:a",), "XPST0081"),
+        (("drop //a",) * 65, "subscription.steps"),
+        (("drop //" + "a" * STEP_LENGTH_MAX,), "subscription.steps"),
+        ((1,), "row.field"),
+        ("drop //a", "row.field"),
+        (None, "row.field"),
+        (("drop //\ud800",), "row.surrogate"),
+    ],
+)
+def test_what_is_no_step_is_refused_and_disturbs_no_other(
+    engine: EngineName, steps: object, code: str
+) -> None:
+    broker = Broker(engine)
+    rows = [
+        Subscription("before", "", "//b", steps=("drop //c",)),
+        Subscription("wrong", "", "//b", steps=steps),  # type: ignore[arg-type]
+        Subscription("after", "", "//b"),
+    ]
+    report = broker.subscribe(rows)
+    assert {place: error.code for place, error in report.errors.items()} == {1: code}
+    assert str(report.errors[1])
+    assert sorted(each.subscription_id for each in broker.publish(b"<a><b/></a>")) == [
+        "after",
+        "before",
+    ]
+    assert len(broker) == 2
+    assert "wrong" not in broker
+
+
+@broker_engines
+def test_a_refused_query_leaves_nothing_of_its_steps(engine: EngineName) -> None:
+    broker = Broker(engine)
+    steps = ("drop //c",)
+    report = broker.subscribe(
+        [
+            Subscription("plain", "", "//b"),
+            Subscription("s", "", "//b[", steps=steps),
+            Subscription("s", "", "//b", steps=steps),
+            Subscription("s", "", "//b", steps=("drop //d",)),
+            Subscription("s", "", "//b"),
+            Subscription("plain", "", "//b", steps=steps),
+        ]
+    )
+    assert {place: error.code for place, error in report.errors.items()} == {
+        1: "XPST0003",
+        3: "query.duplicate",
+        4: "query.duplicate",
+        5: "query.duplicate",
+    }
+    assert [each.subscription_id for each in broker.publish(b"<a><b/></a>")] == ["plain", "s"]
+    broker.unsubscribe(["s", "plain"])
+    assert not len(broker.publish(b"<a><b/></a>"))
+    assert broker.subscribe(Subscription("plain", "", "//b", steps=steps)).accepted == 1
+
+
+UNEDITABLE: Final = {
+    "an element out of an entity": b"<!DOCTYPE a [<!ENTITY e '<c/>'>]><a><b/>&e;</a>",
+    "another encoding": "<?xml version='1.0' encoding='latin-1'?><a>\u00e9<b/></a>".encode(
+        "latin-1"
+    ),
+    "two bytes a character": "<a><b/></a>".encode("utf-16"),
+}
+
+
+@broker_engines
+@pytest.mark.parametrize("name", sorted(UNEDITABLE))
+def test_what_steps_cannot_be_done_to_is_undecided_for_those_it_may_concern(
+    engine: EngineName, name: str
+) -> None:
+    broker = Broker(engine)
+    broker.subscribe(
+        [
+            Subscription("plain", "", "//b", "ids"),
+            Subscription("s", "ann", "//b", "ids", steps=("drop //c",)),
+            Subscription("elsewhere", "", "//other", "ids", steps=("drop //c",)),
+        ]
+    )
+    batch = broker.process_batch([b"<a><b/></a>", UNEDITABLE[name], b"<a>"])
+    assert [row["row"] for row in batch.errors.to_pylist()] == [2]
+    found = [
+        (row["row"], row["subscription_id"], row["code"]) for row in batch.verdicts.to_pylist()
+    ]
+    assert found == [(1, "s", "message.unreadable")]
+    assert [each.subscription_id for each in batch.deliveries(0)] == ["plain", "s"]
+    assert [each.subscription_id for each in batch.deliveries(1)] == ["plain"]
+    assert list(batch.deliveries(1).verdicts) == ["s"]
+    assert batch.stats.verdicts == 1
+    few = broker.process_few([UNEDITABLE[name]])
+    assert [(row, who, error.code) for row, who, error in few.verdicts] == [
+        (0, "s", "message.unreadable")
+    ]
+
+
+@broker_engines
+def test_a_step_that_takes_too_much_is_a_verdict_that_names_the_subscription(
+    engine: EngineName,
+) -> None:
+    broker = Broker(engine, limits=Limits(evaluation_steps_max=100))
+    steps = ("drop //b[count(//b[count(//b) > 1]) > 1]",)
+    broker.subscribe(
+        [Subscription("s", "", "//a", "ids", steps=steps), Subscription("plain", "", "//a", "ids")]
+    )
+    found = broker.publish(b"<a>" + b"<b/>" * 40 + b"</a>")
+    assert [each.subscription_id for each in found] == ["plain"]
+    assert found.verdicts["s"].code == "limit.evaluation_steps"
+    assert found.verdicts["s"].params["id"] == "s"
+
+
+@broker_engines
+def test_text_is_utf_8_whatever_it_declares(engine: EngineName) -> None:
+    broker = Broker(engine)
+    broker.subscribe(Subscription("s", "", "//b[. = '\u00e9']", "message", steps=("drop //c",)))
+    text = "<?xml version='1.0' encoding='latin-1'?><a><c/><b>\u00e9</b></a>"
+    [found] = broker.publish(text)
+    assert found.fragment == text.replace("<c/>", "").encode()
+
+
+@broker_engines
+def test_what_stands_for_text_is_restructured_as_the_text_is(engine: EngineName) -> None:
+    asked = Subscription("s", "", "/a", "message", steps=("drop //c", "rename //b d"))
+    message = b"<a k='1'><c>x</c><b>t</b></a>"
+    broker, plain = Broker(engine, streams=Dictionaries()), Broker(engine)
+    for each in (broker, plain):
+        each.subscribe(asked)
+    stream = encode_stream(message)
+    assert stream is not None
+    ids = []
+    for one, sent in ((plain, message), (broker, stream), (broker, message)):
+        [found] = one.publish(sent)
+        assert found.fragment == b"<a k='1'><d>t</d></a>"
+        ids.append(found.delivery_id)
+    assert len(set(ids)) == 1
+
+
+def test_steps_make_another_subscription_and_none_change_nothing() -> None:
+    plain = Subscription("s1", "ann", "//a")
+    assert subscription_version(plain) == "20dca70b1dc82f9a916b62c922b318e4"
+    every = [
+        plain,
+        plain._replace(steps=("drop //b",)),
+        plain._replace(steps=("drop //b", "drop //c")),
+        plain._replace(steps=("drop //bdrop //c",)),
+    ]
+    assert len({subscription_version(each) for each in every}) == len(every)
+
+
+@broker_engines
+def test_steps_that_several_begin_with_are_done_once(
+    engine: EngineName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, int]] = []
+    original = restructuring._edited
+
+    def edited(message: bytes, step: EditStep, spans: object) -> bytes:
+        done.append((str(step), len(message)))
+        return original(message, step, spans)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(restructuring, "_edited", edited)
+    broker = Broker(engine)
+    first = "drop //c"
+    for number, rest in enumerate([(), ("rename //b d",), ("unwrap //b",), ("unwrap //b",)]):
+        asked = Subscription(f"s{number}", "", "/a/b | /a/d | /a", "ids", steps=(first, *rest))
+        assert broker.subscribe(asked).accepted == 1
+    found = broker.process_batch([b"<a><c/><b/></a>", b"<nobody><c/></nobody>"])
+    assert len(found.deliveries(0)) == 4
+    assert sorted(step for step, _ in done) == [first, "rename //b d", "unwrap //b"]
+
+
+@broker_engines
+def test_the_plan_says_steps_and_who_shares_them(engine: EngineName) -> None:
+    broker = Broker(engine)
+    steps = ("drop //c", "rename //ol list")
+    broker.subscribe(
+        [
+            Subscription("s", "ann", "/n/list", steps=steps),
+            Subscription("t", "ann", "/n/b", steps=steps[:1]),
+            Subscription("u", "ann", "/n/list", steps=steps),
+        ]
+    )
+    plan = broker.explain("s")
+    assert plan.plan[:2] == ("step 1: drop //c", "step 2: rename //ol list")
+    assert plan.gate == ("/n/*",)
+    assert (plan.shared["step 1: drop //c"], plan.shared["step 2: rename //ol list"]) == (2, 1)
+    assert plan.to_dict()["steps"] == list(steps)
+    assert "drop //c" in plan.to_text()
+
+
+def test_a_cell_is_cut_at_semicolons_that_are_no_literals() -> None:
+    text = "drop //a[b = ';' or c = \"';'\"];rename //b c ; ; unwrap //d;"
+    assert split_steps(text) == (
+        "drop //a[b = ';' or c = \"';'\"]",
+        "rename //b c",
+        "unwrap //d",
+    )
+    assert split_steps(" ; ") == ()
+    assert split_steps("drop //a[b = ';x]") == ("drop //a[b = '", "x]")
+
+
+@pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
+def test_the_reference_finds_elements_where_the_kernel_does() -> None:
+    rng, edited = random.Random(17), 0
+    kinds = [lambda m: m, lambda m: b"\xef\xbb\xbf" + m, lambda m: m.decode().encode("utf-16")]
+    kinds += [lambda m: b"<?xml version='1.0' encoding='us-ascii'?>" + m]
+    kinds += [lambda m: b"<!DOCTYPE top [<!ENTITY e '<b/>x'>]>" + m.replace(b"<!--</b>-->", b"&e;")]
+    for _ in range(60):
+        steps = random_steps(rng)
+        messages = [rng.choice(kinds)(each) for each in messages_of(rng, 4)]
+        native, plain = (
+            restructuring.Restructuring(steps, name).apply(messages)
+            for name in ("kernel", "reference")
+        )
+        for one, other in zip(native, plain, strict=True):
+            told = [each.code if isinstance(each, PathcastError) else each for each in (one, other)]
+            assert told[0] == told[1]
+            edited += isinstance(one, bytes)
+    assert edited > 100
+
+
+@broker_engines
+def test_missing_messages_and_arrow_columns(engine: EngineName) -> None:
+    broker = Broker(engine)
+    broker.subscribe(Subscription("s", "", "/a/b", steps=("drop //c",)))
+    column = pa.chunked_array([[b"<a><b><c/></b></a>", None], [b"<a><b/></a>"]], pa.large_binary())
+    batch = broker.process_batch(column)
+    assert batch.table["fragment"].to_pylist() in (
+        [b"<b></b>", b"<b/>"],
+        [b"<b/>", b"<b/>"],
+    )
