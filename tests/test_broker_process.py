@@ -185,6 +185,72 @@ def test_kill_9_many_times_loses_nothing_and_doubles_nothing(
     kill_and_restart(processes, kills=20, messages=20_000, seed=seed)
 
 
+def test_a_subscriber_that_never_reads_fills_its_inbox_and_no_more_over_kill_9(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it finds at last, and what it is told that it missed, is all that was published."""
+    monkeypatch.setenv("PATHCAST__BROKER__INBOX_DELIVERIES_MAX", "45")
+
+    async def main() -> None:
+        for name in LINE:
+            processes.start(name)
+        ids = [f"m{number}" for number in range(300)]
+        publishing = asyncio.create_task(publish_all(processes, "a", ids))
+        for _ in range(2):
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(processes.kill, "c")
+            processes.start("c")
+        await publishing
+
+        async def all_seen() -> bool:
+            return await processes.seen("c") == len(ids)
+
+        await eventually(all_seen)
+        async with processes.operator("c") as operator:
+            inbox = (await operator.status())["inboxes"]["reader"]
+        assert (inbox["waiting"], inbox["dropped"]) == (45, len(ids) - 45)
+        async with BrokerClient("reader", processes.address("c"), CODEC) as client:
+            read = [each async for group in client.waiting("reader", 0) for each in group]
+            assert [each.position for each in read] == [*range(1, 46), 300]
+            assert {each.delivery_id for each in read[:45]} < set(ids)
+            assert read[45].body == b"46 to 300 were dropped"
+            await client.settle("reader", 300)
+        # Those beside it have their own bounds, and messages went on.
+        assert await processes.seen("a") == await processes.seen("b") == len(ids)
+
+    asyncio.run(main())
+
+
+def test_who_follows_and_does_not_acknowledge_is_told_at_once_what_is_dropped(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        settings = settings_for(
+            tmp_path, broker={"inbox_deliveries_max": 4}, clients=[{"name": "reader"}]
+        )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(running(settings, flooding("b", [])))
+            address = address_of(settings)
+            client = await stack.enter_async_context(BrokerClient("reader", address, CODEC))
+            follower = await stack.enter_async_context(BrokerClient("reader", address, CODEC))
+            following = follower.deliveries("reader")
+            got: dict[int, bytes] = {}
+            for number in range(1, 9):
+                await client.publish([Publish(f"m{number}", b"%d" % number)])
+                while number not in got:
+                    got |= {each.position: each.body for each in await anext(following)}
+                if number == 6:
+                    await follower.acknowledge(6)
+                    await client.settle("reader", 6)
+            await following.aclose()
+        assert got == {
+            **{number: b"%d" % number for number in (1, 2, 3, 4, 7, 8)},
+            **{number: b"%d to %d were dropped" % (number, number) for number in (5, 6)},
+        }
+
+    asyncio.run(main())
+
+
 def test_sigterm_ends_a_process_and_gives_its_directory_back(processes: Processes) -> None:
     async def main() -> None:
         processes.start("c")
@@ -423,7 +489,7 @@ def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:
             "refusals": {},
             "backlog": {"a": 1},
             "node": {"seen": 1},
-            "inboxes": {"reader": 1},
+            "inboxes": {"reader": {"waiting": 1, "bytes": 0, "dropped": 0}},
         }
 
     asyncio.run(main())

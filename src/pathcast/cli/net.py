@@ -107,7 +107,7 @@ def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
         in_bytes(sum(node["cut_bytes"].values())),
         f"{node['cut_through']:,}",
         f"{sum(node['resent'].values()):,}",
-        f"{sum(status['inboxes'].values()):,}",
+        f"{sum(each['waiting'] for each in status['inboxes'].values()):,}",
     )
 
 

@@ -36,6 +36,7 @@ from pathcast.dht.states import decoded_state
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
 from pathcast.dht.substrate import Asked
 from pathcast.errors import ConfigError, PathcastError, UnavailableError
+from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Deliver, Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.frames import Codec, Flow, Name
@@ -121,7 +122,7 @@ class Left(msgspec.Struct, frozen=True, tag=True):
     peer: str
 
 
-Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | Outcome | Left
+Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | Outcome | Left | Dropped
 """What comes into an inbox."""
 
 TOLD: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)
@@ -237,6 +238,7 @@ def peer_kind(
         make,
         CODEC,
         delivery=_delivery,
+        gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         request=_request,
         roles={
             Register: "subscribe",

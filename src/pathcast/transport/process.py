@@ -115,7 +115,7 @@ async def running(
     async def dial(peer: str) -> ByteStream:
         return await open_stream(name, await locate(addresses[peer]))
 
-    kept = disk or Disk(settings.broker.directory)
+    kept = disk or Disk(settings.broker.directory, settings.broker.inbox_bounds)
     carrier = Carrier(name, kind, kept, dial, backlog_max=settings.broker.backlog_max)
     gate = Gate(settings.peers, with_certificates=settings.tls is not None)
     token = secrets.token_urlsafe(24)

@@ -274,9 +274,7 @@ class Service(GuardedMethods):
             elif sent > last:
                 raise SourceError("inbox.ahead", path=subscriber, after=sent, last=last)
             while not follow.until_now or sent < last:
-                found = arrivals.take(sent) or await carrier.on_disk(
-                    disk.waiting, subscriber, sent, BATCH, BATCH_BYTES
-                )
+                found = await carrier.inbox(subscriber, sent, arrivals, BATCH, BATCH_BYTES)
                 for group in in_groups(found, lambda each: len(each.body)):
                     await send_in_pieces(stream, _ENCODE(Inbox(tuple(group))))
                 if found:
@@ -290,7 +288,11 @@ class Service(GuardedMethods):
     async def _status(self, _: bytes, context: Any) -> bytes:
         self._admit(context, "operate")
         status = described(self._carrier)
-        status["inboxes"] = await self._carrier.on_disk(self._carrier.disk.inboxes)
+        inboxes = await self._carrier.on_disk(self._carrier.disk.inboxes)
+        status["inboxes"] = {
+            name: {"waiting": each.waiting, "bytes": each.bytes, "dropped": each.dropped}
+            for name, each in inboxes.items()
+        }
         return msgspec.json.encode(status)
 
 

@@ -145,9 +145,7 @@ async def post_inbox(carrier: Carrier, subscriber: str, sender: WebhookSender) -
     with carrier.listening(subscriber) as arrivals:
         while True:
             after = await carrier.on_disk(disk.cursor, subscriber)
-            found = arrivals.take(after) or await carrier.on_disk(
-                disk.waiting, subscriber, after, 256
-            )
+            found = await carrier.inbox(subscriber, after, arrivals, 256)
             if not found:
                 await arrivals.wait()
             for delivery in found:
