@@ -197,7 +197,8 @@ def test_a_subscriber_that_never_reads_fills_its_inbox_and_no_more_over_kill_9(
         ids = [f"m{number}" for number in range(300)]
         publishing = asyncio.create_task(publish_all(processes, "a", ids))
         for _ in range(2):
-            await asyncio.sleep(0.3)
+            await eventually(lambda: _is_up(processes, "c"))
+            await asyncio.sleep(0.1)
             await asyncio.to_thread(processes.kill, "c")
             processes.start("c")
         await publishing
@@ -242,7 +243,6 @@ def test_who_follows_and_does_not_acknowledge_is_told_at_once_what_is_dropped(
                 if number == 6:
                     await follower.acknowledge(6)
                     await client.settle("reader", 6)
-            await following.aclose()
         assert got == {
             **{number: b"%d" % number for number in (1, 2, 3, 4, 7, 8)},
             **{number: b"%d to %d were dropped" % (number, number) for number in (5, 6)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,7 +77,25 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
             f"published since they run: {in_bytes(taken)}; to all brokers that would be "
             f"{in_bytes(flooded)}, and messages sent are {share:,.0f} % of it"
         )
+    for name, status in statuses.items():
+        for notice in () if status is None else _notices(status, directory / name):
+            say_warning(f"{name}: {notice}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
+
+
+def _notices(status: dict[str, Any], directory: Path) -> Iterator[str]:
+    """What an operator has to see to."""
+    for subscriber, inbox in sorted(status["inboxes"].items()):
+        if inbox["dropped"]:
+            yield (
+                f"{inbox['dropped']:,} deliveries did not fit into the inbox of {subscriber}, "
+                f"where {inbox['waiting']:,} wait ({in_bytes(inbox['bytes'])})"
+            )
+    for subscriber, count in sorted(status["dead_letters"].items()):
+        yield f"{count:,} dead letters of {subscriber}: pathcast broker dead-letters {directory}"
+    for peer, error in sorted(status["refusals"].items()):
+        if peer not in status["neighbours"]:
+            yield f"no connection to {peer}: {error['message']}"
 
 
 COLUMNS = (

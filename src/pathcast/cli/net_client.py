@@ -215,10 +215,11 @@ async def _inbox(
     network: LocalNetwork, at: str, name: str, after: int, follow: bool, settle: bool
 ) -> None:
     async with network.client(at, name) as client:
-        await print_inbox(client, name, _delivery, after=after, follow=follow, settle=settle)
+        await print_inbox(client, name, delivery_row, after=after, follow=follow, settle=settle)
 
 
-def _delivery(body: bytes) -> dict[str, Any]:
+def delivery_row(body: bytes) -> dict[str, Any]:
+    """What is printed of something in an inbox."""
     from pathcast.overlay.deliveries import Delivery, Dropped, InForce, Lapsed, Undecided
     from pathcast.transport.broker import DELIVERIES
 

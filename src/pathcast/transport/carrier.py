@@ -25,7 +25,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, Literal, ParamSpec, TypeVar
 
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
@@ -332,6 +332,16 @@ class Carrier:
             return held
         read = await self.on_disk(self.disk.read, subscriber, after, limit, bytes_max)
         return [self._as_told(each) if isinstance(each, Gap) else each for each in read]
+
+    async def settle_letters(
+        self, what: Literal["retry", "drop"], subscriber: str, positions: Sequence[int]
+    ) -> int:
+        """Has dead letters posted again, or drops them; how many, once it is on disk."""
+        settle = self.disk.retry_letters if what == "retry" else self.disk.drop_letters
+        count = await self.on_disk(settle, subscriber, positions)
+        for arrivals in self._listeners.get(subscriber, ()):
+            arrivals.put(())
+        return count
 
     def _as_told(self, gap: Gap) -> Waiting:
         # The same words of a gap have the same id, as those of a delivery have.

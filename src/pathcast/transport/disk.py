@@ -35,7 +35,15 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from pathcast.errors import DiskError
-from pathcast.transport.inbox_bounds import Gap, InboxBounds, InboxState
+from pathcast.transport.dead_letters import (
+    LETTERS_TABLE,
+    DeadLetter,
+    has_room_for_letter,
+    letters_after,
+    put_letter,
+    take_letters,
+)
+from pathcast.transport.inbox_bounds import DEFAULT, Gap, InboxBounds, InboxState
 
 LOG = logging.getLogger("pathcast.transport")
 
@@ -47,17 +55,14 @@ REMEMBERED: Final = 65_536
 """Acknowledged deliveries of one subscriber whose ids are kept, so that a late double is known, and
 as many of those that a full inbox did not take."""
 
-_TABLES: Final = """
+_TABLES: Final = f"""
 create table saved(key text primary key, value blob not null);
 create table deliveries(
     subscriber text not null, position integer not null, id text not null, body blob,
     primary key(subscriber, position)
 );
 create unique index delivery_ids on deliveries(subscriber, id);
-create table dead_letters(
-    subscriber text not null, position integer not null, id text not null, body blob not null,
-    reason text not null, primary key(subscriber, position)
-);
+{LETTERS_TABLE}
 create table cursors(subscriber text primary key, position integer not null) without rowid;
 """
 
@@ -119,7 +124,7 @@ class Disk:
         DiskError: Another process has it, it is of another format, or it is damaged.
     """
 
-    def __init__(self, directory: Path | None, bounds: InboxBounds = InboxBounds()) -> None:
+    def __init__(self, directory: Path | None, bounds: InboxBounds = DEFAULT) -> None:
         self.directory = directory
         self.bounds = bounds
         self._turn = threading.Lock()
@@ -355,29 +360,73 @@ class Disk:
         )
         return state.with_acknowledgement(now, count, size)
 
-    def set_aside(self, subscriber: str, delivery: Waiting, reason: str) -> None:
+    def set_aside(self, subscriber: str, delivery: Waiting, reason: str) -> bool:
         """A delivery is a dead letter: kept, with the reason, and not handed over again.
+
+        Returns:
+            Whether there was room for one more; else nothing changed.
 
         Raises:
             DiskError: Nothing changed.
         """
         with self._transaction() as base:
-            base.execute(
-                "insert or replace into dead_letters values(?, ?, ?, ?, ?)",
-                (subscriber, *delivery, reason),
-            )
+            if not has_room_for_letter(base, subscriber, self.bounds):
+                return False
+            put_letter(base, DeadLetter(subscriber, *delivery, reason))
             state = self._state(base, subscriber)
             state = self._acknowledge(base, subscriber, delivery.position, state)
         self._keep_states({subscriber: state})
+        return True
 
-    def dead_letters(self, subscriber: str) -> list[tuple[Waiting, str]]:
-        """Dead letters of a subscriber, each with its reason."""
-        rows = self._rows(
-            "select position, id, body, reason from dead_letters where subscriber = ? "
-            "order by position",
-            (subscriber,),
-        )
-        return [(Waiting(*row[:3]), row[3]) for row in rows]
+    def dead_letters(
+        self, after: tuple[str, int] = ("", 0), limit: int = 1000, bytes_max: int = 1 << 62
+    ) -> list[DeadLetter]:
+        """Dead letters of all subscribers, those that follow one; see `waiting`."""
+        with self._reading() as base:
+            return letters_after(base, after, limit, bytes_max)
+
+    def dead_letter_counts(self) -> dict[str, int]:
+        """Subscriber -> its dead letters, of those who have some."""
+        return dict(self._rows("select subscriber, count(*) from dead_letters group by subscriber"))
+
+    def drop_letters(self, subscriber: str, positions: Sequence[int]) -> int:
+        """Dead letters are not kept any more.
+
+        Returns:
+            How many there were of them.
+
+        Raises:
+            DiskError: Nothing changed.
+        """
+        with self._transaction() as base:
+            return len(take_letters(base, subscriber, positions))
+
+    def retry_letters(self, subscriber: str, positions: Sequence[int]) -> int:
+        """Dead letters wait again, behind what waits, with the ids that they had.
+
+        Returns:
+            How many. What the inbox has no room for, and what follows, stays a dead letter.
+
+        Raises:
+            DiskError: Nothing changed.
+        """
+        with self._transaction() as base:
+            letters = take_letters(base, subscriber, positions)
+            before = self._state(base, subscriber)
+            sizes = [len(each.body) for each in letters]
+            count, _ = before.with_deliveries(sizes, self.bounds)
+            _, state = before.with_deliveries(sizes[:count], self.bounds)
+            for letter in letters[count:]:
+                put_letter(base, letter)
+            again = [Waiting(0, each.delivery_id, each.body) for each in letters[:count]]
+            base.executemany(
+                "delete from deliveries where subscriber = ? and id = ?",
+                [(subscriber, each.delivery_id) for each in again],
+            )
+            _insert(base, subscriber, _placed(again, before.last))
+        if count:
+            self._keep_states({subscriber: state})
+        return count
 
     def inboxes(self) -> dict[str, InboxState]:
         """All inboxes that ever had something, in numbers."""

@@ -49,6 +49,9 @@ class InboxBounds:
     dead_letters_max: int = DEAD_LETTERS_MAX
 
 
+DEFAULT: Final = InboxBounds()
+
+
 class Gap(NamedTuple):
     """Deliveries that a full inbox did not take, in the place of them.
 
@@ -83,9 +86,7 @@ class InboxState(NamedTuple):
         """Deliveries that were not taken, and that the subscriber has not acknowledged yet."""
         return self.last - self.cursor - self.waiting
 
-    def with_deliveries(
-        self, sizes: Sequence[int], bounds: InboxBounds
-    ) -> tuple[int, InboxState]:
+    def with_deliveries(self, sizes: Sequence[int], bounds: InboxBounds) -> tuple[int, InboxState]:
         """How many of these are taken, the first ones, and the inbox with all of them."""
         count, held, taken = self.waiting, self.bytes, 0
         for size in sizes if self._takes_any(bounds) else ():
