@@ -43,6 +43,9 @@ WINDOW: Final = 2048
 HELLO_SECONDS: Final = 10.0
 """How long the other end may take to say who it is."""
 
+BESIDE_BYTES_MAX: Final = 8 * 1024
+"""What is urgent does not wait in one frame with the beginning of what is longer than this."""
+
 _PACKET_OVERHEAD: Final = 64
 """Bytes that a packet takes beside its body, so that empty ones are not free."""
 
@@ -229,6 +232,10 @@ class Connection:
         packets: list[Packet] = []
         size = self._move(self._urgent, packets, 0, len(self._urgent))
         sent = len(packets)
+        if packets and self._messages and len(self._messages[0].body) > BESIDE_BYTES_MAX:
+            # What is urgent may be the word that there will be none for a while.
+            self._told = self._granted
+            return Frame(tuple(packets), self._granted)
         self._move(self._messages, packets, size, self._allowed - self._sent)
         self._sent += len(packets) - sent
         if not packets and self._granted - self._told < WINDOW // 2:
