@@ -18,6 +18,8 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
+import grpc
+import msgspec
 from typer.testing import CliRunner
 
 from flooding import CODEC, Count, Item, Publish, flooding
@@ -31,10 +33,11 @@ from pathcast.errors import (
     UnavailableError,
 )
 from pathcast.transport.client import BrokerClient
-from pathcast.transport.frames import Hello, encode_frame
-from pathcast.transport.grpc_streams import Address, ClientStream, open_stream
+from pathcast.transport.frames import VERSION, Hello, decode_hello, encode_frame
+from pathcast.transport.grpc_streams import Address, ClientStream, ServerStream, open_stream
 from pathcast.transport.process import operator_of, read_control, running
-from pathcast.transport.security import Certificates
+from pathcast.transport.security import Certificates, Gate, Peer
+from pathcast.transport.service import GuardedMethods, listen
 from pathcast.transport.settings import BrokerSettings, load_settings
 
 HERE = Path(__file__).parent
@@ -353,6 +356,78 @@ def test_garbage_over_grpc_is_refused_with_its_reason_and_others_go_on(tmp_path:
             assert list(carrier.neighbours.connections) == ["z"]
             for each in (kept, stream, other):
                 await each.close()
+
+    asyncio.run(main())
+
+
+class OfAnotherVersion(GuardedMethods):
+    """What listens for a neighbour whose protocol is a later one."""
+
+    def __init__(self, name: str, caller: str) -> None:
+        super().__init__(Gate([Peer(caller, None)], with_certificates=False))
+        self._offer("/pathcast.Broker/Frames", grpc.stream_stream_rpc_method_handler, self._frames)
+        self._name = name
+        self.heard: list[list[object]] = []
+
+    async def _frames(self, _: object, context: object) -> None:
+        stream = ServerStream("b", context)
+        await stream.send(msgspec.msgpack.encode([self._name, 10, VERSION + 1, {"new": True}]))
+        self.heard.append(msgspec.msgpack.decode(await stream.receive() or b""))
+        raise FrameError(
+            "frame.version", peer="b", found=VERSION, name=self._name, expected=VERSION + 1
+        )
+
+
+def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_on(
+    tmp_path: Path,
+) -> None:
+    """Whoever calls: both say which versions there are, and the operator is told."""
+
+    async def main() -> None:
+        later = OfAnotherVersion("a", "b")
+        server, port = await listen([later], "127.0.0.1:0")
+        settings = settings_for(
+            tmp_path,
+            neighbours=[
+                {"name": "a", "address": f"127.0.0.1:{port}"},
+                {"name": "c"},
+                {"name": "z"},
+            ],
+        )
+        async with running(settings, flooding("b", ["a", "c", "z"])) as carrier:
+            kept = await open_stream("z", address_of(settings))
+            await kept.send(encode_frame(Hello("z", 10)))
+            await kept.receive()
+            calling = await open_stream("c", address_of(settings))
+            await calling.send(msgspec.msgpack.encode(["c", 10, VERSION + 1, {"new": True}]))
+            assert decode_hello(await calling.receive() or b"", "b", "c") == Hello("b", 2048)
+            with pytest.raises(FrameError) as caught:
+                await until_its_end(calling)
+            assert caught.value.params == {
+                "peer": "c",
+                "found": VERSION + 1,
+                "name": "b",
+                "expected": VERSION,
+            }
+            async with operator_of(settings.broker.directory, CODEC) as operator:
+
+                async def both_are_refused() -> bool:
+                    told = (await operator.status())["refusals"]
+                    return {name: each["code"] for name, each in told.items()} == {
+                        "a": "frame.version",
+                        "c": "frame.version",
+                    }
+
+                await eventually(both_are_refused)
+                assert (await operator.status())["refusals"]["a"]["message"] == (
+                    f"a speaks version {VERSION + 1} of the protocol between neighbours, "
+                    f"and b {VERSION}"
+                )
+            assert later.heard[0][:3] == ["b", 2048, VERSION]
+            assert list(carrier.neighbours.connections) == ["z"]
+            for each in (kept, calling):
+                await each.close()
+        await server.stop(0)
 
     asyncio.run(main())
 

@@ -772,7 +772,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     # Connections between brokers, publishers and subscribers.
     "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),
     "frame.version": CatalogueEntry(
-        "FrameError", "{peer} speaks version {found} of the frames, this Pathcast {expected}"
+        "FrameError",
+        "{peer} speaks version {found} of the protocol between neighbours, and {name} {expected}",
     ),
     "frame.flow": CatalogueEntry(
         "FrameError", "{peer} sent a message with the flow {flow}, which is not its own"

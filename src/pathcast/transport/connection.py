@@ -146,7 +146,7 @@ class Connection:
             raise UnavailableError("peer.silent", name=self.peer, seconds=HELLO_SECONDS) from error
         if data is None:
             raise UnavailableError("peer.unreachable", name=self.peer, reason="it hung up")
-        hello = decode_hello(data, self.peer)
+        hello = decode_hello(data, self.peer, self.name)
         if hello.name != self.peer:
             raise PeerRefusedError("peer.name", name=self.peer, found=hello.name)
         self._allowed = hello.credit
