@@ -18,7 +18,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from typer.testing import CliRunner
 
 from pathcast.cli.app import build_app
-from pathcast.errors import ConfigError, PublicationError
+from pathcast.errors import ConfigError, PublicationError, RegistrationError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import Profile
@@ -145,6 +145,12 @@ def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
                 await asyncio.sleep(0.05)
         assert await b.ask("op", Leave(), 10) == Accepted()
         await until(lambda: status(b, "has_left") and status(a, "members") == ["a"])
+        # Nobody would be sent what one subscribes to there, however long it runs.
+        answer = await b.ask("ann", Subscribe((("late", Profile("/order")),)), 10)
+        assert isinstance(answer, Accepted)
+        assert [(id, code) for id, code, _ in answer.refused] == [("late", "registration.left")]
+        with pytest.raises(RegistrationError, match="b leaves the network"):
+            await b.ask("op", RegisterSource("late", Source()), 10)
         await network.stop()
 
     asyncio.run(main())

@@ -643,6 +643,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{name} has {maximum} subscriptions and takes no more (subscriptions_max); ask another "
         "broker",
     ),
+    "registration.left": CatalogueEntry(
+        "RegistrationError",
+        "{name} leaves the network, or has left it, and takes no {asked}; ask another broker",
+    ),
     "registration.refused": CatalogueEntry(
         "RegistrationError", "the registration service or a broker refused ({cause}): {reason}"
     ),
