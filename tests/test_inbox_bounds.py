@@ -117,6 +117,15 @@ def test_a_full_inbox_takes_again_when_a_quarter_is_free_and_others_are_not_dist
     disk.close()
 
 
+def test_nothing_is_kept_of_inboxes_that_somebody_asks_for_and_nobody_has() -> None:
+    disk = Disk(None)
+    for number in range(50):
+        assert disk.read(f"ann/{number}", 0, 9) == []
+        disk.commit({}, acknowledged={f"ann/{number}": 7})
+    assert (disk.inboxes(), disk._states) == ({}, {})
+    disk.close()
+
+
 def test_one_delivery_fits_into_an_empty_inbox_whatever_it_has() -> None:
     disk = Disk(None, InboxBounds(bytes_max=10))
     disk.commit({}, [("ann", "large", bytes(99)), ("ann", "next", b"")])

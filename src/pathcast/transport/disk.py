@@ -273,13 +273,15 @@ class Disk:
         ((cursor,),) = base.execute(_CURSOR, (subscriber,)).fetchall()
         ((count, size, held),) = base.execute(_HELD, (subscriber, cursor, last)).fetchall()
         state = InboxState(last, cursor, count, size, is_full=max(held, cursor) < last)
-        self._states[subscriber] = state
+        self._keep_states({subscriber: state})
         return state
 
     def _keep_states(self, states: Mapping[str, InboxState]) -> None:
-        """After a commit; what is full now and was not, or the other way, is said."""
+        """Of inboxes that ever had something; what is full now and was not is said, and back."""
         for subscriber, state in states.items():
-            was_full = self._states[subscriber].is_full
+            if not state.last:
+                continue
+            was_full = self._states.get(subscriber, InboxState()).is_full
             self._states[subscriber] = state
             if state.is_full and not was_full:
                 LOG.warning(
