@@ -565,6 +565,7 @@ def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:
             "backlog": {"a": 1},
             "node": {"seen": 1},
             "inboxes": {"reader": {"waiting": 1, "bytes": 0, "dropped": 0}},
+            "dead_letters": {},
         }
 
     asyncio.run(main())
