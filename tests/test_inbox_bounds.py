@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("msgspec", reason="msgspec is not installed: pip install 'pathcast[net]'")
 
+import msgspec
+import pyarrow.parquet as pq
+
+from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
+from pathcast.spark.arrivals import InboxListing
+from pathcast.spark.storage import Storage
 from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.inbox_bounds import Gap, InboxBounds, InboxState
 
@@ -146,3 +154,30 @@ def test_ids_of_what_was_dropped_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     disk.commit({}, [("ann", "new", b"x")])
     assert disk.read("ann", 0, 9) == [Waiting(1401, "new", b"x")]
     disk.close()
+
+
+def test_an_archive_notes_what_it_was_not_given_and_goes_on(tmp_path: Path) -> None:
+    """Deliveries that were dropped, and messages that its profile could not be decided on."""
+    told: list[Told] = [
+        Dropped(1, 3),
+        Undecided("archive/p", 1, "a", 1, 7, "m7", "limit.steps", "too many steps"),
+        Delivery("archive/p", 1, "a", 1, 8, "m8", (b"<m/>",)),
+    ]
+    waiting = [
+        Waiting(at, f"d{at}", msgspec.msgpack.encode(each)) for at, each in enumerate(told, 3)
+    ]
+
+    class Broker:
+        async def waiting(self, subscriber: str, after: int) -> AsyncIterator[list[Waiting]]:
+            yield [each for each in waiting if each.position > after]
+
+    arrivals, checkpoint = Storage(str(tmp_path / "arrivals")), Storage(str(tmp_path / "state"))
+    listing = InboxListing(SimpleNamespace(path=""), arrivals, checkpoint, None, "archive")  # type: ignore[arg-type]
+    asyncio.run(listing._fetch(Broker()))  # type: ignore[arg-type]
+    assert listing.notes() == [
+        ("3", "3 deliveries were dropped: the inbox was full"),
+        ("m7", "archive/p has no answer for it: too many steps"),
+    ]
+    (path,) = (tmp_path / "arrivals").iterdir()
+    assert pq.read_table(path).column("message_id").to_pylist() == ["m8"]
+    assert listing._state.after == 5
