@@ -127,5 +127,6 @@ def flooding(name: str, neighbours: Sequence[str]) -> NodeKind:
         _delivery,
         _backlog,
         roles={Publish: "publish", Count: "operate"},
+        gap=lambda gap: f"{gap.first} to {gap.last} were dropped".encode(),
         describe=lambda node: {"seen": len(node.seen)} if isinstance(node, FloodingNode) else {},
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +18,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from typer.testing import CliRunner
 
 from pathcast.cli.app import build_app
-from pathcast.errors import ConfigError, PublicationError
+from pathcast.errors import ConfigError, PublicationError, RegistrationError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import Profile
@@ -42,7 +45,9 @@ from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast.transport.levels import levels_of, read_levels
 from pathcast.transport.memory import MemoryNetwork
+from pathcast.transport.process import running
 from pathcast.transport.service import described
+from pathcast.transport.settings import BrokerSettings as BrokerFile
 from pathcast.transport.settings import load_settings, node_settings, policy_of
 
 LINE = {"a": "b", "b": "ac", "c": "b"}
@@ -140,6 +145,12 @@ def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
                 await asyncio.sleep(0.05)
         assert await b.ask("op", Leave(), 10) == Accepted()
         await until(lambda: status(b, "has_left") and status(a, "members") == ["a"])
+        # Nobody would be sent what one subscribes to there, however long it runs.
+        answer = await b.ask("ann", Subscribe((("late", Profile("/order")),)), 10)
+        assert isinstance(answer, Accepted)
+        assert [(id, code) for id, code, _ in answer.refused] == [("late", "registration.left")]
+        with pytest.raises(RegistrationError, match="b leaves the network"):
+            await b.ask("op", RegisterSource("late", Source()), 10)
         await network.stop()
 
     asyncio.run(main())
@@ -218,6 +229,71 @@ def test_levels_are_chosen_by_command_within_their_budget(tmp_path: Path) -> Non
     assert len({chosen(f"/order/no[.={number}]") for number in range(40)}) == 1
     nothing = CliRunner().invoke(build_app(), ["broker", "levels", *arguments[:2], str(queries)])
     assert nothing.exit_code == 2
+
+
+def test_dead_letters_are_listed_posted_again_and_dropped_by_command(tmp_path: Path) -> None:
+    answers = {"status": "400 No"}
+    posted: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        posted.append(await reader.readexactly(length))
+        writer.write(f"HTTP/1.1 {answers['status']}\r\nConnection: close\r\n\r\n".encode())
+        writer.close()
+
+    async def command(*options: str) -> tuple[int | None, list[str], list[str]]:
+        given = ["broker", "dead-letters", str(tmp_path / "b"), *options]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pathcast", *given, stdout=PIPE, stderr=PIPE
+        )
+        out, said = await process.communicate()
+        return process.returncode, out.decode().splitlines(), said.decode().splitlines()
+
+    async def main() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        hook = {
+            "webhook": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/",
+            "webhook_secret": "shared",
+            "webhook_networks": ["127.0.0.0/8"],
+        }
+        settings = BrokerFile(
+            broker={"name": "b", "directory": tmp_path / "b", "dead_letters_max": 4},  # type: ignore
+            clients=[{"name": "ann", **hook}],  # type: ignore[arg-type]
+        )
+        async with running(settings, broker_kind("b", [])) as carrier:
+            await carrier.ask("shop", RegisterSource("shop", Source()), 10)
+            profile = Profile("/order", "message")
+            assert await carrier.ask("ann", Subscribe((("all", profile),)), 10) == Accepted()
+            for number in range(3):
+                await carrier.submit("shop", [Publish("shop", f"m{number}", b"<order/>")])
+            await until(lambda: carrier.disk.dead_letter_counts() == {"ann": 4})
+            told = ["ann/all, in force", *(f"m{number}, ann/all" for number in range(3))]
+            code, lines, said = await command()
+            assert (code, said) == (0, ["dead letters: 4, ann: 4"])
+            assert lines == [
+                f"position {at} of ann: {each}: refused: the answer was 400"
+                for at, each in enumerate(told, 1)
+            ]
+            code, lines, said = await command("m1", "m7", "--json")
+            assert (code, [json.loads(each)["told"]["results"] for each in lines]) == (
+                1,
+                [["<order/>"]],
+            )
+            assert said == ["error: m7: not among the dead letters", "dead letters: 1, ann: 1"]
+            answers["status"], before = "204 Taken", len(posted)
+            said = ["asked for: 2; they are posted behind what waits"]
+            assert await command("m0", "m2", "--retry") == (0, [], said)
+            await until(lambda: len(posted) == before + 2)
+            assert await command("--drop", "--subscriber", "ann") == (0, [], ["dropped: 2"])
+            assert carrier.disk.dead_letter_counts() == {}
+            assert [DELIVERIES.decode(each).message for each in posted[before:]] == ["m0", "m2"]  # type: ignore
+        server.close()
+        code, _, said = await command()
+        assert code != 0
+        assert "no broker runs" in said[0]
+
+    asyncio.run(main())
 
 
 def test_the_registry_is_not_made_by_looking_at_it(tmp_path: Path) -> None:

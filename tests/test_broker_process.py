@@ -18,6 +18,8 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
+import grpc
+import msgspec
 from typer.testing import CliRunner
 
 from flooding import CODEC, Count, Item, Publish, flooding
@@ -31,10 +33,11 @@ from pathcast.errors import (
     UnavailableError,
 )
 from pathcast.transport.client import BrokerClient
-from pathcast.transport.frames import Hello, encode_frame
-from pathcast.transport.grpc_streams import Address, ClientStream, open_stream
+from pathcast.transport.frames import VERSION, Hello, decode_hello, encode_frame
+from pathcast.transport.grpc_streams import Address, ClientStream, ServerStream, open_stream
 from pathcast.transport.process import operator_of, read_control, running
-from pathcast.transport.security import Certificates
+from pathcast.transport.security import Certificates, Gate, Peer
+from pathcast.transport.service import GuardedMethods, listen
 from pathcast.transport.settings import BrokerSettings, load_settings
 
 HERE = Path(__file__).parent
@@ -185,6 +188,72 @@ def test_kill_9_many_times_loses_nothing_and_doubles_nothing(
     kill_and_restart(processes, kills=20, messages=20_000, seed=seed)
 
 
+def test_a_subscriber_that_never_reads_fills_its_inbox_and_no_more_over_kill_9(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it finds at last, and what it is told that it missed, is all that was published."""
+    monkeypatch.setenv("PATHCAST__BROKER__INBOX_DELIVERIES_MAX", "45")
+
+    async def main() -> None:
+        for name in LINE:
+            processes.start(name)
+        ids = [f"m{number}" for number in range(300)]
+        publishing = asyncio.create_task(publish_all(processes, "a", ids))
+        for _ in range(2):
+            await eventually(lambda: _is_up(processes, "c"))
+            await asyncio.sleep(0.1)
+            await asyncio.to_thread(processes.kill, "c")
+            processes.start("c")
+        await publishing
+
+        async def all_seen() -> bool:
+            return await processes.seen("c") == len(ids)
+
+        await eventually(all_seen)
+        async with processes.operator("c") as operator:
+            inbox = (await operator.status())["inboxes"]["reader"]
+        assert (inbox["waiting"], inbox["dropped"]) == (45, len(ids) - 45)
+        async with BrokerClient("reader", processes.address("c"), CODEC) as client:
+            read = [each async for group in client.waiting("reader", 0) for each in group]
+            assert [each.position for each in read] == [*range(1, 46), 300]
+            assert {each.delivery_id for each in read[:45]} < set(ids)
+            assert read[45].body == b"46 to 300 were dropped"
+            await client.settle("reader", 300)
+        # Those beside it have their own bounds, and messages went on.
+        assert await processes.seen("a") == await processes.seen("b") == len(ids)
+
+    asyncio.run(main())
+
+
+def test_who_follows_and_does_not_acknowledge_is_told_at_once_what_is_dropped(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        settings = settings_for(
+            tmp_path, broker={"inbox_deliveries_max": 4}, clients=[{"name": "reader"}]
+        )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(running(settings, flooding("b", [])))
+            address = address_of(settings)
+            client = await stack.enter_async_context(BrokerClient("reader", address, CODEC))
+            follower = await stack.enter_async_context(BrokerClient("reader", address, CODEC))
+            following = follower.deliveries("reader")
+            got: dict[int, bytes] = {}
+            for number in range(1, 9):
+                await client.publish([Publish(f"m{number}", b"%d" % number)])
+                while number not in got:
+                    got |= {each.position: each.body for each in await anext(following)}
+                if number == 6:
+                    await follower.acknowledge(6)
+                    await client.settle("reader", 6)
+        assert got == {
+            **{number: b"%d" % number for number in (1, 2, 3, 4, 7, 8)},
+            **{number: b"%d to %d were dropped" % (number, number) for number in (5, 6)},
+        }
+
+    asyncio.run(main())
+
+
 def test_sigterm_ends_a_process_and_gives_its_directory_back(processes: Processes) -> None:
     async def main() -> None:
         processes.start("c")
@@ -287,6 +356,78 @@ def test_garbage_over_grpc_is_refused_with_its_reason_and_others_go_on(tmp_path:
             assert list(carrier.neighbours.connections) == ["z"]
             for each in (kept, stream, other):
                 await each.close()
+
+    asyncio.run(main())
+
+
+class OfAnotherVersion(GuardedMethods):
+    """What listens for a neighbour whose protocol is a later one."""
+
+    def __init__(self, name: str, caller: str) -> None:
+        super().__init__(Gate([Peer(caller, None)], with_certificates=False))
+        self._offer("/pathcast.Broker/Frames", grpc.stream_stream_rpc_method_handler, self._frames)
+        self._name = name
+        self.heard: list[list[object]] = []
+
+    async def _frames(self, _: object, context: object) -> None:
+        stream = ServerStream("b", context)
+        await stream.send(msgspec.msgpack.encode([self._name, 10, VERSION + 1, {"new": True}]))
+        self.heard.append(msgspec.msgpack.decode(await stream.receive() or b""))
+        raise FrameError(
+            "frame.version", peer="b", found=VERSION, name=self._name, expected=VERSION + 1
+        )
+
+
+def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_on(
+    tmp_path: Path,
+) -> None:
+    """Whoever calls: both say which versions there are, and the operator is told."""
+
+    async def main() -> None:
+        later = OfAnotherVersion("a", "b")
+        server, port = await listen([later], "127.0.0.1:0")
+        settings = settings_for(
+            tmp_path,
+            neighbours=[
+                {"name": "a", "address": f"127.0.0.1:{port}"},
+                {"name": "c"},
+                {"name": "z"},
+            ],
+        )
+        async with running(settings, flooding("b", ["a", "c", "z"])) as carrier:
+            kept = await open_stream("z", address_of(settings))
+            await kept.send(encode_frame(Hello("z", 10)))
+            await kept.receive()
+            calling = await open_stream("c", address_of(settings))
+            await calling.send(msgspec.msgpack.encode(["c", 10, VERSION + 1, {"new": True}]))
+            assert decode_hello(await calling.receive() or b"", "b", "c") == Hello("b", 2048)
+            with pytest.raises(FrameError) as caught:
+                await until_its_end(calling)
+            assert caught.value.params == {
+                "peer": "c",
+                "found": VERSION + 1,
+                "name": "b",
+                "expected": VERSION,
+            }
+            async with operator_of(settings.broker.directory, CODEC) as operator:
+
+                async def both_are_refused() -> bool:
+                    told = (await operator.status())["refusals"]
+                    return {name: each["code"] for name, each in told.items()} == {
+                        "a": "frame.version",
+                        "c": "frame.version",
+                    }
+
+                await eventually(both_are_refused)
+                assert (await operator.status())["refusals"]["a"]["message"] == (
+                    f"a speaks version {VERSION + 1} of the protocol between neighbours, "
+                    f"and b {VERSION}"
+                )
+            assert later.heard[0][:3] == ["b", 2048, VERSION]
+            assert list(carrier.neighbours.connections) == ["z"]
+            for each in (kept, calling):
+                await each.close()
+        await server.stop(0)
 
     asyncio.run(main())
 
@@ -423,7 +564,8 @@ def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:
             "refusals": {},
             "backlog": {"a": 1},
             "node": {"seen": 1},
-            "inboxes": {"reader": 1},
+            "inboxes": {"reader": {"waiting": 1, "bytes": 0, "dropped": 0}},
+            "dead_letters": {},
         }
 
     asyncio.run(main())

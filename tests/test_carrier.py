@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,12 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 from flooding import CODEC, Count, Item, Publish, Taken, flooding
 from pathcast.errors import DiskError, FrameError, UnavailableError
 from pathcast.transport.carrier import INBOX_BYTES_MAX, Arrivals, Carrier
-from pathcast.transport.connection import WINDOW, Connection
+from pathcast.transport.connection import (
+    BESIDE_BYTES_MAX,
+    FRAMES_ALONE_MAX,
+    WINDOW,
+    Connection,
+)
 from pathcast.transport.disk import REMEMBERED, Disk, Waiting
 from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
 from pathcast.transport.memory import MemoryNetwork, MemoryStream
@@ -181,6 +187,37 @@ def test_frames_are_full_under_load_and_leave_at_once_when_idle() -> None:
         assert min(sizes[:-1]) >= 50
         await connection.close()
         await running
+
+    asyncio.run(main())
+
+
+def test_what_is_urgent_goes_before_a_long_message_and_does_not_keep_it_back() -> None:
+    """A slow link brings a frame when all of it is there: a word of life is not to wait for it."""
+
+    async def main() -> None:
+        here, there = MemoryStream.pair()
+
+        async def take(peer: str, taken: object) -> None: ...
+
+        connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
+        await there.send(encode_frame(Hello("b", 10**6)))
+        await connection.open()
+        await there.receive()
+        running = asyncio.create_task(connection.run())
+        long = Packet(Flow.MESSAGE, bytes(BESIDE_BYTES_MAX + 1))
+        found = []
+        for _ in range(3 * FRAMES_ALONE_MAX):
+            # As many more are offered as are sent: something urgent is always there.
+            connection.offer(Packet(Flow.CONTROL, b"beat"))
+            connection.offer(long)
+            data = await there.receive()
+            assert data is not None
+            found.append([each.flow for each in decode_frame(data, "a").packets])
+        assert found[0] == [Flow.CONTROL]
+        assert sum(Flow.MESSAGE in flows for flows in found) >= 2
+        await connection.close()
+        with contextlib.suppress(UnavailableError):  # it was about to send
+            await running
 
     asyncio.run(main())
 
@@ -358,11 +395,11 @@ def test_an_inbox_remembers_ids_past_their_acknowledgement() -> None:
     disk.commit({}, acknowledged={"ann": 7})
     disk.commit({}, [("ann", "d3", b"x"), ("ann", "d10", b"x"), ("bob", "d3", b"x")])
     assert [each.delivery_id for each in disk.waiting("ann", 0, 99)] == ["d7", "d8", "d9", "d10"]
-    assert disk.inboxes() == {"ann": 4, "bob": 1}
+    assert {name: each.waiting for name, each in disk.inboxes().items()} == {"ann": 4, "bob": 1}
     disk.commit({}, acknowledged={"ann": 2})
     assert disk.cursor("ann") == 7
     disk.commit({}, acknowledged={"ann": 10**9})
-    assert (disk.cursor("ann"), disk.inboxes()["ann"]) == (11, 0)
+    assert (disk.cursor("ann"), disk.inboxes()["ann"].waiting) == (11, 0)
     assert REMEMBERED > 1000
     with pytest.raises(ZeroDivisionError):
         disk.commit({}, (("ann", f"e{n}", bytes(1 // (3 - n))) for n in range(9)))

@@ -23,6 +23,7 @@ from pathcast.overlay.messages import (
     encoded,
 )
 from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.transport.connection import BESIDE_BYTES_MAX
 
 LENGTHS = [10, 30_000, 30_000, 30_000, 30_000, 1, 60_000, 65_000, 2, 3] * 3
 
@@ -297,7 +298,7 @@ def carried(width: float, settings: LinkSettings, total: int = 10) -> tuple[floa
     """Long messages over a line of so many bytes a second: seconds, sessions, frames sent again.
 
     As a connection does, the line takes up to 256 KiB of what waits for it at once, which is there
-    when all of it is.
+    when all of it is; what is short goes first, and by itself.
     """
     ends = [Link(numbers(1), settings), Link(numbers(10_000_000), settings)]
     waiting: list[list[Hello | Frame]] = [[], []]
@@ -323,8 +324,13 @@ def carried(width: float, settings: LinkSettings, total: int = 10) -> tuple[floa
                     came = 0 if received.began else came
                 under_way[n] = line = None
             if line is None and waiting[n]:
+                waiting[n].sort(key=_is_long)
                 taken = [waiting[n].pop(0)]
-                while waiting[n] and sum(map(_size, taken)) + _size(waiting[n][0]) <= 1 << 18:
+                while (
+                    waiting[n]
+                    and _is_long(taken[0]) == _is_long(waiting[n][0])
+                    and sum(map(_size, taken)) + _size(waiting[n][0]) <= 1 << 18
+                ):
                     taken.append(waiting[n].pop(0))
                 under_way[n] = (now + sum(map(_size, taken)) / width, taken)
     return now, ends[0].sessions, ends[0].resent
@@ -334,7 +340,13 @@ def _size(message: Hello | Frame) -> int:
     return len(encoded(message))
 
 
-@pytest.mark.parametrize("width", [18_000, 20_000, 50_000, 125_000, 1_000_000, 100_000_000])
+def _is_long(message: Hello | Frame) -> bool:
+    return _size(message) > BESIDE_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    "width", [4_000, 8_000, 18_000, 20_000, 50_000, 125_000, 1_000_000, 100_000_000]
+)
 def test_a_link_carries_long_messages_however_slow_it_is(width: float) -> None:
     seconds, sessions, resent = carried(width, LinkSettings())
     assert sessions == 1
@@ -345,3 +357,41 @@ def test_a_link_carries_long_messages_however_slow_it_is(width: float) -> None:
 def test_that_is_missed_by_a_link_that_sends_all_it_has() -> None:
     with pytest.raises(AssertionError, match="it never comes"):
         carried(20_000, WITHOUT_MEASURE)
+
+
+def test_that_is_missed_by_an_end_that_is_not_told_for_how_long_the_link_is_busy() -> None:
+    with pytest.raises(AssertionError, match="it never comes"):
+        carried(4_000, LinkSettings(bytes_per_second_min=1e12))
+
+
+def test_an_end_that_was_told_of_long_frames_is_patient_for_so_long_and_no_longer() -> None:
+    settings = LinkSettings()
+    a, b = _joined(settings)
+    assert not b.tick(settings.silence_seconds)
+    a.send(MessagePart("a", 1, 1, 1, 0, bytes(1 << 16)))
+    told, frame = a.flush(1.0)
+    assert isinstance(told, Frame)
+    assert isinstance(frame, Frame)
+    assert (told.number, told.payloads, frame.number) == (0, (), 1)
+    assert told.busy_seconds == pytest.approx((1 << 16) / settings.bytes_per_second_min, rel=0.01)
+    b.receive(told, 1.0)
+    until = 1.0 + settings.silence_seconds + told.busy_seconds
+    assert not b.tick(until - 0.1)
+    assert b.is_up
+    # What comes meanwhile proves that it lives, and that no more is under way ends the patience.
+    b.receive(frame, 17.0)
+    for answer in b.flush(17.0):
+        a.receive(answer, 17.0)
+    assert not b.tick(until - 0.1)
+    [beat] = a.flush(18.5)
+    assert isinstance(beat, Frame)
+    assert beat.busy_seconds == 0.0
+    b.receive(beat, 18.5)
+    assert not b.tick(18.5 + settings.silence_seconds)
+    assert b.tick(18.6 + settings.silence_seconds)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 1e9, float("nan"), float("inf")])
+def test_nobody_is_told_to_be_patient_for_ever(seconds: float) -> None:
+    with pytest.raises(PeerError):
+        decoded(encoded(Frame(1, 2, 0, 0, (), seconds)))

@@ -299,7 +299,8 @@ def test_seven_brokers_for_half_an_hour(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_long_messages_pass_a_slow_link(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("width", "count"), [(20_000.0, 2), (4_000.0, 1)])
+def test_long_messages_pass_a_slow_link(tmp_path: Path, width: float, count: int) -> None:
     """What is under way does not hold up the word that the other end lives; sessions go on."""
     links: list[Pair] = [("a", "b")]
     network = RealNetwork(tmp_path, "ab", links, Loopback("ab", links))
@@ -308,11 +309,11 @@ def test_long_messages_pass_a_slow_link(tmp_path: Path) -> None:
         await network.subscribe("b", "s", "//to")
         await network.in_force()
         before = await sessions()
-        network.wires.become("a", "b", LinkFaults(bytes_per_second=20_000.0))
+        network.wires.become("a", "b", LinkFaults(bytes_per_second=width))
         chance = random.Random(1)
-        for _ in range(2):
+        for _ in range(count):
             await network.publish("a", a_message(chance, is_long=True))
-        await network.until(lambda: len(network.subscriptions["s"].got) == 2)
+        await network.until(lambda: len(network.subscriptions["s"].got) == count)
         assert await sessions() == before
 
     async def sessions() -> int:

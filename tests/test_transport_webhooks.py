@@ -18,7 +18,9 @@ import httpx
 from flooding import Publish, flooding
 from pathcast.errors import PeerRefusedError, UnavailableError
 from pathcast.transport.carrier import Carrier
+from pathcast.transport.dead_letters import DeadLetter
 from pathcast.transport.disk import Disk, Waiting
+from pathcast.transport.inbox_bounds import InboxBounds
 from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.process import running
 from pathcast.transport.settings import BrokerSettings
@@ -183,9 +185,8 @@ def test_an_inbox_is_posted_in_order_and_dead_letters_are_kept() -> None:
                     await asyncio.sleep(0.01)
             task.cancel()
         assert taken == [b"one", b"two"]
-        ((delivery, reason),) = carrier.disk.dead_letters("reader")
-        assert (delivery.delivery_id, delivery.body) == ("m1", b"bad")
-        assert reason == "the answer was 400"
+        (letter,) = carrier.disk.dead_letters()
+        assert letter == DeadLetter("reader", 2, "m1", b"bad", "the answer was 400")
         await carrier.stop()
 
     asyncio.run(main())
@@ -220,5 +221,72 @@ def test_a_client_of_a_broker_has_its_deliveries_posted(tmp_path: Path) -> None:
             async with asyncio.timeout(10):
                 assert await got.get() == b"<hit/>"
         server.close()
+
+    asyncio.run(main())
+
+
+def test_dead_letters_are_posted_again_behind_what_waits_or_dropped() -> None:
+    """With the ids that they had; while there is no room for another one nothing is posted."""
+
+    async def main() -> None:
+        taken: list[str] = []
+        refused = {b"bad0", b"bad1", b"bad2", b"bad3"}
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            if request.content in refused:
+                return httpx.Response(400)
+            taken.append(request.headers["Pathcast-Delivery"])
+            return httpx.Response(200)
+
+        network = MemoryNetwork()
+        disk = Disk(None, InboxBounds(deliveries_max=5, dead_letters_max=3))
+        carrier = Carrier("a", flooding("a", []), disk, network.dial_from("a"))
+        await carrier.start()
+
+        async def until(cursor: int) -> None:
+            async with asyncio.timeout(10):
+                while disk.cursor("reader") < cursor:
+                    await asyncio.sleep(0.01)
+
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+            look_up = resolving(["93.184.216.34"])
+            sender = WebhookSender(Webhook("http://hook.example/", SECRET), client, look_up)  # type: ignore
+            task = asyncio.create_task(post_inbox(carrier, "reader", sender))
+            for number in range(4):
+                await carrier.submit("p", [Publish(f"m{number}", b"bad%d" % number)])
+            await carrier.submit("p", [Publish("m4", b"good")])
+            await until(3)
+            await asyncio.sleep(0.1)
+            assert (disk.cursor("reader"), taken) == (3, [])
+            assert disk.dead_letter_counts() == {"reader": 3}
+            assert await carrier.settle_letters("drop", "reader", [2, 99]) == 1
+            await until(5)
+            assert taken == ["m4"]
+            assert [each.position for each in disk.dead_letters()] == [1, 3, 4]
+            assert disk.dead_letters(("reader", 1), 1) == [
+                DeadLetter("reader", 3, "m2", b"bad2", "the answer was 400")
+            ]
+            refused.remove(b"bad2")
+            assert await carrier.settle_letters("retry", "reader", [4, 3, 3]) == 2
+            await until(7)
+            assert taken == ["m4", "m2"]
+            assert [each[:3] for each in disk.dead_letters()] == [
+                ("reader", 1, "m0"),
+                ("reader", 7, "m3"),
+            ]
+            # A double of one that was taken up is still known.
+            assert disk.commit({}, [("reader", "m2", b"bad2")]) == {}
+            task.cancel()
+        # Where the inbox has no room, what does not fit stays a dead letter.
+        disk.commit({}, [("reader", f"n{number}", b"x") for number in range(4)])
+        assert disk.retry_letters("reader", [1, 7]) == 1
+        assert [each.position for each in disk.dead_letters()] == [7]
+        assert disk.retry_letters("reader", [7]) == 0
+        assert [each.delivery_id for each in disk.waiting("reader", 0, 99)] == [
+            *(f"n{number}" for number in range(4)),
+            "m0",
+        ]
+        assert disk.inboxes()["reader"].dropped == 0
+        await carrier.stop()
 
     asyncio.run(main())

@@ -642,6 +642,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{name} has {maximum} subscriptions and takes no more (subscriptions_max); ask another "
         "broker",
     ),
+    "registration.left": CatalogueEntry(
+        "RegistrationError",
+        "{name} leaves the network, or has left it, and takes no {asked}; ask another broker",
+    ),
     "registration.refused": CatalogueEntry(
         "RegistrationError", "the registration service or a broker refused ({cause}): {reason}"
     ),
@@ -771,7 +775,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     # Connections between brokers, publishers and subscribers.
     "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),
     "frame.version": CatalogueEntry(
-        "FrameError", "{peer} speaks version {found} of the frames, this Pathcast {expected}"
+        "FrameError",
+        "{peer} speaks version {found} of the protocol between neighbours, and {name} {expected}",
     ),
     "frame.flow": CatalogueEntry(
         "FrameError", "{peer} sent a message with the flow {flow}, which is not its own"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pathcast.cli.console import begin_log, extra, guarded, print_settings, say, say_warning
+from pathcast.cli.dead_letters import dead_letters
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.messages import message_names, read_batches
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
@@ -23,6 +24,7 @@ def build_broker() -> typer.Typer:
     app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_broker))
     app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
     app.command("expel", epilog=EXIT_CODES_HELP)(guarded(expel))
+    app.command("dead-letters", epilog=EXIT_CODES_HELP)(guarded(dead_letters))
     app.command("levels", epilog=EXIT_CODES_HELP)(guarded(choose_levels))
     return app
 

@@ -17,6 +17,7 @@ from pathcast.cli.messages import message_names, read_batches
 from pathcast.customize.identity import message_id
 
 if TYPE_CHECKING:
+    from pathcast.overlay.deliveries import Dropped
     from pathcast.transport.client import BrokerClient
 
 IN_FORCE_SECONDS = 60.0
@@ -89,6 +90,12 @@ async def until_told(
     except TimeoutError:
         pass
     return False
+
+
+def dropped_row(told: Dropped) -> dict[str, Any]:
+    """What is printed of deliveries that a full inbox did not take."""
+    notice = "the inbox was full, and these deliveries were dropped"
+    return {"notice": notice, "dropped": told.count, "first": told.first, "last": told.last}
 
 
 async def print_inbox(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,16 +56,25 @@ def up(
     return ExitCode.OK
 
 
-def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
+def ls(
+    directory: DirectoryOption = NETWORK,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="With what was cut out, cut through and sent again.")
+    ] = False,
+) -> ExitCode:
     """List brokers: connections, tree, tables, subscriptions, what was sent and what waits.
 
     Sent is what a broker sent to others over the connections that it has now,
-    cut out what that would be more if messages went whole, cut through are
-    messages that were sent on before all of them was there, sent again are
-    frames, waiting are deliveries that no subscriber has taken.
+    waiting are deliveries that no subscriber has taken. Cut out is what sent
+    would be more if messages went whole, cut through are messages that were
+    sent on before all of them was there, sent again are frames. What wants to
+    be seen to is said below: full inboxes, dead letters, neighbours that are
+    refused.
     """
     statuses = asyncio.run(network_in(directory).statuses())
-    print_columns(COLUMNS, [(name, *_row(status)) for name, status in statuses.items()])
+    head = (*COLUMNS, *WIDE_COLUMNS) if wide else COLUMNS
+    rows = [(name, *_row(status))[: len(head)] for name, status in statuses.items()]
+    print_columns(head, rows)
     sent = sent_by_flow(statuses.values())
     flows = ", ".join(f"{flow.lower()} {in_bytes(count)}" for flow, count in sent.items())
     answers().print(f"sent between brokers, over the connections of now: {flows or 'nothing'}")
@@ -76,7 +86,26 @@ def ls(directory: DirectoryOption = NETWORK) -> ExitCode:
             f"published since they run: {in_bytes(taken)}; to all brokers that would be "
             f"{in_bytes(flooded)}, and messages sent are {share:,.0f} % of it"
         )
+    gone = {name for name, status in statuses.items() if status is None}
+    for name, status in statuses.items():
+        for notice in () if status is None else _notices(status, directory / name, gone):
+            say_warning(f"{name}: {notice}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
+
+
+def _notices(status: dict[str, Any], directory: Path, gone: Collection[str]) -> Iterator[str]:
+    """What an operator has to see to."""
+    for subscriber, inbox in sorted(status["inboxes"].items()):
+        if inbox["dropped"]:
+            yield (
+                f"{inbox['dropped']:,} deliveries did not fit into the inbox of {subscriber}, "
+                f"where {inbox['waiting']:,} wait ({in_bytes(inbox['bytes'])})"
+            )
+    for subscriber, count in sorted(status["dead_letters"].items()):
+        yield f"{count:,} dead letters of {subscriber}: pathcast broker dead-letters {directory}"
+    for peer, error in sorted(status["refusals"].items()):
+        if peer not in gone and peer not in status["neighbours"]:
+            yield f"no connection to {peer}: {error['message']}"
 
 
 COLUMNS = (
@@ -86,11 +115,9 @@ COLUMNS = (
     "subscriptions",
     "table entries",
     "sent",
-    "cut out",
-    "cut through",
-    "sent again",
     "waiting",
 )
+WIDE_COLUMNS = ("cut out", "cut through", "sent again")
 
 
 def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
@@ -104,10 +131,10 @@ def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
         f"{node['subscriptions']:,}",
         f"{sum(node['tables'].values()):,}",
         in_bytes(sum(sent_by_flow([status]).values())),
+        f"{sum(each['waiting'] for each in status['inboxes'].values()):,}",
         in_bytes(sum(node["cut_bytes"].values())),
         f"{node['cut_through']:,}",
         f"{sum(node['resent'].values()):,}",
-        f"{sum(status['inboxes'].values()):,}",
     )
 
 

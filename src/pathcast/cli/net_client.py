@@ -21,6 +21,7 @@ from pathcast.cli.clients import (
     IdArgument,
     MessagesArgument,
     SettleOption,
+    dropped_row,
     last_position,
     print_inbox,
     publish_files,
@@ -97,12 +98,16 @@ def subscribe(
 async def _subscribe(
     network: LocalNetwork, at: str, name: str, id: str, profile: Profile
 ) -> ExitCode:
-    from pathcast.overlay.deliveries import InForce
+    from pathcast.overlay.deliveries import Dropped, InForce
     from pathcast.transport.broker import DELIVERIES
 
+    is_full = False
+
     def is_awaited(body: bytes) -> bool:
+        nonlocal is_full
         told = DELIVERIES.decode(body)
-        return isinstance(told, InForce) and told.subscription == f"{name}/{id}"
+        is_full = isinstance(told, Dropped)
+        return is_full or (isinstance(told, InForce) and told.subscription == f"{name}/{id}")
 
     async with network.client(at, name) as client:
         after = await last_position(client, name)
@@ -111,9 +116,13 @@ async def _subscribe(
             say_error(sentence)
         if refused:
             return ExitCode.REFUSED
-        if await until_told(client, name, after, is_awaited):
-            say(f"{id} is in force")
-            return ExitCode.OK
+        is_told = await until_told(client, name, after, is_awaited)
+    if is_full:
+        say_warning(f"{id} is registered; when it is in force finds no room in the inbox of {name}")
+        return ExitCode.REFUSED
+    if is_told:
+        say(f"{id} is in force")
+        return ExitCode.OK
     say_warning(f"{id} is registered and not in force yet: some broker cannot be reached")
     return ExitCode.REFUSED
 
@@ -200,11 +209,12 @@ async def _inbox(
     network: LocalNetwork, at: str, name: str, after: int, follow: bool, settle: bool
 ) -> None:
     async with network.client(at, name) as client:
-        await print_inbox(client, name, _delivery, after=after, follow=follow, settle=settle)
+        await print_inbox(client, name, delivery_row, after=after, follow=follow, settle=settle)
 
 
-def _delivery(body: bytes) -> dict[str, Any]:
-    from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Undecided
+def delivery_row(body: bytes) -> dict[str, Any]:
+    """What is printed of something in an inbox."""
+    from pathcast.overlay.deliveries import Delivery, Dropped, InForce, Lapsed, Undecided
     from pathcast.transport.broker import DELIVERIES
 
     told = DELIVERIES.decode(body)
@@ -219,4 +229,6 @@ def _delivery(body: bytes) -> dict[str, Any]:
             return {"subscription": subscription, "notice": "in force"}
         case Lapsed(subscription):
             return {"subscription": subscription, "notice": "messages were lost to it"}
+        case Dropped():
+            return dropped_row(told)
     return {"peer": told.peer, "notice": "refused", "code": told.code, "reason": told.reason}

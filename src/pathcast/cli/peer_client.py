@@ -19,6 +19,7 @@ from pathcast.cli.clients import (
     IdArgument,
     MessagesArgument,
     SettleOption,
+    dropped_row,
     last_position,
     print_inbox,
     publish_files,
@@ -166,6 +167,7 @@ async def _inbox(
 
 def _told(body: bytes) -> dict[str, Any]:
     from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
+    from pathcast.overlay.deliveries import Dropped
     from pathcast.transport.peer import TOLD, Left, Outcome
 
     told = TOLD.decode(body)
@@ -186,4 +188,6 @@ def _told(body: bytes) -> dict[str, Any]:
             return {"subscription": subscription, "notice": "taken out"}
         case Left(peer):
             return {"peer": peer, "notice": "has left the ring"}
+        case Dropped():
+            return dropped_row(told)
     return {"subscription": told.subscription, "notice": "not acknowledged yet"}

@@ -235,9 +235,11 @@ class Broker:
             version: Of the profile, where something else than this broker counts them.
 
         Raises:
-            RegistrationError: There are as many as this broker takes (`registration.full`).
+            RegistrationError: There are as many as this broker takes (`registration.full`), or it
+                leaves the network (`registration.left`): nothing would come.
             PathcastError: It is no profile.
         """
+        self._check_stays("subscription")
         most = self._settings.subscriptions_max
         if len(self.subscriptions) >= most and self.subscriptions.get(subscription) is None:
             raise RegistrationError("registration.full", name=self.name, maximum=most)
@@ -262,13 +264,19 @@ class Broker:
             owner: Who alone publishes for it; anybody who may publish when empty.
 
         Raises:
+            RegistrationError: This broker leaves the network (`registration.left`).
             PublicationError: It is somebody else's, or one more than others take.
         """
+        self._check_stays("source")
         self.announcements.check_room(source, entry)
         self._root.register(source, entry, owner)
         self._spread([self.announcements.say(source, entry)])
         self._is_stale = True
         self._review()
+
+    def _check_stays(self, asked: str) -> None:
+        if self._root.is_leaving:
+            raise RegistrationError("registration.left", name=self.name, asked=asked)
 
     @property
     def arrivals(self) -> Sequence[Arrival]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-__all__ = ["OPERATOR", "Delivery", "InForce", "Lapsed", "Refused", "Told", "Undecided"]
+__all__ = ["OPERATOR", "Delivery", "Dropped", "InForce", "Lapsed", "Refused", "Told", "Undecided"]
 
 OPERATOR = "operator"
 """To whom refusals are handed."""
@@ -87,6 +87,25 @@ class Lapsed(msgspec.Struct, frozen=True, tag=True):
     subscription: str
 
 
+class Dropped(msgspec.Struct, frozen=True, tag=True):
+    """Deliveries that did not fit into the subscriber's inbox, in the place of them.
+
+    They are lost to the subscriber: it did not take what waited. Notices may be among them.
+
+    Attributes:
+        first: Position of the first one in the inbox.
+        last: ... and of the last one.
+    """
+
+    first: int
+    last: int
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
+
+
 class Refused(msgspec.Struct, frozen=True, tag=True):
     """For the operator: a neighbour said what is refused, and its session was ended.
 
@@ -103,5 +122,5 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
-Told: TypeAlias = Delivery | Undecided | InForce | Lapsed | Refused
+Told: TypeAlias = Delivery | Undecided | InForce | Lapsed | Dropped | Refused
 """What an inbox holds."""

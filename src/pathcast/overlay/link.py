@@ -11,7 +11,9 @@ one frame finds out before the others are sent again.
 
 How many bytes are under way goes by how fast the link has shown to be: no more than it carries in
 `ahead_seconds`. What a slow link has not carried yet would hold up the word that the other end
-lives, so that sessions end, and be sent again while it is still on its way.
+lives, so that sessions end, and be sent again while it is still on its way. Where a single frame
+takes a slow link longer than that word may be awaited, a short one goes before it, which says for
+how long; an end that was told so is as patient, and no longer.
 
 What a new session begins with is its users' business: they say everything again. A link forgets
 what it had not delivered when its session ends; what must outlive that is a stream's
@@ -38,9 +40,17 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
 from pathcast.errors import PeerError
-from pathcast.overlay.messages import Frame, Hello, Payload, Settled, size_of
+from pathcast.overlay.messages import (
+    BUSY_SECONDS_MAX,
+    Frame,
+    Hello,
+    Payload,
+    Settled,
+    size_of,
+)
 from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Link", "LinkSettings", "Received", "Settled"]
@@ -59,8 +69,9 @@ class LinkSettings:
         ahead_seconds: Bytes under way are what the link carries in this time, by the last
             acknowledgement, and `frame_bytes_max` in each of `window_frames` at most.
         ahead_bytes_min: ... or these, as before anything is known of the link.
-        bytes_per_second_min: Patience with a frame is longer by what it and those before it take on
-            a link that is so slow. With parts of 64 KiB no slower one keeps its sessions.
+        bytes_per_second_min: Patience with a frame, and with an end that said that it sends it, is
+            longer by what it and those before it take on a link that is so slow, as long as it is
+            not known to be faster. No slower one keeps its sessions under long messages.
         frame_payloads_max: Payloads in one frame.
         frame_bytes_max: Bytes of their bodies and entries, unless one payload alone has more: one
             part of a long message, which is sent on when its frame has come.
@@ -78,7 +89,7 @@ class LinkSettings:
     window_frames: int = 32
     ahead_seconds: float = 2.0
     ahead_bytes_min: int = 1 << 16
-    bytes_per_second_min: float = 1 << 14
+    bytes_per_second_min: float = 3 << 10
     frame_payloads_max: int = 64
     frame_bytes_max: int = 1 << 17
     waiting_max: int = 8192
@@ -88,6 +99,9 @@ class LinkSettings:
 
 
 DEFAULT = LinkSettings()
+
+SLOWER: Final = 8.0
+"""How many times slower than it was last seen a link may have become."""
 
 
 @dataclass(slots=True)
@@ -158,7 +172,8 @@ class Link:
         self._come = 0
         self._early: dict[int, tuple[Payload, ...]] = {}
         self._owes = False
-        self._heard_at = self._said_at = now
+        self._said_at = now
+        self._silent_until = now + self._settings.silence_seconds
         self._round_trip = 0.0
         self._is_probing = False
 
@@ -189,6 +204,7 @@ class Link:
     def close(self, now: float) -> None:
         """Give the session up and offer another."""
         self._session = None
+        self._ahead_bytes = float(self._settings.ahead_bytes_min)
         self._reset(now)
         self._offer_anew(now)
 
@@ -210,8 +226,7 @@ class Link:
                 else:
                     self._say_offer(now)
             return False
-        silent = now - self._heard_at > settings.silence_seconds
-        if silent or len(self._waiting) > settings.waiting_max:
+        if now > self._silent_until or len(self._waiting) > settings.waiting_max:
             self.close(now)
             return True
         return False
@@ -233,7 +248,11 @@ class Link:
             elif self._safeguards.sessions or self._session is None:
                 self._astray(message, now)
                 return Received()
-        self._heard_at = now
+        until = now + self._settings.silence_seconds
+        if message.number == 0:
+            # What was said before it has come, or the link is busy with it still.
+            self._silent_until = until + message.busy_seconds
+        self._silent_until = max(self._silent_until, until)
         self._acknowledge(message.acknowledged, now)
         self._is_probing = False
         return Received(began, self._take(message))
@@ -252,6 +271,8 @@ class Link:
             ahead = self._sent_bytes
             patience = self._patience(ahead)
             self._sent.append(_Sent(self._last, payloads, now, now, patience, size, ahead))
+        if self._busy_seconds and any(now >= each.due for each in self._sent):
+            out.append(self._frame(0, ()))
         for sent in islice(self._sent, 1 if self._is_probing else None):
             if now >= sent.due:
                 if now > sent.at:
@@ -274,8 +295,21 @@ class Link:
         """With a frame that has so many bytes under way, its own included."""
         settings = self._settings
         least = max(settings.resend_seconds, 3 * self._round_trip)
-        carried = ahead / settings.bytes_per_second_min
-        return min(least, settings.resend_seconds_max) + carried
+        return min(least, settings.resend_seconds_max) + self._carried_in(ahead)
+
+    def _carried_in(self, size: int) -> float:
+        """Seconds that so many bytes may take, on a link that became slower of late as well."""
+        settings = self._settings
+        speed = settings.bytes_per_second_min
+        if self._ahead_bytes > settings.ahead_bytes_min:
+            speed = max(speed, self._ahead_bytes / settings.ahead_seconds / SLOWER)
+        return size / speed
+
+    @property
+    def _busy_seconds(self) -> float:
+        """For how long the link may have to do with what is under way; 0.0 if not for long."""
+        seconds = self._carried_in(self._sent_bytes)
+        return min(seconds, BUSY_SECONDS_MAX) if seconds > self._settings.beat_seconds else 0.0
 
     def _next_payloads(self) -> tuple[tuple[Payload, ...], int]:
         """What waits first, within the bounds of a frame; one payload at least. Also its bytes."""
@@ -295,7 +329,8 @@ class Link:
     def _frame(self, number: int, payloads: tuple[Payload, ...]) -> Frame:
         assert self._session is not None
         mine, theirs = self._session
-        return Frame(mine, theirs, number, self._come, payloads)
+        busy = 0.0 if number else self._busy_seconds
+        return Frame(mine, theirs, number, self._come, payloads, busy)
 
     # How a session begins.
 

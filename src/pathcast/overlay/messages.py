@@ -28,6 +28,7 @@ from pathcast.errors import PeerError
 from pathcast.model import STEPS_MAX
 
 __all__ = [
+    "BUSY_SECONDS_MAX",
     "MESSAGE_BYTES_MAX",
     "NUMBER_MAX",
     "Announce",
@@ -55,6 +56,9 @@ __all__ = [
     "size_of",
     "size_of_body",
 ]
+
+BUSY_SECONDS_MAX = 600.0
+"""For how long an end may say that nothing is heard of it: that it has gone would be as late."""
 
 NUMBER_MAX = 2**62
 """Counters and session numbers stay below; a forged one cannot bring a counter to its end."""
@@ -313,7 +317,7 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     theirs: Number
 
 
-class Frame(msgspec.Struct, frozen=True, tag=True):
+class Frame(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Payloads of one session between two neighbours.
 
     Attributes:
@@ -322,6 +326,8 @@ class Frame(msgspec.Struct, frozen=True, tag=True):
         number: Of the frame, from 1; 0 if it carries an acknowledgement alone.
         acknowledged: All frames up to this one have come.
         payloads: In their order.
+        busy_seconds: Of number 0: for so long the link may have to do with what is sent after this
+            frame, and bring no other word of the sender.
     """
 
     mine: Number
@@ -329,6 +335,7 @@ class Frame(msgspec.Struct, frozen=True, tag=True):
     number: Number
     acknowledged: Number
     payloads: tuple[Payload, ...]
+    busy_seconds: Annotated[float, Meta(ge=0, le=BUSY_SECONDS_MAX)] = 0.0
 
 
 def size_of(payload: Payload) -> int:

@@ -233,7 +233,7 @@ class BrokerWorld:
 
     def do_source(self, root: str) -> None:
         """A source is registered with a root."""
-        if root in self.network.nodes:
+        if root in self.network.nodes and root not in self.left:
             self._call(root, lambda node, now: node.register_source(f"of {root}", Source(), now))
 
     def do_publish(self, root: str, body: str) -> None:

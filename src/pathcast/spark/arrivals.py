@@ -215,7 +215,7 @@ class InboxListing:
         self._write_state()
 
     async def _fetch(self, client: BrokerClient) -> None:
-        from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
+        from pathcast.overlay.deliveries import Delivery, Dropped, InForce, Lapsed, Undecided
         from pathcast.transport.broker import DELIVERIES
 
         rows: list[dict[str, object]] = []
@@ -234,6 +234,12 @@ class InboxListing:
                     case Lapsed(subscription):
                         lost = f"messages were lost to {subscription}: its broker was expelled"
                         self._notes.append((f"{last}", lost))
+                    case Dropped() as dropped:
+                        lost = f"{dropped.count:,} deliveries were dropped: the inbox was full"
+                        self._notes.append((f"{last}", lost))
+                    case Undecided(subscription, message=message, reason=reason):
+                        lost = f"{subscription} has no answer for it: {reason}"
+                        self._notes.append((message, lost))
             if size >= FILE_BYTES:
                 self._keep(rows, first, last, streams)
                 rows, size, first = [], 0, last + 1

@@ -32,12 +32,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
-from pathcast.spark.book import TakenUp, rejected_table, too_few
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.files import FileReader, FoundFile, Unit
@@ -47,13 +45,13 @@ from pathcast.spark.ledger import (
     CheckpointSource,
     Commit,
     Ledger,
-    Pin,
     Unread,
     committed_batches,
     remove_strays,
     sole_writer,
 )
-from pathcast.spark.outputs import Layout, claim, write_rejected
+from pathcast.spark.outputs import Layout, claim
+from pathcast.spark.pinning import Pinning
 from pathcast.spark.placing import Placer, book_of, is_held_whole
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.publishing import NetworkPublisher, Publication
@@ -182,9 +180,9 @@ class Pipeline:
             through=lambda: self._publisher.through if self._publisher else None,
         )
         self._placer = Placer(settings.placement, self._book, report.note)
-        self._kept = ""
-        self._rejected: Sequence[RejectedSubscription] = ()
-        self._generation: Generation
+        self._pinning = Pinning(
+            settings.subscriptions, self._book, self._ledger, output, self._layout, report.note
+        )
         self._workers: Callable[[], Workers]
         self._summary = Summary(output=str(output))
         # Generation -> deliveries by rank. Ranks become names once, at the end.
@@ -221,7 +219,7 @@ class Pipeline:
             ConfigError: They cannot be read, or too many of them are rejected.
         """
         self._workers = workers
-        self._generation = self._first_generation()
+        self._pinning.begin()
 
     def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
@@ -248,8 +246,8 @@ class Pipeline:
         if self._compaction.error is not None:
             self._report.note(f"small files stay as they are: {self._compaction.error}")
         self._report.end()
-        refused = Counter(row.code for row in self._rejected)
-        generation = self._generation
+        refused = Counter(row.code for row in self._pinning.rejected)
+        generation = self._pinning.generation
         return replace(
             self._summary,
             queries=generation.queries,
@@ -258,7 +256,7 @@ class Pipeline:
             top_subscribers=_top(self._by_subscriber()),
             seconds=time.monotonic() - started,
             unlisted=self._unlisted,
-            subscriptions_kept=self._kept,
+            subscriptions_kept=self._pinning.kept,
             earlier_messages=earlier,
             was_stopped=self._stop.is_set(),
             published=self._publisher.published if self._publisher else 0,
@@ -293,7 +291,7 @@ class Pipeline:
 
     def _say_what_is_odd(self) -> None:
         """What somebody who set it up so would want to know."""
-        if not self._generation.queries:
+        if not self._pinning.generation.queries:
             self._report.note("no query is in force: every message will be read, none delivered")
 
     def _say_what_is_left_alone(self) -> None:
@@ -351,7 +349,7 @@ class Pipeline:
         """One micro-batch; the same rows however often it is done before its commit."""
         started = time.monotonic()
         files = self._journal.entry(batch_id)
-        generation = self._pin(batch_id)
+        generation = self._pinning.pin(batch_id)
         unread: dict[str, PathcastError] = {}
         reports = self._deliver(workers, batch_id, files, generation, unread)
         commit = self._commit(batch_id, files, generation, reports, unread)
@@ -509,82 +507,6 @@ class Pipeline:
         writer.finish()
         return writer.files
 
-    def _pin(self, batch_id: int) -> Generation:
-        """What the batch runs with: what it was begun with or, for a new one, the newest."""
-        pin = self._ledger.pin(batch_id)
-        if pin is not None:
-            return self._book.pinned(pin.snapshot_version)
-        found = self._believed(self._generation.subscriptions)
-        if found is not None and found.generation != self._generation:
-            before = self._generation.subscriptions
-            self._generation = self._take_up(found)
-            after = self._generation.subscriptions
-            at = f", position {self._book.place.position:,}" if self._book.place.position else ""
-            self._report.note(f"subscriptions taken up: {before:,} -> {after:,}{at}")
-        position = 0 if self._kept else self._book.place.position
-        self._ledger.write_pin(Pin(batch_id, self._generation.version, position))
-        return self._generation
-
-    def _first_generation(self) -> Generation:
-        """What the run begins with: the newest or, where that is not believed, the last run's."""
-        self._check_rejected()
-        pin = self._ledger.last_pin()
-        if pin is None or not self._book.place.exists():
-            return self._take_up(self._book.current())
-        earlier = self._book.pinned(pin.snapshot_version)
-        found = self._believed(earlier.subscriptions)
-        return earlier if found is None else self._take_up(found)
-
-    def _check_rejected(self) -> None:
-        """Refuse to start where more rows are rejected than may be.
-
-        Raises:
-            ConfigError: There are; the message names the first.
-        """
-        allowed = self._settings.subscriptions.rejected_max
-        if allowed == 1:
-            return
-        taken = self._book.current()
-        bad = len(taken.rejected)
-        if bad > allowed * (bad + taken.generation.subscriptions):
-            first = taken.rejected[0]
-            raise ConfigError(
-                "config.invalid",
-                key="subscriptions.rejected_max",
-                reason=f"{bad:,} rows are rejected, more than {allowed:.0%}; the first is "
-                f"{first.place}: {first.reason}; pathcast check lists all",
-            )
-
-    def _believed(self, earlier: int) -> TakenUp | None:
-        """The subscriptions as they are now; None, and said so, where the earlier ones stay."""
-        settings = self._settings.subscriptions
-        try:
-            found = self._book.current()
-        except ConfigError as error:
-            # Someone is at work on the file: messages go on with the last good state of it.
-            self._keep(str(error))
-            return None
-        if reason := too_few(earlier, found, settings.shrink_max):
-            self._keep(f"{self._book.place.name}: {reason}")
-            return None
-        self._kept = ""
-        return found
-
-    def _keep(self, reason: str) -> None:
-        """Say, once, that the earlier subscriptions stay."""
-        if reason != self._kept:
-            self._report.note(f"subscriptions not taken up, the earlier ones stay: {reason}")
-        self._kept = reason
-
-    def _take_up(self, taken: TakenUp) -> Generation:
-        version = taken.generation.version
-        rows = self._rejected = tuple(taken.rejected)
-        table = rejected_table(rows, version)
-        path = write_rejected(self._output, self._layout, rows, version, table)
-        if path is not None:
-            self._report.note(f"{len(rows):,} subscriptions were rejected: see {path}")
-        return taken.generation
-
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
         """What reads these files."""
         source = self._settings.source
@@ -619,7 +541,7 @@ class Pipeline:
         source = self._settings.source
         return (
             f"{self._settings.mode.kind}: {source.kind} {source.path} against "
-            f"{self._generation.queries:,} queries"
+            f"{self._pinning.generation.queries:,} queries"
         )
 
 

@@ -30,7 +30,7 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import LOCAL, Content, Profile
-from pathcast.overlay.deliveries import Delivery, Told, Undecided
+from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Announce,
@@ -237,6 +237,7 @@ def broker_kind(
         make,
         CODEC,
         delivery=_delivery,
+        gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         backlog=lambda node: {},
         request=_request,
         prepare={Subscribe: _find_entries},

@@ -25,13 +25,14 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, Literal, ParamSpec, TypeVar
 
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.frames import Codec, Packet
+from pathcast.transport.inbox_bounds import Gap
 from pathcast.transport.neighbours import Dial, Neighbours
 from pathcast.transport.security import Role
 
@@ -63,6 +64,10 @@ async def _cannot_tell(peer: str) -> bool:
     return False
 
 
+def _no_gap(gap: Gap) -> bytes:
+    raise TypeError(f"this kind of node has no words for {gap}")
+
+
 def _nothing_known(node: Node) -> Mapping[str, object]:
     return {}
 
@@ -89,6 +94,7 @@ class NodeKind:
         ended: Tells a node that the process of a neighbour has ended; when not given nobody looks.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
+        gap: What subscribers are told of deliveries that a full inbox did not take.
     """
 
     make: MakeNode
@@ -102,6 +108,7 @@ class NodeKind:
     add_link: Callable[[Node, str, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
+    gap: Callable[[Gap], bytes] = _no_gap
 
 
 @dataclass
@@ -140,7 +147,8 @@ class Arrivals:
         """
         came = [one for one in self._came if one.position > after]
         self._clear()
-        return came if came and came[0].position == after + 1 else []
+        # Positions only grow: between so many there is none that is missing.
+        return came if came and came[-1].position == after + len(came) else []
 
     async def wait(self) -> None:
         """Returns when something has come since the last call of `take`."""
@@ -312,6 +320,42 @@ class Carrier:
             self._listeners[subscriber].remove(arrivals)
             if not self._listeners[subscriber]:
                 del self._listeners[subscriber]
+
+    async def inbox(
+        self,
+        subscriber: str,
+        after: int,
+        arrivals: Arrivals,
+        limit: int,
+        bytes_max: int = 1 << 62,
+    ) -> list[Waiting]:
+        """What follows a position in an inbox, with what is missing there.
+
+        Args:
+            subscriber: Whose inbox.
+            after: Position of the last delivery that is not wanted.
+            arrivals: What has come meanwhile: the disk is not asked for it.
+            limit: How many at most are read from the disk.
+            bytes_max: Bytes of these.
+        """
+        if held := arrivals.take(after):
+            return held
+        read = await self.on_disk(self.disk.read, subscriber, after, limit, bytes_max)
+        return [self._as_told(each) if isinstance(each, Gap) else each for each in read]
+
+    async def settle_letters(
+        self, what: Literal["retry", "drop"], subscriber: str, positions: Sequence[int]
+    ) -> int:
+        """Has dead letters posted again, or drops them; how many, once it is on disk."""
+        settle = self.disk.retry_letters if what == "retry" else self.disk.drop_letters
+        count = await self.on_disk(settle, subscriber, positions)
+        for arrivals in self._listeners.get(subscriber, ()):
+            arrivals.put(())
+        return count
+
+    def _as_told(self, gap: Gap) -> Waiting:
+        # The same words of a gap have the same id, as those of a delivery have.
+        return Waiting(gap.last, f"dropped\t{gap.first}\t{gap.last}", self.kind.gap(gap))
 
     def acknowledge(self, subscriber: str, position: int) -> None:
         """A subscriber has everything up to `position`; on disk soon, or with `kept`."""

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
 import grpc.aio
 import msgspec
@@ -23,6 +23,13 @@ import msgspec
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.overlay.content import Profile
 from pathcast.transport.broker import Accepted, Subscribe
+from pathcast.transport.dead_letters import (
+    DeadLetter,
+    Letters,
+    LettersSettled,
+    ListLetters,
+    SettleLetters,
+)
 from pathcast.transport.disk import Waiting
 from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.grpc_streams import (
@@ -53,6 +60,8 @@ _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _RECEIPTS: Final = msgspec.msgpack.Decoder(Receipt)
 _PACKETS: Final = msgspec.msgpack.Decoder(Packet)
 _INBOXES: Final = msgspec.msgpack.Decoder(Inbox)
+_LETTERS: Final = msgspec.msgpack.Decoder(Letters)
+_SETTLED: Final = msgspec.msgpack.Decoder(LettersSettled)
 
 
 class BrokerClient:
@@ -192,6 +201,41 @@ class BrokerClient:
         stream = self._stream("Deliveries")
         await stream.send(_ENCODE(Settle(subscriber, position)))
         await self._in_time(stream.receive())
+
+    async def dead_letters(self) -> AsyncIterator[DeadLetter]:
+        """What webhooks did not take, in the order of subscribers and positions.
+
+        Raises:
+            PeerRefusedError: Whoever calls is no operator.
+            UnavailableError: The connection is lost.
+        """
+        stream = self._stream("DeadLetters")
+        await stream.send(_ENCODE(ListLetters()))
+        name = self._address.name
+        while (data := await self._in_time(receive_pieces(stream, name))) is not None:
+            if not (letters := _LETTERS.decode(data).letters):
+                return
+            for letter in letters:
+                yield letter
+        raise self._hung_up()
+
+    async def settle_letters(
+        self, what: Literal["retry", "drop"], subscriber: str, positions: Sequence[int]
+    ) -> int:
+        """Has dead letters posted again, or drops them.
+
+        Returns:
+            How many; less than were asked for if some are not there, or the inbox has no room.
+
+        Raises:
+            PeerRefusedError: Whoever calls is no operator.
+            UnavailableError: The connection is lost.
+        """
+        stream = self._stream("DeadLetters")
+        await stream.send(_ENCODE(SettleLetters(what, subscriber, tuple(positions))))
+        if (data := await self._in_time(stream.receive())) is None:
+            raise self._hung_up()
+        return _SETTLED.decode(data).count
 
     async def acknowledge(self, position: int) -> None:
         """Everything up to `position`, of what is followed, need not be kept any more."""

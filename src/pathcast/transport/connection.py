@@ -43,6 +43,12 @@ WINDOW: Final = 2048
 HELLO_SECONDS: Final = 10.0
 """How long the other end may take to say who it is."""
 
+BESIDE_BYTES_MAX: Final = 8 * 1024
+"""What is urgent is not sent in one frame with a message that is longer than this."""
+
+FRAMES_ALONE_MAX: Final = 4
+"""... in so many frames one after the other: then it has to let such a message go as well."""
+
 _PACKET_OVERHEAD: Final = 64
 """Bytes that a packet takes beside its body, so that empty ones are not free."""
 
@@ -121,6 +127,8 @@ class Connection:
         self._received = 0
         self._granted = WINDOW
         self._told = WINDOW
+        # Frames without the message that waited, since one had some.
+        self._frames_alone = 0
 
     @property
     def queued(self) -> int:
@@ -143,7 +151,7 @@ class Connection:
             raise UnavailableError("peer.silent", name=self.peer, seconds=HELLO_SECONDS) from error
         if data is None:
             raise UnavailableError("peer.unreachable", name=self.peer, reason="it hung up")
-        hello = decode_hello(data, self.peer)
+        hello = decode_hello(data, self.peer, self.name)
         if hello.name != self.peer:
             raise PeerRefusedError("peer.name", name=self.peer, found=hello.name)
         self._allowed = hello.credit
@@ -229,6 +237,13 @@ class Connection:
         packets: list[Packet] = []
         size = self._move(self._urgent, packets, 0, len(self._urgent))
         sent = len(packets)
+        is_long = self._messages and len(self._messages[0].body) > BESIDE_BYTES_MAX
+        if packets and is_long and self._frames_alone < FRAMES_ALONE_MAX:
+            # What is urgent may be the word that there will be none for a while.
+            self._frames_alone += 1
+            self._told = self._granted
+            return Frame(tuple(packets), self._granted)
+        self._frames_alone = 0
         self._move(self._messages, packets, size, self._allowed - self._sent)
         self._sent += len(packets) - sent
         if not packets and self._granted - self._told < WINDOW // 2:

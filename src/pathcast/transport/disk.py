@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import sqlite3
 import threading
@@ -34,25 +35,34 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from pathcast.errors import DiskError
+from pathcast.transport.dead_letters import (
+    LETTERS_TABLE,
+    DeadLetter,
+    has_room_for_letter,
+    letters_after,
+    put_letter,
+    take_letters,
+)
+from pathcast.transport.inbox_bounds import DEFAULT, Gap, InboxBounds, InboxState
+
+LOG = logging.getLogger("pathcast.transport")
 
 FORMAT: Final = 1
 
 DATABASE: Final = "broker.sqlite"
 
 REMEMBERED: Final = 65_536
-"""Acknowledged deliveries of one subscriber whose ids are kept, so that a late double is known."""
+"""Acknowledged deliveries of one subscriber whose ids are kept, so that a late double is known, and
+as many of those that a full inbox did not take."""
 
-_TABLES: Final = """
+_TABLES: Final = f"""
 create table saved(key text primary key, value blob not null);
 create table deliveries(
     subscriber text not null, position integer not null, id text not null, body blob,
     primary key(subscriber, position)
 );
 create unique index delivery_ids on deliveries(subscriber, id);
-create table dead_letters(
-    subscriber text not null, position integer not null, id text not null, body blob not null,
-    reason text not null, primary key(subscriber, position)
-);
+{LETTERS_TABLE}
 create table cursors(subscriber text primary key, position integer not null) without rowid;
 """
 
@@ -70,6 +80,21 @@ ROWS: Final = (128, 32, 8, 1)
 
 _LAST: Final = "select coalesce(max(position), 0) from deliveries where subscriber = ?"
 _CURSOR: Final = "select coalesce(max(position), 0) from cursors where subscriber = ?"
+_HELD: Final = """
+select count(*), coalesce(sum(length(body)), 0), coalesce(max(position), 0) from deliveries
+where subscriber = ? and position > ? and position <= ? and body is not null
+"""
+
+
+_SUBSCRIBERS: Final = """
+with recursive names(name) as (
+    select min(subscriber) from deliveries
+    union all
+    select (select min(subscriber) from deliveries where subscriber > name) from names
+    where name is not null
+) select name from names where name is not null
+"""
+"""Each is found by the index: inboxes are many rows, and subscribers few."""
 
 
 class Waiting(NamedTuple):
@@ -93,16 +118,18 @@ class Disk:
 
     Args:
         directory: Made if it is missing; None keeps everything in memory (for tests).
+        bounds: Of each inbox.
 
     Raises:
         DiskError: Another process has it, it is of another format, or it is damaged.
     """
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, bounds: InboxBounds = DEFAULT) -> None:
         self.directory = directory
+        self.bounds = bounds
         self._turn = threading.Lock()
-        # Subscriber -> last position in its inbox: to ask for it each time took twice as long.
-        self._last: dict[str, int] = {}
+        # Subscriber -> its inbox: to ask for the last position each time took twice as long.
+        self._states: dict[str, InboxState] = {}
         # A checkpoint takes tens of milliseconds, in which a commit would hold messages up.
         self._checkpoint: threading.Thread | None = None
         self._bytes = 0
@@ -156,12 +183,13 @@ class Disk:
         Args:
             saved: Key -> value, or None to forget it.
             deliveries: Subscriber, delivery id, body. One whose id the subscriber's inbox had
-                before is left out.
+                before is left out; of one that a full inbox does not take, position and id are
+                kept.
             acknowledged: Subscriber -> position up to which it has everything; that is not handed
                 over again.
 
         Returns:
-            Subscriber -> what has come into the inbox, in order.
+            Subscriber -> what has come into the inbox, in order; nothing, where all was dropped.
 
         Raises:
             DiskError: Nothing was kept.
@@ -176,13 +204,13 @@ class Disk:
                 base.executemany("insert or replace into saved values(?, ?)", keep)
             if drop:
                 base.executemany("delete from saved where key = ?", drop)
-            came = self._deliver(base, deliveries)
+            came, states = self._deliver(base, deliveries)
             for subscriber, position in acknowledged.items():
-                self._acknowledge(base, subscriber, position)
+                state = states.get(subscriber) or self._state(base, subscriber)
+                states[subscriber] = self._acknowledge(base, subscriber, position, state)
+        self._keep_states(states)
         self._bytes += sum(len(value) for _, value in keep)
-        for subscriber, waiting in came.items():
-            self._last[subscriber] = waiting[-1].position
-            self._bytes += sum(len(one.body) for one in waiting)
+        self._bytes += sum(len(one.body) for waiting in came.values() for one in waiting)
         if self._bytes >= CHECKPOINT_BYTES:
             self._begin_checkpoint()
         return came
@@ -197,24 +225,74 @@ class Disk:
 
     def _deliver(
         self, base: sqlite3.Connection, deliveries: Iterable[tuple[str, str, bytes]]
-    ) -> dict[str, list[Waiting]]:
+    ) -> tuple[dict[str, list[Waiting]], dict[str, InboxState]]:
         came: dict[str, dict[str, Waiting]] = {}
         for subscriber, delivery_id, body in deliveries:
             inbox = came.setdefault(subscriber, {})
             inbox.setdefault(delivery_id, Waiting(0, delivery_id, body))
-        found = {}
+        found: dict[str, list[Waiting]] = {}
+        states: dict[str, InboxState] = {}
         for subscriber, inbox in came.items():
-            start = self._last.get(subscriber)
-            if start is None:
-                ((start,),) = base.execute(_LAST, (subscriber,)).fetchall()
-            waiting = _placed(inbox.values(), start)
-            if not _insert(base, subscriber, waiting):
+            before = self._state(base, subscriber)
+            waiting = _placed(inbox.values(), before.last)
+            taken, state = self._take_in(base, subscriber, waiting, before)
+            if taken is None:
                 known = _known(base, subscriber, waiting)
-                waiting = _placed((one for one in waiting if one.delivery_id not in known), start)
-                _insert(base, subscriber, waiting)
+                waiting = _placed(
+                    (one for one in waiting if one.delivery_id not in known), before.last
+                )
+                taken, state = self._take_in(base, subscriber, waiting, before)
             if waiting:
-                found[subscriber] = waiting
-        return found
+                found[subscriber] = waiting[:taken]
+                states[subscriber] = state
+        return found, states
+
+    def _take_in(
+        self,
+        base: sqlite3.Connection,
+        subscriber: str,
+        waiting: Sequence[Waiting],
+        state: InboxState,
+    ) -> tuple[int | None, InboxState]:
+        """How many are taken, None if the inbox has had one before; and the inbox then."""
+        taken, after = state.with_deliveries([len(one.body) for one in waiting], self.bounds)
+        rows: Sequence[tuple[int, str, bytes | None]] = waiting
+        if taken < len(waiting):
+            rows = [*waiting[:taken], *((one[0], one[1], None) for one in waiting[taken:])]
+        if not _insert(base, subscriber, rows):
+            return None, state
+        if after.dropped > REMEMBERED:
+            _forget_dropped(base, subscriber, state, after)
+        return taken, after
+
+    def _state(self, base: sqlite3.Connection, subscriber: str) -> InboxState:
+        """An inbox in numbers; the first time, what waits is counted."""
+        if (known := self._states.get(subscriber)) is not None:
+            return known
+        ((last,),) = base.execute(_LAST, (subscriber,)).fetchall()
+        ((cursor,),) = base.execute(_CURSOR, (subscriber,)).fetchall()
+        ((count, size, held),) = base.execute(_HELD, (subscriber, cursor, last)).fetchall()
+        state = InboxState(last, cursor, count, size, is_full=max(held, cursor) < last)
+        self._keep_states({subscriber: state})
+        return state
+
+    def _keep_states(self, states: Mapping[str, InboxState]) -> None:
+        """Of inboxes that ever had something; what is full now and was not is said, and back."""
+        for subscriber, state in states.items():
+            if not state.last:
+                continue
+            was_full = self._states.get(subscriber, InboxState()).is_full
+            self._states[subscriber] = state
+            if state.is_full and not was_full:
+                LOG.warning(
+                    "the inbox of %s is full: %d deliveries of %d bytes wait; what comes is "
+                    "dropped, which the subscriber is told",
+                    subscriber,
+                    state.waiting,
+                    state.bytes,
+                )
+            elif was_full and not state.is_full:
+                LOG.warning("the inbox of %s takes deliveries again", subscriber)
 
     def waiting(
         self, subscriber: str, after: int, limit: int, bytes_max: int = 1 << 62
@@ -237,6 +315,23 @@ class Disk:
         rows = self._rows(f"select position, id, body {which}", (subscriber, after, count))
         return [Waiting(*row) for row in rows]
 
+    def read(
+        self, subscriber: str, after: int, limit: int, bytes_max: int = 1 << 62
+    ) -> list[Waiting | Gap]:
+        """As `waiting`, with a `Gap` in the place of deliveries that were not taken."""
+        with self._reading() as base:
+            state = self._state(base, subscriber)
+        at = max(after, state.cursor)
+        found: list[Waiting | Gap] = []
+        for one in self.waiting(subscriber, at, limit, bytes_max):
+            if one.position > at + 1:
+                found.append(Gap(at + 1, one.position - 1))
+            found.append(one)
+            at = one.position
+        if not found and at < state.last:
+            found.append(Gap(at + 1, state.last))
+        return found
+
     def cursor(self, subscriber: str) -> int:
         """Position up to which a subscriber has acknowledged; 0 at the beginning."""
         return int(self._rows(_CURSOR, (subscriber,))[0][0])
@@ -245,58 +340,111 @@ class Disk:
         """Position of the last delivery that a subscriber ever got; 0 for none."""
         return int(self._rows(_LAST, (subscriber,))[0][0])
 
-    def _acknowledge(self, base: sqlite3.Connection, subscriber: str, position: int) -> None:
-        ((before,),) = base.execute(_CURSOR, (subscriber,)).fetchall()
-        ((last,),) = base.execute(_LAST, (subscriber,)).fetchall()
-        now = min(position, last)
-        if now <= before:
-            return
+    def _acknowledge(
+        self, base: sqlite3.Connection, subscriber: str, position: int, state: InboxState
+    ) -> InboxState:
+        now = min(position, state.last)
+        if now <= state.cursor:
+            return state
         base.execute("insert or replace into cursors values(?, ?)", (subscriber, now))
+        count, size = state.waiting, state.bytes
+        if now < state.last:
+            which = (subscriber, state.cursor, now)
+            ((count, size, _),) = base.execute(_HELD, which).fetchall()
         base.execute(
             "update deliveries set body = null "
             "where subscriber = ? and position > ? and position <= ?",
-            (subscriber, before, now),
+            (subscriber, state.cursor, now),
         )
         base.execute(
             "delete from deliveries where subscriber = ? and position <= ?",
             (subscriber, now - REMEMBERED),
         )
+        return state.with_acknowledgement(now, count, size)
 
-    def set_aside(self, subscriber: str, delivery: Waiting, reason: str) -> None:
+    def set_aside(self, subscriber: str, delivery: Waiting, reason: str) -> bool:
         """A delivery is a dead letter: kept, with the reason, and not handed over again.
+
+        Returns:
+            Whether there was room for one more; else nothing changed.
 
         Raises:
             DiskError: Nothing changed.
         """
         with self._transaction() as base:
-            base.execute(
-                "insert or replace into dead_letters values(?, ?, ?, ?, ?)",
-                (subscriber, *delivery, reason),
-            )
-            self._acknowledge(base, subscriber, delivery.position)
+            if not has_room_for_letter(base, subscriber, self.bounds):
+                return False
+            put_letter(base, DeadLetter(subscriber, *delivery, reason))
+            state = self._state(base, subscriber)
+            state = self._acknowledge(base, subscriber, delivery.position, state)
+        self._keep_states({subscriber: state})
+        return True
 
-    def dead_letters(self, subscriber: str) -> list[tuple[Waiting, str]]:
-        """Dead letters of a subscriber, each with its reason."""
-        rows = self._rows(
-            "select position, id, body, reason from dead_letters where subscriber = ? "
-            "order by position",
-            (subscriber,),
-        )
-        return [(Waiting(*row[:3]), row[3]) for row in rows]
+    def dead_letters(
+        self, after: tuple[str, int] = ("", 0), limit: int = 1000, bytes_max: int = 1 << 62
+    ) -> list[DeadLetter]:
+        """Dead letters of all subscribers, those that follow one; see `waiting`."""
+        with self._reading() as base:
+            return letters_after(base, after, limit, bytes_max)
 
-    def inboxes(self) -> dict[str, int]:
-        """Subscriber -> deliveries that wait."""
-        return dict(
-            self._rows(
-                "select subscriber, max(deliveries.position) - coalesce(cursors.position, 0) "
-                "from deliveries left join cursors using (subscriber) group by subscriber"
+    def dead_letter_counts(self) -> dict[str, int]:
+        """Subscriber -> its dead letters, of those who have some."""
+        return dict(self._rows("select subscriber, count(*) from dead_letters group by subscriber"))
+
+    def drop_letters(self, subscriber: str, positions: Sequence[int]) -> int:
+        """Dead letters are not kept any more.
+
+        Returns:
+            How many there were of them.
+
+        Raises:
+            DiskError: Nothing changed.
+        """
+        with self._transaction() as base:
+            return len(take_letters(base, subscriber, positions))
+
+    def retry_letters(self, subscriber: str, positions: Sequence[int]) -> int:
+        """Dead letters wait again, behind what waits, with the ids that they had.
+
+        Returns:
+            How many. What the inbox has no room for, and what follows, stays a dead letter.
+
+        Raises:
+            DiskError: Nothing changed.
+        """
+        with self._transaction() as base:
+            letters = take_letters(base, subscriber, positions)
+            before = self._state(base, subscriber)
+            sizes = [len(each.body) for each in letters]
+            count, _ = before.with_deliveries(sizes, self.bounds)
+            _, state = before.with_deliveries(sizes[:count], self.bounds)
+            for letter in letters[count:]:
+                put_letter(base, letter)
+            again = [Waiting(0, each.delivery_id, each.body) for each in letters[:count]]
+            base.executemany(
+                "delete from deliveries where subscriber = ? and id = ?",
+                [(subscriber, each.delivery_id) for each in again],
             )
-        )
+            _insert(base, subscriber, _placed(again, before.last))
+        if count:
+            self._keep_states({subscriber: state})
+        return count
+
+    def inboxes(self) -> dict[str, InboxState]:
+        """All inboxes that ever had something, in numbers."""
+        names = [name for (name,) in self._rows(_SUBSCRIBERS)]
+        with self._reading() as base:
+            return {name: self._state(base, name) for name in names}
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        with self._reading() as base:
+            return base.execute(query, values).fetchall()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._turn:
             try:
-                return self._base.execute(query, values).fetchall()
+                yield self._base
             except sqlite3.Error as error:
                 raise self._failed(error) from error
 
@@ -350,7 +498,9 @@ def _placed(deliveries: Iterable[Waiting], start: int) -> list[Waiting]:
     return [Waiting(at, one[1], one[2]) for at, one in enumerate(deliveries, start + 1)]
 
 
-def _insert(base: sqlite3.Connection, subscriber: str, waiting: Sequence[Waiting]) -> bool:
+def _insert(
+    base: sqlite3.Connection, subscriber: str, waiting: Sequence[tuple[int, str, bytes | None]]
+) -> bool:
     """Inserts all, or none if the inbox has had one of them before."""
     base.execute("savepoint inbox")
     start = 0
@@ -375,3 +525,17 @@ def _known(base: sqlite3.Connection, subscriber: str, waiting: Sequence[Waiting]
     query = "select 1 from deliveries where subscriber = ? and id = ?"
     ids = [one.delivery_id for one in waiting]
     return {each for each in ids if base.execute(query, (subscriber, each)).fetchone()}
+
+
+def _forget_dropped(
+    base: sqlite3.Connection, subscriber: str, before: InboxState, after: InboxState
+) -> None:
+    """Takes away ids of what was dropped before the last `REMEMBERED` deliveries.
+
+    Of those that have come to be so just now, so that each row is looked at once.
+    """
+    base.execute(
+        "delete from deliveries "
+        "where subscriber = ? and position > ? and position <= ? and body is null",
+        (subscriber, max(before.last - REMEMBERED, after.cursor), after.last - REMEMBERED),
+    )

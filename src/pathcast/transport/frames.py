@@ -85,23 +85,36 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     credit: Count
 
 
+VERSION: Final = 1
+"""Of the protocol between neighbours: of frames, and of what nodes say in them. It grows with every
+change that the version before would read wrongly, or refuse."""
+
+
 class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The first thing that either end of a connection says.
 
     Attributes:
         name: Its name.
         credit: As in `Frame`.
-        version: Of this format; others are refused.
+        version: See `VERSION`; others are refused. In every version it is the third thing that is
+            said, so that each knows another one.
     """
 
     name: Name
     credit: Count
-    version: int = 1
+    version: int = VERSION
+
+
+class _AnyHello(msgspec.Struct, array_like=True):
+    name: object
+    credit: object
+    version: int
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _FRAMES = msgspec.msgpack.Decoder(Frame)
 _HELLOS = msgspec.msgpack.Decoder(Hello)
+_ANY_HELLOS = msgspec.msgpack.Decoder(_AnyHello)
 
 
 def in_groups(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]:
@@ -184,13 +197,24 @@ def decode_frame(data: bytes, sender: str) -> Frame:
     return decode(_FRAMES, data, sender)
 
 
-def decode_hello(data: bytes, sender: str) -> Hello:
+def decode_hello(data: bytes, sender: str, name: str) -> Hello:
     """The first bytes of a connection.
+
+    Args:
+        data: These.
+        sender: Who is expected to have sent them.
+        name: Who reads them.
 
     Raises:
         FrameError: They are no hello, or one of another version.
+
+    Example:
+        >>> decode_hello(msgspec.msgpack.encode(["b", 10, 7, "what is new"]), "b", "a")
+        Traceback (most recent call last):
+        ...
+        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a 1
     """
-    hello = decode(_HELLOS, data, sender)
-    if hello.version != 1:
-        raise FrameError("frame.version", peer=sender, found=hello.version, expected=1)
-    return hello
+    found = decode(_ANY_HELLOS, data, sender).version
+    if found != VERSION:
+        raise FrameError("frame.version", peer=sender, found=found, name=name, expected=VERSION)
+    return decode(_HELLOS, data, sender)

@@ -220,7 +220,8 @@ class HostedBroker:
         """The broker's directory, as soon as no former player has it."""
         while True:
             try:
-                return Disk(self._settings.broker.directory)
+                section = self._settings.broker
+                return Disk(section.directory, section.inbox_bounds)
             except DiskError as error:
                 if error.code != "disk.taken":
                     raise

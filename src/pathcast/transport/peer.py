@@ -32,6 +32,7 @@ from pathcast.dht.peer import Peer
 from pathcast.dht.publishing import Published
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
 from pathcast.errors import ConfigError, PathcastError, UnavailableError
+from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Deliver, Effect, Send
 from pathcast.transport.frames import Codec, Flow, Name
 
@@ -116,7 +117,7 @@ class Left(msgspec.Struct, frozen=True, tag=True):
     peer: str
 
 
-Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | Outcome | Left
+Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | Outcome | Left | Dropped
 """What comes into an inbox."""
 
 TOLD: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)

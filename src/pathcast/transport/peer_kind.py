@@ -17,6 +17,7 @@ from pathcast.dht.piece_records import decoded_piece
 from pathcast.dht.states import decoded_state
 from pathcast.dht.subscriptions import Matched
 from pathcast.dht.substrate import Asked
+from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Effect, Node
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.peer import CODEC, Leave, Publish, Register, ServedPeer, Withdraw
@@ -70,6 +71,7 @@ def peer_kind(
         make,
         CODEC,
         delivery=_delivery,
+        gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         request=_request,
         roles={
             Register: "subscribe",

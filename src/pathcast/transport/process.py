@@ -143,7 +143,7 @@ async def running(
     async def find_out(peer: str) -> bool:
         return listening is not None and peer in places and await has_ended(places[peer])
 
-    kept = disk or Disk(settings.broker.directory)
+    kept = disk or Disk(settings.broker.directory, settings.broker.inbox_bounds)
     most = settings.broker.backlog_max
     carrier = Carrier(name, kind, kept, dial, backlog_max=most, has_ended=find_out)
     anybody = None if discovery is None else Peer("", discovery.token)

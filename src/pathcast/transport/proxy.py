@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 BLOCK: Final = 64 * 1024
+BLOCK_SECONDS: Final = 0.1
+"""What a slow link carries in it is a block."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,19 @@ class Proxy:
                     self._writers.discard(each)
                     each.transport.abort()
 
+    @property
+    def _block(self) -> int:
+        """Bytes that arrive together: a slow link brings the first of them before the last."""
+        width = self.faults.bytes_per_second
+        return BLOCK if width is None else min(BLOCK, max(256, int(width * BLOCK_SECONDS)))
+
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         clock = asyncio.get_running_loop()
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(256)
         arriving = asyncio.create_task(self._arrive(under_way, writer))
         free_at = clock.time()
         try:
-            while data := await reader.read(BLOCK):
+            while data := await reader.read(self._block):
                 faults = self.faults
                 if self._chance.random() < faults.reset_share:
                     raise ConnectionResetError

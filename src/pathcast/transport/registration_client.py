@@ -236,7 +236,7 @@ class RegistrationClient:
         anew. A host that cannot be reached is looked for until it is there.
 
         Yields:
-            Deliveries and verdicts, and `InForce` and `Lapsed`, which may come twice.
+            Deliveries and verdicts, and `InForce`, `Lapsed` and `Dropped`, which may come twice.
 
         Raises:
             PeerRefusedError: The host does not let this name follow its inbox.

@@ -6,6 +6,7 @@
 | Publish | publish | frames of messages in, a receipt for each when it is on disk |
 | Ask | by message | one message in, the node's answer out |
 | Deliveries | subscribe | an inbox from a cursor on; acknowledgements back |
+| DeadLetters | operate | what webhooks did not take: listed, posted again, dropped |
 | Status | operate | what the broker knows of itself, as JSON |
 
 A client speaks for itself only: an inbox is its own if it is called as the client is, or begins
@@ -34,6 +35,12 @@ from pathcast.errors import (
     SourceError,
 )
 from pathcast.transport.carrier import Carrier
+from pathcast.transport.dead_letters import (
+    Letters,
+    LettersSettled,
+    ListLetters,
+    SettleLetters,
+)
 from pathcast.transport.disk import Waiting
 from pathcast.transport.frames import (
     FRAME_PACKETS,
@@ -118,6 +125,8 @@ _PACKETS: Final = msgspec.msgpack.Decoder(Packet)
 _INBOX_CALLS: Final[msgspec.msgpack.Decoder[Follow | Acknowledge | Settle]] = (
     msgspec.msgpack.Decoder(Follow | Acknowledge | Settle)
 )
+_LetterCall = ListLetters | SettleLetters
+_LETTER_CALLS: Final[msgspec.msgpack.Decoder[_LetterCall]] = msgspec.msgpack.Decoder(_LetterCall)
 
 
 def described(carrier: Carrier) -> dict[str, object]:
@@ -184,6 +193,7 @@ class Service(GuardedMethods):
         self._offer(f"/{SERVICE}/Frames", both_ways, self._frames)
         self._offer(f"/{SERVICE}/Publish", both_ways, self._publish)
         self._offer(f"/{SERVICE}/Deliveries", both_ways, self._deliveries)
+        self._offer(f"/{SERVICE}/DeadLetters", both_ways, self._dead_letters)
         self._offer(f"/{SERVICE}/Ask", once, self._ask)
         self._offer(f"/{SERVICE}/Status", once, self._status)
 
@@ -274,9 +284,7 @@ class Service(GuardedMethods):
             elif sent > last:
                 raise SourceError("inbox.ahead", path=subscriber, after=sent, last=last)
             while not follow.until_now or sent < last:
-                found = arrivals.take(sent) or await carrier.on_disk(
-                    disk.waiting, subscriber, sent, BATCH, BATCH_BYTES
-                )
+                found = await carrier.inbox(subscriber, sent, arrivals, BATCH, BATCH_BYTES)
                 for group in in_groups(found, lambda each: len(each.body)):
                     await send_in_pieces(stream, _ENCODE(Inbox(tuple(group))))
                 if found:
@@ -287,10 +295,29 @@ class Service(GuardedMethods):
                     await arrivals.wait()
             await send_in_pieces(stream, _ENCODE(Inbox(())))
 
+    async def _dead_letters(self, _: Any, context: Any) -> None:
+        stream = ServerStream(self._admit(context, "operate"), context)
+        call = decode(_LETTER_CALLS, await stream.receive() or b"", "operator")
+        carrier, after = self._carrier, ("", 0)
+        if isinstance(call, SettleLetters):
+            count = await carrier.settle_letters(call.what, call.subscriber, call.positions)
+            await stream.send(_ENCODE(LettersSettled(count)))
+            return
+        while found := await carrier.on_disk(carrier.disk.dead_letters, after, BATCH, BATCH_BYTES):
+            await send_in_pieces(stream, _ENCODE(Letters(tuple(found))))
+            after = found[-1].subscriber, found[-1].position
+        await send_in_pieces(stream, _ENCODE(Letters(())))
+
     async def _status(self, _: bytes, context: Any) -> bytes:
         self._admit(context, "operate")
         status = described(self._carrier)
-        status["inboxes"] = await self._carrier.on_disk(self._carrier.disk.inboxes)
+        inboxes = await self._carrier.on_disk(self._carrier.disk.inboxes)
+        status["inboxes"] = {
+            name: {"waiting": each.waiting, "bytes": each.bytes, "dropped": each.dropped}
+            for name, each in inboxes.items()
+        }
+        counts = self._carrier.disk.dead_letter_counts
+        status["dead_letters"] = await self._carrier.on_disk(counts)
         return msgspec.json.encode(status)
 
 

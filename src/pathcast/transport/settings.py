@@ -33,6 +33,12 @@ from pathcast.settings import (
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.inbox_bounds import (
+    BYTES_MAX,
+    DEAD_LETTERS_MAX,
+    DELIVERIES_MAX,
+    InboxBounds,
+)
 from pathcast.transport.levels import read_levels
 from pathcast.transport.security import Certificates, Peer, Role
 from pathcast.transport.webhooks import Webhook
@@ -123,8 +129,28 @@ class BrokerSection(BaseModel):
         "are refused.",
     )
     log_bytes_max: int = Field(default=1 << 30, ge=1, description="Bytes of these messages.")
+    inbox_deliveries_max: int = Field(
+        default=DELIVERIES_MAX,
+        ge=1,
+        description="Deliveries that wait for one subscriber; what comes then is dropped, and the "
+        "subscriber is told how much it was.",
+    )
+    inbox_bytes_max: int = Field(
+        default=BYTES_MAX, ge=1, description="Bytes of these deliveries; likewise."
+    )
+    dead_letters_max: int = Field(
+        default=DEAD_LETTERS_MAX,
+        ge=1,
+        description="Deliveries that one webhook did not take; with more, or with "
+        "inbox_bytes_max of them, nothing is posted to it until some are retried or dropped.",
+    )
 
     _listen = field_validator("listen")(checked_address)
+
+    @property
+    def inbox_bounds(self) -> InboxBounds:
+        """Of each inbox."""
+        return InboxBounds(self.inbox_deliveries_max, self.inbox_bytes_max, self.dead_letters_max)
 
 
 class TlsSection(BaseModel):

@@ -8,7 +8,8 @@ a dot and the body, refuses time stamps of long ago, and takes each id once:
     Pathcast-Signature: sha256=HEX
 
 An answer of 2xx acknowledges; 408, 425, 429 and 5xx, and no answer, are tried again with pauses
-that double; anything else, and what was tried too often, is a dead letter, and the next is sent.
+that double; anything else, and what was tried too often, is a dead letter, and the next is sent
+(`pathcast.transport.dead_letters`).
 
 The address is the subscriber's choice, so it is not trusted: it is resolved here, every address
 that it resolves to has to be a public one unless the operator allows its network, the connection
@@ -48,6 +49,8 @@ ATTEMPTS_MAX: Final = 8
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 300.0
 ANSWER_SECONDS: Final = 10.0
+ROOM_SECONDS: Final = 1.0
+"""Pause before it is seen anew whether there is room for a dead letter."""
 
 _AGAIN: Final = frozenset({408, 425, 429})
 
@@ -145,9 +148,7 @@ async def post_inbox(carrier: Carrier, subscriber: str, sender: WebhookSender) -
     with carrier.listening(subscriber) as arrivals:
         while True:
             after = await carrier.on_disk(disk.cursor, subscriber)
-            found = arrivals.take(after) or await carrier.on_disk(
-                disk.waiting, subscriber, after, 256
-            )
+            found = await carrier.inbox(subscriber, after, arrivals, 256)
             if not found:
                 await arrivals.wait()
             for delivery in found:
@@ -157,7 +158,21 @@ async def post_inbox(carrier: Carrier, subscriber: str, sender: WebhookSender) -
                     await carrier.kept()
                 else:
                     LOG.warning("a dead letter of %s: %s", subscriber, reason)
-                    await carrier.on_disk(disk.set_aside, subscriber, delivery, reason)
+                    await _set_aside(carrier, subscriber, delivery, reason)
+
+
+async def _set_aside(carrier: Carrier, subscriber: str, delivery: Waiting, reason: str) -> None:
+    """Returns when there was room for a dead letter."""
+    is_said = False
+    while not await carrier.on_disk(carrier.disk.set_aside, subscriber, delivery, reason):
+        if not is_said:
+            LOG.error(
+                "nothing is posted to %s: it has as many dead letters as are kept; retry or drop "
+                "some with pathcast broker dead-letters",
+                subscriber,
+            )
+            is_said = True
+        await asyncio.sleep(ROOM_SECONDS)
 
 
 class WebhookSender:

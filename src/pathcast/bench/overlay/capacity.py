@@ -225,7 +225,7 @@ async def _filled(carrier: Carrier, count: int) -> None:
     """Returns when an inbox has so many deliveries."""
     try:
         async with asyncio.timeout(WAIT_SECONDS):
-            while (found := carrier.disk.inboxes().get("ann", 0)) < count:
+            while (found := carrier.disk.last("ann")) < count:
                 await asyncio.sleep(0.05)
     except TimeoutError:
         pass
