@@ -50,12 +50,12 @@ def published(
     return world.check()
 
 
-def churned(seed: int, settings: FilteringSettings) -> FilteringWorld:
+def churned(seed: int, settings: FilteringSettings, copies: int = 3) -> FilteringWorld:
     """A ring where peers join, leave and crash while others subscribe and publish."""
     draw = random.Random(f"churned {seed}")
     # With loss, so many that nobody is wrongly taken for dead.
     known = 0.0 if settings.gather_seconds is None else 5.0
-    ring = Settings(attempts=10 if seed % 2 else 3, known_seconds=known)
+    ring = Settings(copies=copies, attempts=10 if seed % 2 else 3, known_seconds=known)
     world = FilteringWorld.on_chord(
         seed, 12, settings, ring, LOSSY if seed % 2 else UNKIND, ALPHABET.namespaces
     )
@@ -80,6 +80,7 @@ def churned(seed: int, settings: FilteringSettings) -> FilteringWorld:
         world.network.at(draw.uniform(start, start + 12), act)
     world.ring.churn(start + 12, changes=12, peers_max=14)
     world.run(20)
+    world.run_until_told()
     return world
 
 

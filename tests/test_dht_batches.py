@@ -36,7 +36,7 @@ def test_what_is_asked_together_is_answered_one_by_one() -> None:
         return lambda reply: replies.update({name: reply})
 
     for name in ("one", "two"):
-        gathering.add("p", Match("m", name), replied(name))
+        gathering.add("p", Match("m", name, "q"), replied(name))
     for element in (2, 5):
         visit = RecExpandState("m", "q", Visit("start", element), events, element, 7, 0, None)
         gathering.add("p", visit, replied(str(element)))
@@ -63,7 +63,7 @@ def test_what_is_asked_together_is_answered_one_by_one() -> None:
     answer_together(ask.what, do, answers.append)  # type: ignore[attr-defined]
     assert answers == [Replies((Refused(), Done(), Done(), Later()))]
     # What is asked meanwhile waits for the answer; and of one who is dead nobody waits.
-    gathering.add("p", Match("m", "three"), replied("three"))
+    gathering.add("p", Match("m", "three", "q"), replied("three"))
     assert len([each for each in out if isinstance(each, Send)]) == 1
     for _ in range(2):
         asking.wake("ask 1")

@@ -28,9 +28,11 @@ from pathcast.dht.automaton import visits
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.identifiers import state_key
 from pathcast.dht.messages import Ask
+from pathcast.dht.peer import Peer
+from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.safeguards import Safeguards
 from pathcast.dht.shedding import SheddingSettings
-from pathcast.dht.state_messages import IndexQuery, RemoveQuery, StateQuestion, Visit
+from pathcast.dht.state_messages import IndexQuery, Match, RemoveQuery, StateQuestion, Visit
 from pathcast.dht.states import Entry, StateRecord, decoded_state
 from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.message import parse_message
@@ -143,6 +145,72 @@ def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
         )
     assert matches > 5 * len(seeds)
     assert proved > 0.95 * publications
+
+
+def lossy(seed: int, is_on: bool, *, are_pieces: bool) -> FilteringSettings:
+    """For worlds in which a record has one holder, who leaves or crashes."""
+    safeguards = Safeguards(keeps_doubt=is_on)
+    if are_pieces:
+        return FilteringSettings(pieces=PieceSettings(4, 5.0, 3), safeguards=safeguards)
+    return FilteringSettings(seed % 3, safeguards=safeguards)
+
+
+@pytest.mark.parametrize("are_pieces", [False, True])
+@pytest.mark.parametrize(
+    "seeds", [range(2), pytest.param(range(1000, 1100), marks=pytest.mark.nightly)]
+)
+def test_what_nobody_holds_any_more_is_not_proved_and_then_restored(
+    seeds: Sequence[int], are_pieces: bool
+) -> None:
+    lost = matches = 0
+    for seed in seeds:
+        world = churned(seed, lossy(seed, True, are_pieces=are_pieces), copies=1)
+        below = [peer.substrate for peer in peers_of(world)]
+        lost += sum(peer.restoring.lost for peer in below if isinstance(peer, Peer))
+        world.check()
+        # Once nobody comes or goes any more, all is as it was.
+        world.run(20)
+        for message in MESSAGES:
+            world.publish("b0", message)
+        world.run_until_told()
+        assert all(one.outcome and one.outcome.is_proved for one in world.publications[-3:])
+        matches += world.check()
+    assert lost > len(seeds)
+    assert matches > 5 * len(seeds)
+
+
+def test_what_is_lost_is_missed_silently_where_it_is_taken_for_empty() -> None:
+    def is_lost(seed: int) -> bool:
+        try:
+            churned(seed, lossy(seed, False, are_pieces=False), copies=1).check()
+        except LostMatch:
+            return True
+        return False
+
+    assert any(is_lost(seed) for seed in (4, 5, 0, 1, 2, 3))
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_query_that_is_new_meets_no_publication_that_is_over(is_on: bool) -> None:
+    """A visit that is done late finds the query, and cannot know that it was asked since."""
+    world = FilteringWorld.on_static_ring(
+        1, 6, FilteringSettings(safeguards=Safeguards(asks_publisher=is_on))
+    )
+    world.publish("p0", MESSAGES[0])
+    world.run(3)
+    world.subscribe("p1", "s", "/a/b")
+    world.run(3)
+    assert world.not_in_force() == []
+    [publication] = world.publications
+    assert publication.outcome is not None
+    late = Match(publication.outcome.publication, "s", "p0")
+    world.network.call("p1", lambda peer, now: peer.receive("p2", Ask(1 << 40, None, late), now))
+    world.run(3)
+    if is_on:
+        world.check()
+    else:
+        with pytest.raises(LostMatch, match="wrongly"):
+            world.check()
 
 
 def racing(seed: int, safeguards: Safeguards | None = None) -> FilteringSettings:

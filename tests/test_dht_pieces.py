@@ -85,7 +85,7 @@ def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
             one.outcome is not None and one.outcome.is_proved for one in world.publications
         )
     assert matches > 5 * len(seeds)
-    assert cut > len(seeds)
+    assert cut >= len(seeds)
     assert proved > 0.95 * publications
 
 
@@ -193,7 +193,7 @@ def test_a_piece_that_is_not_there_yet_is_waited_for(is_on: bool) -> None:
     empty = Ran("m", {"start/a/b": (2,)}, {}, 1, 1, ())
     assert said(effects) == ([] if is_on else [empty])
     ask(peer, TakePiece("start/a/b", NEW))
-    assert (Match("m", "s") in said(wake_all(peer, effects))) is is_on
+    assert (Match("m", "s", "q") in said(wake_all(peer, effects))) is is_on
 
 
 @pytest.mark.parametrize("is_on", [True, False])

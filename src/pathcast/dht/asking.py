@@ -13,7 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pathcast.dht.hosting import host_of
-from pathcast.dht.messages import Absent, Answer, Ask, Member, Question, Reply
+from pathcast.dht.messages import (
+    Absent,
+    Answer,
+    Ask,
+    Get,
+    Member,
+    Put,
+    Question,
+    Reply,
+    RingQuestion,
+)
 from pathcast.protocol import Cancel, Effect, Send, Wake
 
 __all__ = ["Asking", "Then"]
@@ -22,6 +32,7 @@ Then = Callable[[Reply | None], None]
 """Gets the answer, or None of a dead member."""
 
 _TIMER = "ask "
+_DEAD_MAX = 4096
 
 
 @dataclass(slots=True)
@@ -40,10 +51,16 @@ class Asking:
         patience_seconds: Before a question is put again.
         attempts: How often it is put.
         first: Questions are numbered from here; lives of one peer are not to use the same numbers.
+        died: Called when a member was found dead.
     """
 
     def __init__(
-        self, out: list[Effect], patience_seconds: float, attempts: int, first: int = 0
+        self,
+        out: list[Effect],
+        patience_seconds: float,
+        attempts: int,
+        first: int = 0,
+        died: Callable[[Member], None] = lambda _: None,
     ) -> None:
         self._out = out
         self._patience = patience_seconds
@@ -51,6 +68,8 @@ class Asking:
         self._number = first
         self._open: dict[int, _Open] = {}
         self._ended: set[str] = set()
+        self._died = died
+        self._dead: dict[str, int] = {}
 
     def ask(self, to: Member | str, what: Question, then: Then) -> None:
         """Put a question to a life of a peer, or to whichever it has; `then` is called once."""
@@ -84,7 +103,10 @@ class Asking:
             return
         del self._open[answer.number]
         self._out.append(Cancel(f"{_TIMER}{answer.number}"))
-        opened.then(None if isinstance(answer.what, Absent) else answer.what)
+        if isinstance(answer.what, Absent):
+            self._is_silent(opened)
+        else:
+            opened.then(answer.what)
 
     def wake(self, timer: str) -> bool:
         """Whether the timer was one of these, and is dealt with."""
@@ -98,13 +120,35 @@ class Asking:
             self._put(opened)
         else:
             del self._open[opened.ask.number]
-            opened.then(None)
+            self._is_silent(opened)
         return True
 
     def _give_up(self, opened: _Open) -> None:
         """Its answer is that there is none, in an event of its own."""
         opened.left = 0
         self._out.append(Wake(f"{_TIMER}{opened.ask.number}", 0.0))
+
+    def heard(self, sender: str) -> None:
+        """A peer has said something: it is not dead, in some life."""
+        self._dead.pop(sender, None)
+
+    def is_dead(self, member: Member) -> bool:
+        """Whether a life of a peer was found dead, and nothing was heard of the peer since."""
+        return self._dead.get(member.name) == member.life
+
+    def _is_silent(self, opened: _Open) -> None:
+        # What is not answered at once may be silent because others are.
+        life = opened.ask.life
+        is_certain = isinstance(opened.ask.what, RingQuestion) and not isinstance(
+            opened.ask.what, Get | Put
+        )
+        if life is not None and is_certain:
+            if len(self._dead) >= _DEAD_MAX:
+                del self._dead[next(iter(self._dead))]
+            self._dead[opened.to] = life
+        opened.then(None)
+        if life is not None and is_certain:
+            self._died(Member(opened.to, life))
 
     def _put(self, opened: _Open) -> None:
         opened.left -= 1

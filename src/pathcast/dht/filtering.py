@@ -34,11 +34,13 @@ from pathcast.dht.courier import Courier
 from pathcast.dht.decisions import Decisions
 from pathcast.dht.events import Events, Message
 from pathcast.dht.gathering import answer_together
+from pathcast.dht.identifiers import identifier, is_in_range
 from pathcast.dht.indexing import Indexing
 from pathcast.dht.iterative import Iterating
 from pathcast.dht.matching import Matching
-from pathcast.dht.messages import Later, Reply
+from pathcast.dht.messages import Done, Later, Refused, Reply
 from pathcast.dht.piece_cutting import PieceSettings
+from pathcast.dht.piece_records import prefixes
 from pathcast.dht.piecewise import Piecewise
 from pathcast.dht.publication_memory import PublicationMemory
 from pathcast.dht.publishing import Publishing, StateWay, Way
@@ -53,6 +55,8 @@ from pathcast.dht.state_messages import (
     HoldReplica,
     Indexed,
     IndexQuery,
+    IsOpen,
+    Lost,
     Match,
     Ran,
     RecExpandState,
@@ -165,7 +169,12 @@ class FilteringPeer:
             settings.gather_seconds,
         )
         store = StateStore(
-            self.substrate, self.courier, settings.retry_seconds, held_state, encoded_state
+            self.substrate,
+            self.courier,
+            settings.retry_seconds,
+            held_state,
+            encoded_state,
+            settings.safeguards,
         )
         memory = PublicationMemory()
         settle = self.substrate.settle_seconds
@@ -358,6 +367,11 @@ class FilteringPeer:
                 self._indexing.give_up(asked, answer)
             case Indexed():
                 self._subscriptions.indexed(asked, answer)
+            case IsOpen(publication):
+                ways = (self._publishing, self._iterating)
+                answer(Done() if any(way.is_open(publication) for way in ways) else Refused())
+            case Lost():
+                self._lost(asked, answer)
             case Match():
                 self._subscriptions.match(asked, answer)
             case HoldReplica():
@@ -368,3 +382,21 @@ class FilteringPeer:
                 self._publishing.fetch(asked, answer)
             case RunPieces() | FetchTop() | TakePiece() | Relink():
                 answer(Later())
+
+    def _lost(self, asked: Lost, answer: Callable[[Reply], None]) -> None:
+        """Bring back what was lost, as far as it is this peer's to do so."""
+        is_everything = self.pieces is not None
+        is_here = self._subscriptions.lost(asked, _is_all if is_everything else _is_on_the_way)
+        if self.pieces is not None:
+            is_here &= self.pieces.lost(asked)
+        answer(Done() if is_here else Later())
+
+
+def _is_on_the_way(key: str, low: int, high: int) -> bool:
+    """Whether one of the states on the way to a state lies in an arc."""
+    return any(is_in_range(low, identifier(prefix), high) for prefix in prefixes(key))
+
+
+def _is_all(key: str, low: int, high: int) -> bool:
+    """In which pieces a query is, its subscriber does not know."""
+    return True

@@ -92,12 +92,18 @@ class Indexing:
         if self._on_the_way:
             guards = guards_of(asked.entry.query, asked.entry.namespaces, path)[asked.depth :]
         late: list[bool] = []
+        floors: dict[int, int] = {}
+        # Of states that are still to come, so many queries have passed at least.
+        passed_before = {d: n for d, n in asked.passed.items() if d < asked.depth}
 
         def change(state: StateRecord) -> StateRecord:
-            late[:] = [self._safeguards.late_begin_anew and is_late(state, asked.passed)]
+            late[:] = [self._safeguards.late_begin_anew and is_late(state, passed_before)]
             if late[0]:
+                floors.update(state.closed)
                 return state
-            state = arrived(state, asked.passed)
+            state = arrived(state, passed_before)
+            least = asked.passed.get(asked.depth, 0)
+            state = replace(state, passes=max(state.passes, least))
             if not self._safeguards.remembers_removals:
                 state = replace(state, removed=())
             return with_entry(state, path[asked.depth :], self._length, asked.entry, guards)
@@ -107,9 +113,10 @@ class Indexing:
                 self.pass_on(asked)
             elif late[0]:
                 anew = asked.attempt + 1
-                self.pass_on(replace(asked, depth=0, passed={}, attempt=anew))
+                # The numbers of records that were lost begin anew: not below what was seen.
+                self.pass_on(replace(asked, depth=0, passed=floors, attempt=anew))
             elif asked.depth == len(path):
-                self._settled(asked.entry.subscriber, asked.entry.registration, is_there=True)
+                self._settled(asked.entry.subscriber, asked.entry.registration, asked, True)
             else:
                 passed = {**asked.passed, asked.depth: state.passes}
                 passed = {
@@ -142,7 +149,7 @@ class Indexing:
                 self.pass_on(replace(asked, depth=asked.depth + 1))
             else:
                 self._give_up(path, state)
-                self._settled(asked.subscriber, asked.registration, is_there=False)
+                self._settled(asked.subscriber, asked.registration, asked, False)
 
         self._store.change(
             key,
@@ -189,10 +196,13 @@ class Indexing:
                 asked = GivenUp(above, state_key(path), seen)
                 self._courier.to_owner(above, asked)
 
-    def _settled(self, subscriber: str, registration: str, *, is_there: bool) -> None:
+    def _settled(
+        self, subscriber: str, registration: str, asked: IndexQuery | RemoveQuery, is_there: bool
+    ) -> None:
+        indexed = Indexed(registration, is_there, asked.attempt)
         self._courier.after(
             self._settle_seconds if self._safeguards.waits_for_readers else 0.0,
-            lambda: self._courier.to_peer(subscriber, Indexed(registration, is_there)),
+            lambda: self._courier.to_peer(subscriber, indexed),
         )
 
 

@@ -79,6 +79,11 @@ class Iterating:
         self._out = out
         self._memory = memory
         self._matching = matching
+        self._open: set[str] = set()
+
+    def is_open(self, publication: str) -> bool:
+        """Whether a publication has no outcome yet."""
+        return publication in self._open
 
     def publish(self, name: str, body: bytes, message: Message, to: str) -> None:
         """Procedure 2; `Published` is delivered at the end.
@@ -89,6 +94,7 @@ class Iterating:
             message: The same, as events.
             to: Whom the outcome is for.
         """
+        self._open.add(name)
         self._next(_Stack(name, to, body, message, {START.element: [START.key]}))
 
     def _next(self, stack: _Stack) -> None:
@@ -150,6 +156,7 @@ class Iterating:
                 stack.way,
                 stack.visits,
             )
+            self._open.discard(stack.name)
             self._out.append(Deliver(stack.to, outcome))
 
         self._matching.settle(publication, tuple(stack.accepted), settled)

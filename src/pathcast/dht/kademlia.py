@@ -206,6 +206,19 @@ class KademliaPeer:
         """As of the protocol; the other holders are asked each time."""
         self.records.answer(Get(key), lambda reply: then(_value(reply)))
 
+    def is_whole(self, key: str) -> bool:
+        """As of the protocol; which cannot be known here."""
+        return True
+
+    def own_keys(self) -> list[str]:
+        """As of the protocol."""
+        return [key for key in sorted(self.records.held) if self.owns(key)]
+
+    @property
+    def is_complete(self) -> bool:
+        """As of the protocol."""
+        return True
+
     def kept(self, key: str) -> Value | None:
         """As of the protocol."""
         return self.records.value(key) if self.owns(key) else None

@@ -17,7 +17,7 @@ from pathcast.dht.automaton import gates_of
 from pathcast.dht.courier import Courier
 from pathcast.dht.decisions import Decisions
 from pathcast.dht.identifiers import state_key
-from pathcast.dht.messages import Done, Refused, Reply
+from pathcast.dht.messages import Done, Later, Refused, Reply
 from pathcast.dht.piece_records import START_PIECE
 from pathcast.dht.publication_memory import Publication
 from pathcast.dht.state_messages import Body, FetchBody, Match, Problem, RemoveQuery
@@ -25,6 +25,9 @@ from pathcast.dht.states import Entry
 from pathcast.query import compile_query
 
 __all__ = ["Matching"]
+
+_TRIES = 20
+_AGAIN_SECONDS = 0.05
 
 
 class Matching:
@@ -107,14 +110,19 @@ class Matching:
             else:
                 self._settled(publication, entry, answer or None)
 
-    def _tell(self, publication: Publication, entry: Entry) -> None:
+    def _tell(self, publication: Publication, entry: Entry, left: int = _TRIES) -> None:
         def told(reply: Reply | None) -> None:
+            if isinstance(reply, Later) and left:
+                # It asks the publisher first.
+                again = partial(self._tell, publication, entry, left - 1)
+                self._courier.after(_AGAIN_SECONDS, again)
+                return
             if isinstance(reply, Refused):
                 self._clear_out(entry)
             is_told = isinstance(reply, Done | Refused)
             self._settled(publication, entry, None if is_told else "the peer does not answer")
 
-        match = Match(publication.name, entry.subscription)
+        match = Match(publication.name, entry.subscription, publication.publisher)
         self._courier.to_peer(entry.subscriber, match, told)
 
     def _clear_out(self, entry: Entry) -> None:

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.dht.identifiers import identifier
-from pathcast.dht.state_messages import Body, Expanded, StateQuestion
+from pathcast.dht.state_messages import Body, Expanded, Place, StateQuestion
 from pathcast.errors import PeerError
 
 __all__ = [
@@ -32,13 +32,17 @@ __all__ = [
     "Absent",
     "Answer",
     "Ask",
+    "Claimed",
+    "Claims",
     "Conflict",
     "Copied",
     "Copy",
+    "Custody",
     "Done",
     "Fetch",
     "Get",
     "Held",
+    "Hold",
     "Hop",
     "Known",
     "Later",
@@ -69,7 +73,6 @@ __all__ = [
 
 Number = Annotated[int, Meta(ge=0, lt=2**62)]
 Key = Annotated[str, Meta(max_length=65_536)]
-Place = Annotated[bytes, Meta(min_length=20, max_length=20)]
 RECORD_MAX: Final = 1_048_576
 """Bytes that lie under one key."""
 
@@ -129,6 +132,28 @@ class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return cls(key, 0, "") if record is None else cls(key, record.version, record.write)
 
 
+class Custody(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Who holds all records of an arc (`pathcast.dht.custody`).
+
+    Attributes:
+        low: The arc begins after this place.
+        high: And ends with this one.
+        number: Greater than that of any custody of a part of the arc before.
+        owner: Who acknowledges changes.
+        holders: Who has all that was acknowledged.
+        leaving: Who held it before, and has to be told that it does not any more.
+        is_whole: Whether nothing has been lost that was not restored.
+    """
+
+    low: Place
+    high: Place
+    number: Number
+    owner: Member
+    holders: Members
+    leaving: Members
+    is_whole: bool
+
+
 Batch = Annotated[tuple[Record, ...], Meta(max_length=4096)]
 
 
@@ -173,6 +198,25 @@ class Copy(_Message, frozen=True):
     """Hold these as well. Answer: `Copied`."""
 
     records: Batch
+
+
+class Claims(_Message, frozen=True):
+    """What do you know of the custody of (low, high]? Answer: `Claimed`."""
+
+    low: Place
+    high: Place
+
+
+class Hold(_Message, frozen=True):
+    """Let this be the custody from now on. Answer: `Done`, or what is known against it.
+
+    Attributes:
+        custody: What is proposed.
+        based_on: Number of the custody that it replaces, the greatest that its owner knows.
+    """
+
+    custody: Custody
+    based_on: Number
 
 
 class Get(_Message, frozen=True):
@@ -231,6 +275,13 @@ class Copied(_Message, frozen=True):
     refused: Annotated[tuple[Number, ...], Meta(max_length=4096)]
 
 
+class Claimed(_Message, frozen=True):
+    """Custody that is known of an arc, and who comes next on the ring."""
+
+    custodies: Annotated[tuple[Custody, ...], Meta(max_length=4096)]
+    successors: Members
+
+
 class Value(_Message, frozen=True):
     """Value and version; None and the version of the removal (or 0) if there is none."""
 
@@ -281,7 +332,7 @@ class Replies(_Message, frozen=True):
     replies: Annotated[tuple[SingleReply, ...], Meta(max_length=262_144)]
 
 
-RingQuestion = Read | Step | Rectify | Leaving | Fetch | Range | Copy | Get | Put
+RingQuestion = Read | Step | Rectify | Leaving | Fetch | Range | Copy | Claims | Hold | Get | Put
 Question = RingQuestion | StateQuestion
 Reply = (
     State
@@ -289,6 +340,7 @@ Reply = (
     | Records
     | Held
     | Copied
+    | Claimed
     | Value
     | Stored
     | Conflict

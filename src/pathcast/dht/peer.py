@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pathcast.dht.asking import Asking
+from pathcast.dht.custody import Custodian
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.known_owners import KnownOwners
 from pathcast.dht.messages import (
@@ -29,18 +30,22 @@ from pathcast.dht.messages import (
     Answer,
     Ask,
     Conflict,
+    Custody,
     Done,
     Get,
+    Hold,
     Later,
     Leaving,
     Member,
     Put,
+    Read,
     Rectify,
     Reply,
     Stored,
     Value,
 )
 from pathcast.dht.records import RecordStore
+from pathcast.dht.restoring import Restoring
 from pathcast.dht.ring import CORRECT, Found, Operations, Ring
 from pathcast.dht.state_messages import StateQuestion
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
@@ -111,6 +116,8 @@ class Peer:
         me: This life.
         ring: Its pointers.
         records: What it holds.
+        custody: Of which of it that is all.
+        restoring: Counts what was lost.
         has_left: Whether it is to leave; it is no member any more when it has.
     """
 
@@ -128,7 +135,11 @@ class Peer:
         self._settings = settings
         self.out: list[Effect] = []
         self.asking = Asking(
-            self.out, settings.patience_seconds, settings.attempts, (life & _LIFE_MASK) << 30
+            self.out,
+            settings.patience_seconds,
+            settings.attempts,
+            (life & _LIFE_MASK) << 30,
+            self._has_died,
         )
         self._asked_of_states = asked
         self._now = 0.0
@@ -138,8 +149,12 @@ class Peer:
         self._finding: dict[str, list[Callable[[Location | None], None]]] = {}
         self.ring = Ring(self.me, self.asking, settings.successors, self._mend, settings.operations)
         self.records = RecordStore(self.ring, self.asking, settings.copies)
+        self.custody = Custodian(self.ring, self.asking, settings.copies, self.records)
+        self.records.keep_custody(self.custody)
+        self.restoring = Restoring(self.ring, self.asking, self.custody, self.records, asked)
         self.has_left = False
         self._pointers: tuple[Member | None, tuple[Member, ...]] = (None, ())
+        self._is_heard = True
         self._requests = 0
         self._retries: dict[str, Callable[[], None]] = {}
         self._contact = self.me.identifier % len(base)
@@ -151,6 +166,7 @@ class Peer:
         self._now = now
         if self.me in self._base:
             self.ring.begin(self._base)
+            self.custody.begin(self._base)
         # Not all at once.
         self.out.append(Wake(_TICK, self._settings.tick_seconds * (self.me.identifier % 97) / 97))
         return self.effects()
@@ -162,6 +178,9 @@ class Peer:
             PeerError: "dht.sender"; it speaks for somebody else, or is no message of the ring.
         """
         self._now = now
+        self.asking.heard(sender)
+        before = self.ring.predecessor
+        self._is_heard |= before is not None and before.name == sender
         if isinstance(message, Answer):
             self.asking.answered(sender, message)
         elif isinstance(message, Ask):
@@ -229,6 +248,19 @@ class Peer:
         """As `Substrate.owns`."""
         return self.ring.is_member and self.ring.owns(identifier(key))
 
+    def is_whole(self, key: str) -> bool:
+        """As `Substrate.is_whole`."""
+        return self.records.is_whole(key)
+
+    def own_keys(self) -> list[str]:
+        """As `Substrate.own_keys`."""
+        return [key for key in sorted(self.records.held) if self.owns(key)]
+
+    @property
+    def is_complete(self) -> bool:
+        """As `Substrate.is_complete`."""
+        return self.custody.is_complete
+
     def read(self, key: str, then: Callable[[Value | None], None]) -> None:
         """As `Substrate.read`; the other holders are asked if that was too long ago."""
         began = self._now
@@ -243,7 +275,7 @@ class Peer:
         elif began < self._current.get(key, began):
             then(self.records.value(key))
         else:
-            self.records.answer(Get(key), replied)
+            self.records.serve(Get(key), replied)
 
     def kept(self, key: str) -> Value | None:
         """As `Substrate.kept`."""
@@ -258,7 +290,7 @@ class Peer:
                 self._is_current(key, began)
             then(isinstance(reply, Stored))
 
-        self.records.answer(Put(key, value, based_on, self._write_id()), replied)
+        self.records.serve(Put(key, value, based_on, self._write_id()), replied)
 
     def _is_current(self, key: str, began: float) -> None:
         if len(self._current) >= _CURRENT_MAX:
@@ -329,6 +361,22 @@ class Peer:
     def _mend(self) -> None:
         self.records.repair()
 
+    def _look_for_predecessor(self) -> None:
+        """A predecessor says in each round that it is one; if it does not, it is asked.
+
+        Then it is known to be dead before the one before it has found a new successor.
+        """
+        before = self.ring.predecessor
+        if before is not None and not self._is_heard and not self.asking.is_dead(before):
+            self.asking.ask(before, Read(), lambda _: None)
+        self._is_heard = False
+
+    def _has_died(self, member: Member) -> None:
+        """A neighbour that is found dead is not waited for."""
+        if member in self.ring.successors:
+            self.ring.stabilise()
+            self.records.repair()
+
     def _round(self) -> None:
         pointers = self.ring.predecessor, self.ring.successors
         # Where something has changed, more may.
@@ -336,9 +384,11 @@ class Peer:
         tick = self._settings.tick_seconds
         self.out.append(Wake(_TICK, tick if is_settled else tick / 4))
         if self.ring.is_member:
+            self._look_for_predecessor()
             self.ring.stabilise()
             self.ring.fix_finger()
             self.records.repair()
+            self.restoring.round()
         elif not self.has_left:
             self._contact = (self._contact + 1) % len(self._base)
             self.ring.join(self._base[self._contact])
@@ -356,8 +406,10 @@ class Peer:
             else:
                 self._asked_of_states(sender, ask.what, answer)
             return
-        if isinstance(ask.what, Rectify | Leaving) and ask.what.member.name != sender:
-            raise PeerError("dht.sender", peer=sender, given=ask.what.member.name)
+        match ask.what:
+            case Rectify(member) | Leaving(member) | Hold(Custody(owner=member)):
+                if member.name != sender:
+                    raise PeerError("dht.sender", peer=sender, given=member.name)
         reply = self.ring.answer(ask.what)
         if reply is not None:
             answer(reply)

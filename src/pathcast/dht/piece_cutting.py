@@ -25,7 +25,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.messages import Done, Reply
+from pathcast.dht.messages import Done, Refused, Reply
 from pathcast.dht.piece_records import START_PIECE, PieceRecord, moved, prefixes
 from pathcast.dht.state_messages import Relink, TakePiece
 from pathcast.dht.state_store import StateStore
@@ -77,18 +77,23 @@ class Cutting:
         courier: For what is sent.
         store: Its pieces.
         settings: The same for all.
+        name: Of this life of the peer; no other has it.
 
     Attributes:
         cuts: Pieces that were cut off here.
     """
 
-    def __init__(self, courier: Courier, store: PieceStore, settings: PieceSettings) -> None:
+    def __init__(
+        self, courier: Courier, store: PieceStore, settings: PieceSettings, name: str
+    ) -> None:
         self.cuts = 0
         self._courier = courier
         self._store = store
         self._settings = settings
         self._loads: dict[str, _Load] = {}
         self._busy: set[str] = set()
+        self._name = name
+        self._taken: set[str] = set()
 
     def ran(self, piece: str, record: PieceRecord, hits: Mapping[str, int]) -> None:
         """A publication has been run: how often each key was found."""
@@ -115,17 +120,17 @@ class Cutting:
         )
         # What could not be cut is tried again when it has changed.
         if (is_large or is_costly) and not load.vain_at <= queries <= 1.1 * load.vain_at:
-            self._cut(piece, queries)
+            self._cut(piece, record, queries)
 
-    def _cut(self, piece: str, queries: int) -> None:
+    def _cut(self, piece: str, before: PieceRecord, queries: int) -> None:
         self._busy.add(piece)
         hits = self._loads[piece].hits
 
         def change(record: PieceRecord) -> PieceRecord:
             roots = [] if record.leaving else part_of(record, piece, hits)
-            if not roots:
+            if into not in roots:
                 return record
-            return moved(record, roots, into=roots[0])
+            return moved(record, roots, into, f"{self.cuts} {self._name}")
 
         def changed(record: PieceRecord | None) -> None:
             if record is None or not record.leaving:
@@ -136,7 +141,23 @@ class Cutting:
             self.cuts += 1
             self._hand_over(piece, record)
 
-        self._store.change(piece, change, changed, first=True)
+        free = [root for root in part_of(before, piece, hits) if root not in self._taken]
+        if not free:
+            self._busy.discard(piece)
+            self._loads[piece].vain_at = queries
+            return
+        into = free[0]
+
+        def is_free(reply: Reply | None) -> None:
+            if isinstance(reply, Done):
+                self._store.change(piece, change, changed, first=True)
+                return
+            if isinstance(reply, Refused):
+                # A piece of that name is left of a time before something was lost.
+                self._taken.add(into)
+            self._busy.discard(piece)
+
+        self._courier.to_owner(into, TakePiece(into, PieceRecord(is_there=False)), is_free)
 
     def _hand_over(self, piece: str, record: PieceRecord) -> None:
         """Give what leaves to the peer of its new piece, until that has it."""

@@ -10,13 +10,13 @@ Source: 000, section 4.2, procedure 1, over pieces in place of states.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.identifiers import state_path
-from pathcast.dht.messages import Done, Later, Reply, Value
+from pathcast.dht.identifiers import identifier, is_in_range, state_path
+from pathcast.dht.messages import Done, Later, Refused, Reply, Value, from_wire
 from pathcast.dht.piece_cutting import Cutting, PieceStore
 from pathcast.dht.piece_records import (
     START_PIECE,
@@ -35,6 +35,7 @@ from pathcast.dht.state_messages import (
     FetchTop,
     Indexed,
     IndexQuery,
+    Lost,
     Relink,
     RemoveQuery,
     TakePiece,
@@ -44,6 +45,7 @@ from pathcast.dht.substrate import Substrate
 __all__ = ["PieceIndexing"]
 
 Answer = Callable[[Reply], None]
+_LOST_MAX = 64
 
 
 class PieceIndexing:
@@ -80,6 +82,7 @@ class PieceIndexing:
         self._tries = tries
         self._safeguards = safeguards
         self._repetitions = Repetitions()
+        self._made: dict[tuple[bytes, bytes, int], dict[str, bool]] = {}
 
     def change(self, asked: IndexQuery | RemoveQuery, answer: Answer) -> None:
         """Put a query into a piece or take it out, or pass it on to where it belongs.
@@ -137,7 +140,7 @@ class PieceIndexing:
         """Give a publisher the states and links of the start state's piece."""
 
         def has_read(value: Value | None) -> None:
-            if value is None:
+            if value is None or not self._substrate.is_whole(START_PIECE):
                 answer(Later())
             elif value.version == asked.version:
                 answer(Value(None, value.version))
@@ -154,11 +157,50 @@ class PieceIndexing:
         if not self._substrate.owns(asked.piece):
             answer(Later())
             return
-        self._store.change(
-            asked.piece,
-            lambda record: record if record.is_there else asked.record,
-            lambda record: answer(Later() if record is None else Done()),
-        )
+
+        is_question = not asked.record.is_there
+
+        def changed(record: PieceRecord | None) -> None:
+            if record is None:
+                answer(Later())
+            elif is_question:
+                answer(Refused() if record.is_there else Done())
+            else:
+                answer(Done() if record.cut == asked.record.cut else Refused())
+
+        def change(record: PieceRecord) -> PieceRecord:
+            return record if record.is_there or is_question else asked.record
+
+        self._store.change(asked.piece, change, changed)
+
+    def lost(self, asked: Lost) -> bool:
+        """What lay in an arc is lost: whether all pieces that links here lead to are there again.
+
+        They are made anew, with nothing in them, and queries come to them as they did before.
+        """
+        arc = from_wire(asked.low), from_wire(asked.high)
+        loss = asked.low, asked.high, asked.number
+        if loss not in self._made and len(self._made) >= _LOST_MAX:
+            del self._made[next(iter(self._made))]
+        made = self._made.setdefault(loss, {})
+
+        def make(piece: str, roots: Sequence[str]) -> None:
+            def is_made(reply: Reply | None) -> None:
+                if isinstance(reply, Done | Refused):
+                    made[piece] = True
+                else:
+                    del made[piece]
+
+            made[piece] = False
+            self._courier.to_owner(piece, TakePiece(piece, PieceRecord(tuple(roots))), is_made)
+
+        for key in self._substrate.own_keys():
+            kept = self._substrate.kept(key)
+            record = decoded_piece(key, kept.value if kept is not None else None)
+            for piece in {link.piece for link in record.links.values()} - record.leaving.keys():
+                if piece not in made and is_in_range(arc[0], identifier(piece), arc[1]):
+                    make(piece, [key for key, its in record.links.items() if its.piece == piece])
+        return all(made.values()) and self._substrate.is_complete
 
     def relink(self, asked: Relink, answer: Answer) -> None:
         """A state has gone to a new piece: the link to it, here or further on, is to say so."""
@@ -186,9 +228,10 @@ class PieceIndexing:
     def _settled(self, asked: IndexQuery | RemoveQuery) -> None:
         if isinstance(asked, IndexQuery):
             subscriber = asked.entry.subscriber
-            indexed = Indexed(asked.entry.registration, True)
+            indexed = Indexed(asked.entry.registration, True, asked.attempt)
         else:
-            subscriber, indexed = asked.subscriber, Indexed(asked.registration, False)
+            subscriber = asked.subscriber
+            indexed = Indexed(asked.registration, False, asked.attempt)
         self._courier.after(
             self._settle_seconds if self._safeguards.waits_for_readers else 0.0,
             lambda: self._courier.to_peer(subscriber, indexed),

@@ -100,6 +100,7 @@ class PieceRecord(msgspec.Struct, frozen=True, array_like=True):
         removed: The latest registrations that were removed here, and do not come back.
         leaving: What was cut off and is not known to have arrived, by the key of its new piece.
         is_there: Whether it has been made; the one of the start state always is.
+        cut: Which cut made it; no other has its name.
     """
 
     roots: tuple[Key, ...] = (START_PIECE,)
@@ -108,6 +109,7 @@ class PieceRecord(msgspec.Struct, frozen=True, array_like=True):
     removed: tuple[Annotated[str, Meta(max_length=256)], ...] = ()
     leaving: dict[Key, PieceRecord] = {}
     is_there: bool = True
+    cut: Annotated[str, Meta(max_length=256)] = ""
 
 
 _DECODER = msgspec.msgpack.Decoder(PieceRecord)
@@ -205,7 +207,7 @@ def with_link_to(record: PieceRecord, key: str, piece: str) -> PieceRecord:
     return replace(record, links={**record.links, key: link})
 
 
-def moved(record: PieceRecord, roots: Sequence[str], into: str) -> PieceRecord:
+def moved(record: PieceRecord, roots: Sequence[str], into: str, cut: str = "") -> PieceRecord:
     """A piece after it was cut: what lies behind some of its states leaves for a new piece.
 
     Args:
@@ -213,10 +215,11 @@ def moved(record: PieceRecord, roots: Sequence[str], into: str) -> PieceRecord:
         roots: Keys of the states; none begins with another, none is of a link, all are behind its
             own roots.
         into: The key of the new piece, one of them.
+        cut: A name for the cut.
     """
     gone = set(roots)
     left: dict[str, Reads] = dict.fromkeys(roots, NOTHING)
-    moving = PieceRecord(tuple(roots), removed=record.removed)
+    moving = PieceRecord(tuple(roots), removed=record.removed, cut=cut)
     stays = replace(record, entries={}, links={})
     for key, entries in record.entries.items():
         root = covering(key, gone)

@@ -204,7 +204,7 @@ class PieceRunning:
                 else:
                     for visit in _visits(asked.pieces[piece]):
                         del publication.runs[visit]
-                    if record is None:
+                    if record is None and not self._substrate.owns(piece):
                         # It has become somebody else's.
                         self._courier.to_owner(piece, alone)
             if there:

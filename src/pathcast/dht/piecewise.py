@@ -25,6 +25,7 @@ from pathcast.dht.state_messages import (
     GivenUp,
     HoldReplica,
     IndexQuery,
+    Lost,
     RecExpandState,
     Relink,
     RemoveQuery,
@@ -72,8 +73,9 @@ class Piecewise:
         now: Callable[[], float],
         safeguards: Safeguards,
     ) -> None:
-        store = StateStore(substrate, courier, retry_seconds, _decoded, encoded_piece)
-        self.cutting = Cutting(courier, store, settings)
+        store = StateStore(substrate, courier, retry_seconds, _decoded, encoded_piece, safeguards)
+        name = f"{substrate.me.life} {substrate.me.name}"
+        self.cutting = Cutting(courier, store, settings, name)
         self.running = PieceRunning(
             substrate,
             courier,
@@ -97,6 +99,10 @@ class Piecewise:
             tries,
             safeguards,
         )
+
+    def lost(self, asked: Lost) -> bool:
+        """As `PieceIndexing.lost`."""
+        return self._indexing.lost(asked)
 
     def asked(self, sender: str, asked: StateQuestion, answer: Callable[[Reply], None]) -> bool:
         """Answer a question about pieces (or states, of which there are none); else False."""

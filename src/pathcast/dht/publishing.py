@@ -259,6 +259,10 @@ class Publishing:
         _came_back(execution, done, handed, asked)
         self._check_end(asked.publication)
 
+    def is_open(self, publication: str) -> bool:
+        """Whether a publication has no outcome yet."""
+        return publication in self._open
+
     def fetch(self, asked: FetchBody, answer: Callable[[Reply], None]) -> None:
         """Give the message to a peer that has to decide on it."""
         answer(Body(self.bodies.get(asked.publication)))

@@ -14,12 +14,12 @@ It is done by the owner:
 A read gives what it found to as many first, if they do not have it, so what has been read does not
 go away either.
 
-Nothing acknowledged is lost while, between two repairs, fewer than `copies` of the members around
-a key fail or join: one of the holders is alive, and is among the successors of any new owner. Two
-members that take themselves for the owner, as happens while a newcomer is not yet known to all,
-have a holder in common, which takes the change of one of them. A repair (after every change of
-neighbours, and now and then) gives each successor what it lacks of the owner's range; a member
-whose range grows fetches what its successors hold of it.
+Nothing is said of a key but by whoever has custody of it (`pathcast.dht.custody`), so what is lost
+is not taken for empty. Nothing acknowledged is lost while, between two repairs, fewer than `copies`
+of the members around a key fail. Two members that take themselves for the owner, as happens while a
+newcomer is not yet known to all, have a holder in common, which takes the change of one of them. A
+repair (after every change of neighbours, and now and then) gives each successor what it lacks of
+the owner's range; a member whose range grows reads it from one that holds it.
 
 It does not drop copies that nobody needs any more, nor the versions of what was removed.
 
@@ -38,13 +38,16 @@ import msgspec
 
 from pathcast.dht.asking import Asking
 from pathcast.dht.batches import Batches, held_records, in_batches, record_size
+from pathcast.dht.custody import Custodian
 from pathcast.dht.identifiers import identifier, is_in_range
 from pathcast.dht.messages import (
+    Claims,
     Conflict,
     Copied,
     Copy,
     Fetch,
     Get,
+    Hold,
     Later,
     Member,
     Put,
@@ -105,7 +108,8 @@ class RecordStore:
         self._busy: set[str] = set()
         self._owed: dict[Member, set[str]] = {}
         self._giving: set[Member] = set()
-        self._fetched_for: Member | None = None
+        self._given_for: Member | None = None
+        self._custody: Custodian | None = None
 
     def answer(self, what: Question, then: Callable[[Reply], None]) -> None:
         """Answer a question about records, now or when others have answered."""
@@ -117,8 +121,20 @@ class RecordStore:
             case Copy(records):
                 taken = [self._take(record) for record in records]
                 then(Copied(tuple(n for n, is_taken in enumerate(taken) if not is_taken)))
-            case Get() | Put():
-                self._serve(what, then)
+            case Claims() | Hold() if self._custody is not None:
+                then(self._custody.answer(what))
+            case Get() | Put() if self.is_whole(what.key):
+                self.serve(what, then)
+            case _:
+                then(Later())
+
+    def keep_custody(self, custody: Custodian) -> None:
+        """From now on nothing is said but of what is in this member's custody."""
+        self._custody = custody
+
+    def is_whole(self, key: str) -> bool:
+        """Whether what is held under a key is all that was ever acknowledged."""
+        return self._custody is None or self._custody.is_whole(identifier(key))
 
     def value(self, key: str) -> Value:
         """What this member holds under a key."""
@@ -134,15 +150,26 @@ class RecordStore:
         if not self._ring.is_member:
             return
         predecessor = self._ring.predecessor
-        targets = self._ring.successors[: self._copies - 1]
-        known = self._owed if predecessor == self._fetched_for else {}
+        live = [m for m in self._ring.successors if not self._asking.is_dead(m)]
+        targets = live[: self._copies - 1]
+        known = self._owed if predecessor == self._given_for else {}
+        self._given_for = predecessor
         self._owed = {m: known[m] if m in known else set(self.held) for m in targets}
         for member in targets:
             self._give(member)
-        if predecessor is not None and predecessor != self._fetched_for:
-            self._fetched_for = predecessor
-            for member in self._ring.successors:
-                self._fetch(member, predecessor, None)
+        if self._custody is not None:
+            self._custody.round()
+
+    # As `pathcast.dht.custody.Holdings`.
+
+    def has_all(self, member: Member, low: int, high: int) -> bool:
+        """Whether a successor has been given all that is held of an arc."""
+        owed = self._owed.get(member)
+        return owed is not None and not any(is_in_range(low, identifier(k), high) for k in owed)
+
+    def fetch(self, member: Member, low: int, high: int, then: Callable[[bool], None]) -> None:
+        """Take all records that a member holds of an arc; says whether they came."""
+        self._fetch(member, low, high, None, then)
 
     def hand_over(self, then: Callable[[], None]) -> None:
         """Give what this member holds to one more successor than usual, before it leaves."""
@@ -157,17 +184,26 @@ class RecordStore:
 
         go_on()
 
+    def clear(self, low: int, high: int) -> None:
+        """Put the removal of what is held of an arc in its place."""
+        for key, record in list(self.held.items()):
+            if record.value is not None and is_in_range(low, identifier(key), high):
+                self._take(Record(key, None, record.version + 1, record.write))
+
     # For keys of its own.
 
-    def _serve(self, what: Get | Put, then: Callable[[Reply], None]) -> None:
+    def serve(self, what: Get | Put, then: Callable[[Reply], None]) -> None:
+        """As `answer`, of what is in doubt as well."""
         key = what.key
-        if key in self._busy or not self._ring.owns(identifier(key)):
+        place = identifier(key)
+        if key in self._busy or not self._ring.owns(place) or not self._is_kept(place):
             then(Later())
             return
+        asked = self._others_for(place)
 
         def has_read(found: list[tuple[Member, tuple[Record, ...]]]) -> None:
             live = [member for member, _ in found]
-            if len(live) < self._copies - 1:
+            if len(live) < self._copies - 1 or not self._is_kept(place):
                 served(Later())
                 return
             record = self._newest(key, [records for _, records in found])
@@ -180,7 +216,7 @@ class RecordStore:
             elif isinstance(what, Get) and record and self._is_placed(record, found):
                 served(Value(record.value, record.version))
                 return
-            self._place(record, live, what, served)
+            self._place(record, live, set(asked) - set(live), what, served)
 
         def served(reply: Reply) -> None:
             self._busy.discard(key)
@@ -188,7 +224,21 @@ class RecordStore:
 
         self._busy.add(key)
         ask = partial(self._batches.fetch, key=key, mine=self.held.get(key))
-        self._ask_all(self._ring.others_for(identifier(key)), ask, has_read)
+        self._ask_all(asked, ask, has_read)
+
+    def _is_kept(self, place: int) -> bool:
+        return self._custody is None or self._custody.of(place) is not None
+
+    def _holders(self, place: int) -> set[Member]:
+        """Who has to have a change before it is acknowledged, beside as many as there are to be."""
+        custody = None if self._custody is None else self._custody.of(place)
+        return set() if custody is None else {*custody.holders} - {self._ring.me}
+
+    def _others_for(self, place: int) -> list[Member]:
+        """Who may hold what is at a place: those who may own it next, and those who hold it."""
+        others = self._ring.others_for(place)
+        holders = sorted(self._holders(place).difference(others))
+        return [*others, *(member for member in holders if not self._asking.is_dead(member))]
 
     def _is_placed(
         self, record: Record, found: Sequence[tuple[Member, tuple[Record, ...]]]
@@ -202,6 +252,7 @@ class RecordStore:
         self,
         record: Record | None,
         live: Sequence[Member],
+        dead: set[Member],
         what: Get | Put,
         then: Callable[[Reply], None],
     ) -> None:
@@ -209,9 +260,15 @@ class RecordStore:
             then(Value(None, 0))
             return
 
+        place = identifier(record.key)
+        holders = self._holders(place)
+        among = [m for n, m in enumerate(live) if n < self._copies - 1 or m in holders]
+
         def placed(replies: list[tuple[Member, bool]]) -> None:
-            asked = min(len(live), self._copies - 1)
-            all_have = len(replies) == asked and all(is_taken for _, is_taken in replies)
+            have = {member for member, is_taken in replies if is_taken}
+            # Who holds it may be others by now, or somebody else's to say.
+            must = {m for m in self._holders(place) - dead if not self._asking.is_dead(m)}
+            all_have = len(have) == len(among) and must <= have and self._is_kept(place)
             is_placed = all_have and self._take(record)
             for member, is_taken in replies:
                 if is_taken and is_placed and member in self._owed:
@@ -224,7 +281,7 @@ class RecordStore:
                 then(Value(record.value, record.version))
 
         ask = partial(self._batches.copy, record=record)
-        self._ask_all(live[: self._copies - 1], ask, placed)
+        self._ask_all(among, ask, placed)
 
     def _newest(self, key: str, held: Sequence[tuple[Record, ...]]) -> Record | None:
         """The newest record; of two of one version that which more hold, made newer than both."""
@@ -280,6 +337,8 @@ class RecordStore:
         # What is not of this range stays owed: the predecessor may be gone, and come back.
         batch = tuple(next(in_batches(self._mine(owed), record_size), ()))
         if not batch:
+            if self._custody is not None:
+                self._custody.round()
             return
 
         def has_given(reply: Reply | None) -> None:
@@ -292,20 +351,21 @@ class RecordStore:
         self._giving.add(member)
         self._asking.ask(member, Copy(batch), has_given)
 
-    def _fetch(self, member: Member, predecessor: Member, after: str | None) -> None:
-        me = self._ring.me.identifier
-
+    def _fetch(
+        self, member: Member, low: int, high: int, after: str | None, then: Callable[[bool], None]
+    ) -> None:
         def fetched(reply: Reply | None) -> None:
-            if isinstance(reply, Records):
-                for record in reply.records:
-                    self._take(record)
-                if reply.more and reply.records:
-                    self._fetch(member, predecessor, reply.records[-1].key)
-                else:
-                    self.repair()
+            if not isinstance(reply, Records):
+                then(False)
+                return
+            for record in reply.records:
+                self._take(record)
+            if reply.more and reply.records:
+                self._fetch(member, low, high, reply.records[-1].key, then)
+            else:
+                then(True)
 
-        what = Range(to_wire(predecessor.identifier), to_wire(me), after)
-        self._asking.ask(member, what, fetched)
+        self._asking.ask(member, Range(to_wire(low), to_wire(high), after), fetched)
 
     def _in_range(self, low: int, high: int, after: str | None) -> Records:
         found = [

@@ -258,6 +258,10 @@ class Ring:
 
     def _read_successor(self) -> None:
         successor = self.successors[0]
+        if self._asking.is_dead(successor) and len(self.successors) > 1:
+            self._point_to(self.successors[1:])
+            self._read_successor()
+            return
         self._asking.ask(successor, Read(), lambda reply: self._has_read(successor, reply))
 
     def _has_read(self, successor: Member, reply: Reply | None) -> None:
@@ -308,7 +312,11 @@ class Ring:
             return
         if known is None or is_between(known.identifier, member.identifier, self.me.identifier):
             self._follow(member)
-        elif self._operations.ask_predecessor:
+        elif not self._operations.ask_predecessor:
+            pass
+        elif self._asking.is_dead(known):
+            self._follow(member)
+        else:
             self._asking.ask(known, Read(), lambda reply: self._has_asked(known, member, reply))
 
     def _has_asked(self, known: Member, member: Member, reply: Reply | None) -> None:

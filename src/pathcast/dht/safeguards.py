@@ -22,6 +22,9 @@ class Safeguards:
         passes_on: What comes to a piece that has given it away is passed on to where it went.
         waits_for_pieces: A piece that was cut off is waited for, not taken for empty, until it is
             stored at its peer.
+        keeps_doubt: What was lost is not taken for empty, until it has been restored.
+        asks_publisher: A subscriber that has not asked for long takes a match only of a publication
+            that is not over.
         tells_once: A subscriber takes a match once.
         counts_credits: A publisher says that a publication is proved when all credits are back,
             not when it is begun.
@@ -33,6 +36,8 @@ class Safeguards:
     remembers_removals: bool = True
     passes_on: bool = True
     waits_for_pieces: bool = True
+    keeps_doubt: bool = True
+    asks_publisher: bool = True
     tells_once: bool = True
     counts_credits: bool = True
 

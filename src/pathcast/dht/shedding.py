@@ -150,7 +150,12 @@ class Shedding:
 
     def fetch(self, asked: FetchState, answer: Callable[[Reply], None]) -> None:
         """Give a state of this peer to the holder of a replica."""
-        self._substrate.read(asked.key, lambda value: answer(value or Later()))
+
+        def has_read(value: Value | None) -> None:
+            is_whole = self._substrate.is_whole(asked.key)
+            answer(value if value is not None and is_whole else Later())
+
+        self._substrate.read(asked.key, has_read)
 
     # At the holder of a replica.
 

@@ -32,6 +32,8 @@ __all__ = [
     "HoldReplica",
     "IndexQuery",
     "Indexed",
+    "IsOpen",
+    "Lost",
     "Match",
     "Problem",
     "Ran",
@@ -48,6 +50,7 @@ __all__ = [
     "Visits",
 ]
 
+Place = Annotated[bytes, Meta(min_length=20, max_length=20)]
 Short = Annotated[str, Meta(max_length=256)]
 StateKey = Annotated[str, Meta(max_length=65_536)]
 Count = Annotated[int, Meta(ge=0, lt=2**40)]
@@ -109,10 +112,17 @@ class RemoveQuery(_Message, frozen=True):
 
 
 class Indexed(_Message, frozen=True):
-    """A query is at all states of its path, or at none any more; every later message sees that."""
+    """A query is at all states of its path, or at none any more; every later message sees that.
+
+    Attributes:
+        registration: Which.
+        is_there: Whether it is there.
+        attempt: Which try of the subscriber has come through.
+    """
 
     registration: Short
     is_there: bool
+    attempt: Count
 
 
 class GivenUp(_Message, frozen=True):
@@ -127,6 +137,20 @@ class GivenUp(_Message, frozen=True):
     key: StateKey
     child: StateKey
     seen: Count
+
+
+class Lost(_Message, frozen=True):
+    """What lay under the keys of (low, high] is lost. Answer: `Done` when yours is there again.
+
+    Attributes:
+        low: The arc begins after this place.
+        high: And ends with this one.
+        number: Of the loss; the same arc may be lost again.
+    """
+
+    low: Place
+    high: Place
+    number: Annotated[int, Meta(ge=0, lt=2**62)]
 
 
 class RecExpandState(_Message, frozen=True):
@@ -252,7 +276,7 @@ class TakePiece(_Message, frozen=True):
 
     Attributes:
         piece: Its key.
-        record: What it has.
+        record: What it has; one that is not there asks whether the key is free.
     """
 
     piece: StateKey
@@ -276,10 +300,23 @@ class Relink(_Message, frozen=True):
 
 
 class Match(_Message, frozen=True):
-    """A message satisfies a subscription."""
+    """A message satisfies a subscription.
+
+    Attributes:
+        publication: Of the message.
+        subscription: Which.
+        publisher: The peer that knows whether the publication is over.
+    """
 
     publication: Short
     subscription: Short
+    publisher: Short
+
+
+class IsOpen(_Message, frozen=True):
+    """Is this publication of yours not over? Answer: `Done`, or `Refused` if it is."""
+
+    publication: Short
 
 
 class FetchBody(_Message, frozen=True):
@@ -346,5 +383,7 @@ StateQuestion = (
     | FetchTop
     | TakePiece
     | Relink
+    | Lost
+    | IsOpen
     | Together
 )

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import RECORD_MAX, Value
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["StateStore"]
@@ -46,6 +47,7 @@ class StateStore(Generic[Stored, Kept]):
         retry_seconds: Before a record is read again that could not be.
         decoded: Gives, of a key and the value of its record, what is changed and what is read.
         encoded: Gives the value for what was changed.
+        safeguards: Only tests give others.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class StateStore(Generic[Stored, Kept]):
         retry_seconds: float,
         decoded: Callable[[str, bytes | None], tuple[Stored, Kept]],
         encoded: Callable[[Stored], bytes],
+        safeguards: Safeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._substrate = substrate
         self._courier = courier
         self._retry_seconds = retry_seconds
         self._decode = decoded
         self._encode = encoded
+        self._keeps_doubt = safeguards.keeps_doubt
         self._known: dict[str, _Known[Stored, Kept]] = {}
         self._readers: dict[str, list[Callable[[Kept | None], None]]] = {}
         self._changes: dict[str, list[_Change[Stored]]] = {}
@@ -70,7 +74,7 @@ class StateStore(Generic[Stored, Kept]):
         self._resting: set[str] = set()
 
     def read(self, key: str, then: Callable[[Kept | None], None]) -> None:
-        """What is under a key; None if this peer does not own it (any more)."""
+        """What is under a key; None if this peer does not own it (any more), or is in doubt."""
         self._readers.setdefault(key, []).append(then)
         self._go_on(key)
 
@@ -117,6 +121,8 @@ class StateStore(Generic[Stored, Kept]):
 
     def _read(self, key: str, left: int) -> None:
         def has_read(value: Value | None) -> None:
+            if self._keeps_doubt and not self._substrate.is_whole(key):
+                value = None
             if value is None and left and self._substrate.owns(key):
                 self._again(lambda: self._read(key, left - 1))
                 return

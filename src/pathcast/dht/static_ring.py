@@ -137,6 +137,19 @@ class StaticPeer:
         """As of the protocol."""
         then(self.kept(key))
 
+    def is_whole(self, key: str) -> bool:
+        """As of the protocol: what a peer holds is lost with it, and nobody else answers."""
+        return True
+
+    def own_keys(self) -> list[str]:
+        """As of the protocol."""
+        return [key for key in sorted(self.held) if self.owns(key)]
+
+    @property
+    def is_complete(self) -> bool:
+        """As of the protocol."""
+        return True
+
     def kept(self, key: str) -> Value | None:
         """As of the protocol."""
         value, version = self.held.get(key, (None, 0))

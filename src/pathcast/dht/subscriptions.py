@@ -6,7 +6,10 @@ is four times what it usually takes, and four times that while others are acknow
 are under way at most. A ring that is busy with queries would be busy with those that are sent
 again as well, and so with more and more.
 
-Matches of a publication are delivered once, and those that nobody here asked for are refused.
+Matches of a publication are delivered once, and those that nobody here asked for are refused. A
+visit may be done again, and late, when its publication has been over for long, and meet a query
+that was asked since. So a subscription that is younger than a visit can be old takes a match only
+when the publisher says that the publication is not over.
 """
 
 from __future__ import annotations
@@ -19,9 +22,16 @@ import msgspec
 from pathcast.dht.automaton import gates_of
 from pathcast.dht.courier import Courier
 from pathcast.dht.identifiers import state_key
-from pathcast.dht.messages import Done, Refused, Reply
+from pathcast.dht.messages import Done, Later, Refused, Reply, from_wire
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
-from pathcast.dht.state_messages import Indexed, IndexQuery, Match, RemoveQuery
+from pathcast.dht.state_messages import (
+    Indexed,
+    IndexQuery,
+    IsOpen,
+    Lost,
+    Match,
+    RemoveQuery,
+)
 from pathcast.dht.states import Entry
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.protocol import Deliver, Effect, Forget, Save
@@ -34,6 +44,9 @@ _MATCHES_MAX = 100_000
 _NAME_MAX = 256
 _UNDER_WAY_MAX = 1024
 _TIMES = 4
+_LOST_MAX = 64
+_YOUNG_SECONDS = 60.0
+_PUBLICATIONS_MAX = 4096
 _PATIENCE_MAX = 600.0
 
 
@@ -86,7 +99,12 @@ class _Standing:
     """Registrations that are not acknowledged."""
     tries: int = 0
     round: int = 0
+    asked: float = 0.0
     began: float = 0.0
+    since: int = 0
+    """Acknowledgements of earlier attempts are of no use any more."""
+    is_told: bool = False
+    """Whether the subscriber knows that it is in force."""
 
 
 class Subscriptions:
@@ -137,6 +155,10 @@ class Subscriptions:
         self._standing: dict[str, _Standing] = {}
         self._of: dict[str, str] = {}
         self._matched: dict[tuple[str, str], None] = {}
+        self._to_ask: dict[str, dict[str, Match]] = {}
+        self._over: dict[str, float] = {}
+        self._open_at: dict[str, float] = {}
+        self._lost: dict[tuple[bytes, bytes, int], set[str]] = {}
         for key, value in disk.items():
             if key.startswith(_KEY):
                 saved = msgspec.msgpack.decode(value, type=_Saved)
@@ -212,7 +234,7 @@ class Subscriptions:
         if subscription is None:
             return
         standing = self._standing[subscription]
-        if asked.is_there == standing.saved.is_leaving:
+        if asked.is_there == standing.saved.is_leaving or asked.attempt < standing.since:
             return
         standing.waiting.discard(asked.registration)
         if standing.waiting:
@@ -227,9 +249,35 @@ class Subscriptions:
                 del self._of[entry.registration]
             self._out.append(Forget(_KEY + subscription))
             self._deliver(standing, Unsubscribed(subscription))
-        else:
+        elif not standing.is_told:
+            standing.is_told = True
             self._deliver(standing, Subscribed(subscription))
         self._end(subscription)
+
+    def lost(self, asked: Lost, concerns: Callable[[str, int, int], bool]) -> bool:
+        """Index again what has to do with an arc that was lost.
+
+        Args:
+            asked: Which.
+            concerns: Whether a query with the key of an accepting state has to do with an arc.
+
+        Returns:
+            Whether all of it is acknowledged, or its subscribers know that it is not.
+        """
+        loss = asked.low, asked.high, asked.number
+        if loss not in self._lost:
+            arc = from_wire(asked.low), from_wire(asked.high)
+            if len(self._lost) >= _LOST_MAX:
+                del self._lost[next(iter(self._lost))]
+            self._lost[loss] = {
+                subscription
+                for subscription, standing in self._standing.items()
+                if any(concerns(key, *arc) for key, _ in standing.saved.indexed)
+            }
+            for subscription in sorted(self._lost[loss]):
+                self._standing[subscription].tries = 0
+                self._begin(subscription)
+        return not self._lost[loss]
 
     def match(self, asked: Match, answer: Callable[[Reply], None]) -> None:
         """A publication satisfies a subscription, as an accepting peer says."""
@@ -237,16 +285,55 @@ class Subscriptions:
         if standing is None or standing.saved.is_leaving:
             answer(Refused())
             return
-        answer(Done())
         told = asked.subscription, asked.publication
-        if told not in self._matched or not self._safeguards.tells_once:
-            if len(self._matched) >= _MATCHES_MAX:
-                del self._matched[next(iter(self._matched))]
-            self._matched[told] = None
-            self._deliver(standing, Matched(*told))
+        if (told in self._matched and self._safeguards.tells_once) or told[1] in self._over:
+            answer(Done())
+        elif self._may_be_late(standing, asked) and self._safeguards.asks_publisher:
+            # Whoever tells comes again for the answer.
+            answer(Later())
+            self._ask_publisher(asked)
+        else:
+            answer(Done())
+            self._tell(standing, asked)
+
+    def _may_be_late(self, standing: _Standing, asked: Match) -> bool:
+        """Whether the publication may have been over when the subscription was asked for."""
+        was_open = self._open_at.get(asked.publication, standing.asked - 1)
+        return was_open < standing.asked and self._now() < standing.asked + _YOUNG_SECONDS
+
+    def _ask_publisher(self, asked: Match) -> None:
+        """Whether a publication is not over yet, so that a query that is new may meet it."""
+        is_asked = asked.publication in self._to_ask
+        self._to_ask.setdefault(asked.publication, {})[asked.subscription] = asked
+        if is_asked:
+            return
+        began = self._now()
+
+        def answered(reply: Reply | None) -> None:
+            matches = self._to_ask.pop(asked.publication)
+            if isinstance(reply, Refused):
+                _remember(self._over, asked.publication, began)
+            elif isinstance(reply, Done):
+                _remember(self._open_at, asked.publication, began)
+            for match in matches.values():
+                standing = self._standing.get(match.subscription)
+                if standing is None or standing.saved.is_leaving:
+                    continue
+                is_told = (match.subscription, match.publication) in self._matched
+                if isinstance(reply, Done) and standing.asked <= began and not is_told:
+                    self._tell(standing, match)
+
+        self._courier.to_peer(asked.publisher, IsOpen(asked.publication), answered)
+
+    def _tell(self, standing: _Standing, match: Match) -> None:
+        if len(self._matched) >= _MATCHES_MAX:
+            del self._matched[next(iter(self._matched))]
+        told = match.subscription, match.publication
+        self._matched[told] = None
+        self._deliver(standing, Matched(*told))
 
     def _stand(self, subscription: str, saved: _Saved) -> None:
-        self._standing[subscription] = _Standing(saved)
+        self._standing[subscription] = _Standing(saved, asked=self._now())
         for _, entry in saved.indexed:
             self._of[entry.registration] = subscription
 
@@ -256,6 +343,7 @@ class Subscriptions:
     def _begin(self, subscription: str) -> None:
         standing = self._standing[subscription]
         standing.round += 1
+        standing.since = self._attempt + 2
         standing.waiting = {entry.registration for _, entry in standing.saved.indexed}
         self._under_way.discard(subscription)
         self._queue[subscription] = None
@@ -271,7 +359,14 @@ class Subscriptions:
             standing.began = self._now()
             self._go_on(subscription, standing, standing.round)
 
+    @property
+    def _attempt(self) -> int:
+        """Number of the last attempt; no earlier life had it."""
+        return (self._life % 2**20 << 20) + self._attempts
+
     def _end(self, subscription: str) -> None:
+        for left in self._lost.values():
+            left.discard(subscription)
         self._queue.pop(subscription, None)
         self._under_way.discard(subscription)
         self._begin_some()
@@ -282,9 +377,9 @@ class Subscriptions:
             return
         standing.tries += 1
         self.repeated += standing.tries > 1
-        # Not the numbers of an earlier life, nor of what begins anew on the way.
+        # Not the numbers of what begins anew on the way.
         self._attempts += 2
-        attempt = (self._life % 2**20 << 20) + self._attempts
+        attempt = self._attempt
         for key, entry in standing.saved.indexed:
             if entry.registration in standing.waiting:
                 asked: IndexQuery | RemoveQuery
@@ -314,3 +409,9 @@ class Subscriptions:
 
     def _deliver(self, standing: _Standing, what: object) -> None:
         self._out.append(Deliver(standing.saved.to, what))
+
+
+def _remember(times: dict[str, float], publication: str, time: float) -> None:
+    if len(times) >= _PUBLICATIONS_MAX:
+        del times[next(iter(times))]
+    times[publication] = time

@@ -79,6 +79,19 @@ class Substrate(Node, Protocol):
         None if it does not own it, or cannot tell now.
         """
 
+    def is_whole(self, key: str) -> bool:
+        """Whether what is read under a key of its own is all that was stored.
+
+        It is not where everybody is dead who held it; then it is read only to be changed.
+        """
+
+    def own_keys(self) -> list[str]:
+        """Keys of its own under which it has something."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has what is under all keys of its own, and no other peer has it."""
+
     def kept(self, key: str) -> Value | None:
         """What this peer itself has under a key of its own; others may have something newer.
 

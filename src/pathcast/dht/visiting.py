@@ -109,9 +109,11 @@ class Visiting:
 
         def has_read(held: Held | None) -> None:
             if held is None:
-                # It has become somebody else's.
                 del publication.visits[asked.visit]
-                self._courier.to_owner(asked.visit.key, asked)
+                if not (is_owner and self._substrate.owns(asked.visit.key)):
+                    # It has become somebody else's.
+                    self._courier.to_owner(asked.visit.key, asked)
+                # Else nobody can say, and the publisher asks again.
                 return
             self.done += 1
             done = run(

@@ -1,0 +1,147 @@
+"""What was lost is restored by those who asked for it: subscribers put their queries there again.
+
+An arc that nobody holds any more (`pathcast.dht.custody`) is restored by its owner, in three steps,
+of which each goes once round the ring, from member to member:
+
+1. It takes what anybody still has of the arc, old copies that were not needed any more, and puts
+   the removal of each beside it, so that no old copy is ever taken for newer than what comes now.
+   Then it holds the arc, in doubt: records are stored again, and nothing is said of them to
+   publications.
+2. Everybody is told (`Lost`), again and again: subscribers send their queries that have to do with
+   the arc once more, and say when all are acknowledged.
+3. When all say so in one round, the arc is whole.
+
+If the owner dies, the next one begins where the custody says it was. A subscriber that is not there
+while an arc is restored begins all its queries anew when it comes back, as always.
+
+Cost: messages, as many as there are members, a few times; and the queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pathcast.dht.asking import Asking
+from pathcast.dht.custody import Custodian
+from pathcast.dht.identifiers import CIRCLE
+from pathcast.dht.messages import Done, Member, Read, Reply, State, to_wire
+from pathcast.dht.records import RecordStore
+from pathcast.dht.ring import Ring
+from pathcast.dht.state_messages import Lost
+from pathcast.dht.substrate import Asked
+
+__all__ = ["Restoring"]
+
+Visit = Callable[[Member, Callable[[bool], None]], None]
+"""What is done at a member; then whether it is ready."""
+
+
+class Restoring:
+    """What an owner does for arcs of its range that nobody holds.
+
+    Args:
+        ring: Its pointers.
+        asking: Its questions.
+        custody: Says which arcs.
+        records: Its records.
+        asked: What this peer is told itself; None: nobody is behind it.
+
+    Attributes:
+        lost: How many arcs were lost.
+    """
+
+    def __init__(
+        self,
+        ring: Ring,
+        asking: Asking,
+        custody: Custodian,
+        records: RecordStore,
+        asked: Asked | None,
+    ) -> None:
+        self.lost = 0
+        self._ring = ring
+        self._asking = asking
+        self._custody = custody
+        self._records = records
+        self._asked = asked
+        self._is_busy = False
+        self._told: dict[tuple[int, int], int] = {}
+
+    def round(self) -> None:
+        """Go on with what is lost, if something is."""
+        if self._is_busy or not self._ring.is_member:
+            return
+        if self._custody.doubtful:
+            self._is_busy = True
+            self._gather(*self._custody.doubtful[0])
+        elif in_doubt := self._custody.in_doubt:
+            self._is_busy = True
+            self._tell(*in_doubt[0])
+
+    def _gather(self, low: int, high: int) -> None:
+        def gathered(_: bool) -> None:
+            self._is_busy = False
+            if (low, high) in self._custody.doubtful:
+                self.lost += 1
+                self._records.clear(low, high)
+                self._custody.adopt(low, high)
+
+        self._walk(lambda m, then: self._records.fetch(m, low, high, then), gathered)
+
+    def _tell(self, low: int, high: int) -> None:
+        number = self._told.setdefault((low, high), self._custody.greatest)
+        lost = Lost(to_wire(low), to_wire(high), number)
+
+        def visit(member: Member, then: Callable[[bool], None]) -> None:
+            self._asking.ask(member, lost, lambda reply: then(isinstance(reply, Done)))
+
+        def told(are_ready: bool) -> None:
+            self._is_busy = False
+            if are_ready and (low, high) in self._custody.in_doubt:
+                del self._told[low, high]
+                self._custody.restored(low, high)
+
+        def has_begun(reply: Reply) -> None:
+            is_ready = isinstance(reply, Done)
+            self._walk(visit, lambda are_ready: told(are_ready and is_ready))
+
+        if self._asked is None:
+            self._is_busy = False
+        else:
+            self._asked(self._ring.me.name, lost, has_begun)
+
+    def _walk(self, visit: Visit, then: Callable[[bool], None]) -> None:
+        """Visit all other members; `then` gets whether all were ready."""
+        are_ready = True
+
+        def go_on(ahead: Iterable[Member], passed: int) -> None:
+            left = {m for m in ahead if self._far(m) > passed and not self._asking.is_dead(m)}
+            if not left:
+                then(are_ready)
+                return
+            member = min(left, key=self._far)
+            self._asking.ask(member, Read(), lambda reply: has_read(member, left, passed, reply))
+
+        def has_read(member: Member, left: set[Member], passed: int, reply: Reply | None) -> None:
+            if not isinstance(reply, State):
+                go_on(left - {member}, passed)
+                return
+            before = reply.predecessor
+            if before is not None and before not in left:
+                nearer = passed < self._far(before) < self._far(member)
+                if nearer and not self._asking.is_dead(before):
+                    # It has not been noticed by the one before it.
+                    go_on({*left, before}, passed)
+                    return
+
+            def visited(is_ready: bool) -> None:
+                nonlocal are_ready
+                are_ready &= is_ready
+                go_on({*left, *reply.successors}, self._far(member))
+
+            visit(member, visited)
+
+        go_on(self._ring.successors, 0)
+
+    def _far(self, member: Member) -> int:
+        return (member.identifier - self._ring.me.identifier) % CIRCLE
