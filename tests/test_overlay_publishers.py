@@ -113,9 +113,7 @@ def test_of_a_call_all_are_taken_or_none_and_each_number_once() -> None:
     root.do(root.node.register_source("s", Source(), 0.0, owner="ann"))
     broker = root.node.broker
     numbers = [1, 2, 2, 3, 1]
-    given = [
-        Publication("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers
-    ]
+    given = [Publication("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
     for odd, sender in (("nobody's", "ann"), ("s", "bob")):
         with pytest.raises(PublicationError):
             broker.publish_all([*given, Publication(odd, "m", b"x")], sender)
