@@ -47,7 +47,7 @@ INBOX_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of deliveries that are held for whoever follows an inbox; with more they are read again."""
 
 ACKNOWLEDGE_SECONDS: Final = 0.05
-"""How long an acknowledgement waits for others: in each commit it would cost half of one again."""
+"""How long an acknowledgement waits for others: each commit would have five statements more."""
 
 BACKLOG_MAX: Final = 100_000
 """Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
