@@ -15,6 +15,7 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 
 from flooding import CODEC, Count, Item, Publish, Taken, flooding
 from pathcast.errors import DiskError, FrameError, UnavailableError
+from pathcast.transport import carrier as carrier_module
 from pathcast.transport.carrier import INBOX_BYTES_MAX, Arrivals, Carrier
 from pathcast.transport.connection import (
     BESIDE_BYTES_MAX,
@@ -442,6 +443,28 @@ def test_what_has_come_into_an_inbox_is_given_once_and_in_order() -> None:
     assert arrivals.take(7) == []
     arrivals.put([Waiting(10, "j", b"10")])
     assert [one.position for one in arrivals.take(9)] == [10]
+
+
+def test_acknowledgements_are_not_kept_with_each_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carrier_module, "ACKNOWLEDGE_SECONDS", 3600.0)
+
+    async def main() -> None:
+        carrier = a_carrier(MemoryNetwork(), "a", None)
+        carrier.disk.commit({}, [("ann", f"d{n}", b"x") for n in range(9)])
+        await carrier.start()
+        carrier.acknowledge("ann", 6)
+        for number in range(3):
+            await carrier.submit("pub", [Publish(f"m{number}", b"x")])
+            assert carrier.disk.cursor("ann") == 0
+        keeping = asyncio.create_task(carrier.kept())
+        await asyncio.sleep(0)
+        # Another end of the same inbox, which is not so far: it takes nothing back.
+        carrier.acknowledge("ann", 2)
+        await asyncio.gather(keeping, carrier.kept())
+        assert carrier.disk.cursor("ann") == 6
+        await carrier.stop()
+
+    asyncio.run(main())
 
 
 def test_an_acknowledgement_waits_for_others_and_is_kept_with_them() -> None:

@@ -14,8 +14,10 @@ from pathcast.overlay import local_queries
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import Content, Profile, Results, Sent
 from pathcast.overlay.deliveries import Delivery
+from pathcast.overlay.local_queries import LOCAL_MESSAGES
 from pathcast.overlay.messages import Follow, Forward, Frame, Hello, Payload, Published, Source
 from pathcast.overlay.parts import Parts
+from pathcast.overlay.publishers import Publication
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import Deliver, Effect, Save, Send, Wake
 from pathcast.sim.toy_content import ToyInterests, ToyProfiles
@@ -88,13 +90,17 @@ class Line:
                 self.carry(name, node.wake("tick", self.now))
 
     def frames(self, count: int) -> list[Frame]:
-        """What `a` sends of messages that it takes, and nobody has received yet."""
+        """What `a` sends of messages that it takes, and nobody has received yet.
+
+        What `a` does for subscribers of its own, with the same wait for the disk, is not watched.
+        """
         frames = []
         for n in range(count):
             for effect in self.nodes["a"].publish("s", f"m{n}", b"1", self.now):
                 if isinstance(effect, Send):
                     assert isinstance(effect.message, Frame | Hello)
                     frames.append(effect.message)
+        self.done.clear()
         return [one for one in frames if isinstance(one, Frame)]
 
 
@@ -140,6 +146,35 @@ def test_a_burst_is_forwarded_before_its_local_work_begins_and_in_order() -> Non
     assert len([one for one in effects if one == Wake("local", 0.0)]) == 1, "it is set anew"
     assert deliveries(b.wake("local", line.now)) == names
     assert line.done == ["local 20"], "what waited is one batch"
+
+
+def test_a_root_gives_its_own_subscribers_few_messages_with_the_wait_that_logs_them() -> None:
+    line = Line()
+    a = line.nodes["a"]
+    line.carry("a", a.subscribe("a", "a", Profile("a1"), line.now))
+    line.pass_time()
+    effects = a.publish("s", "m0", b"1", line.now)
+    kinds = [type(effect) for effect in effects]
+    assert isinstance(effects[0], Save)
+    assert effects[0].key.startswith("log/")
+    assert forwards(effects) == deliveries(effects) == ["m0"]
+    assert max(n for n, each in enumerate(kinds) if each is Send) < kinds.index(Deliver)
+    assert effects[-1] == Save(
+        "cursor/a", msgspec.msgpack.encode((a.broker.streams["a"].number, 1))
+    )
+
+
+def test_a_root_sends_many_messages_before_it_gives_its_own_subscribers_any() -> None:
+    line = Line()
+    a = line.nodes["a"]
+    line.carry("a", a.subscribe("a", "a", Profile("a1"), line.now))
+    line.pass_time()
+    names = [f"m{n}" for n in range(LOCAL_MESSAGES + 1)]
+    a.broker.publish_all([Publication("s", name, b"1") for name in names])
+    effects = a.done(line.now)
+    assert forwards(effects) == names
+    assert deliveries(effects) == []
+    assert deliveries(a.wake("local", line.now)) == names
 
 
 def test_a_cursor_does_not_pass_what_waits() -> None:

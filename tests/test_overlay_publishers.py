@@ -11,10 +11,12 @@ pytest.importorskip("msgspec", reason="needs: pip install 'pathcast[net]'")
 
 import msgspec
 
+from pathcast.errors import PublicationError
 from pathcast.overlay import publishers as publishers_module
 from pathcast.overlay.broker_node import BrokerNode
+from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.messages import Published, Source
-from pathcast.overlay.publishers import Logged, Numbered, Publishers
+from pathcast.overlay.publishers import Logged, Numbered, Publication, Publishers
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Effect, Forget, Save
 from pathcast.sim.toy_content import TOY
@@ -104,6 +106,28 @@ def test_each_is_taken_once_and_in_order_whatever_is_killed(seed: int) -> None:
 def test_without_numbers_some_are_taken_twice() -> None:
     taken, wanted = history(0, Safeguards(numbers=False))
     assert len(taken) > len(set(taken)) == sum(map(len, wanted))
+
+
+def test_of_a_call_all_are_taken_or_none_and_each_number_once() -> None:
+    root = Root(ALL)
+    root.do(root.node.register_source("s", Source(), 0.0, owner="ann"))
+    broker = root.node.broker
+    numbers = [1, 2, 2, 3, 1]
+    given = [Publication("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
+    for odd, sender in (("nobody's", "ann"), ("s", "bob")):
+        with pytest.raises(PublicationError):
+            broker.publish_all([*given, Publication(odd, "m", b"x")], sender)
+    too_long = Publication("s", "long", bytes(BrokerSettings().message_bytes_max + 1))
+    with pytest.raises(PublicationError):
+        broker.publish_all([given[0], too_long], "ann")
+    assert broker.publish_all([], "ann") == []
+    root.do(root.node.done(0.0))
+    assert root.taken == []
+    assert broker.publish_all(given, "ann") == [1, 2, 0, 3, 0]
+    root.do(root.node.done(0.0))
+    assert root.taken == ["m1", "m2", "m3"]
+    # What was taken before is not asked for room.
+    assert broker.publish_all([msgspec.structs.replace(too_long, numbered=Numbered("p", 3))]) == [0]
 
 
 def test_no_more_publishers_are_remembered_than_the_last_ones(

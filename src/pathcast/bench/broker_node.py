@@ -128,9 +128,11 @@ class BrokerNodeResult:
         registered_s: Seconds until all profiles of the broker were in force.
         rounds: Throughput.
         rate: Messages a second of the paced run.
+        paced_s: Time of the measured process in it, a message.
         hops_ms: Latencies at the broker's own subscriber, from when a message was due.
         onward_ms: At the neighbour's.
         bound_us: Part -> microseconds a message, alone.
+        commits_ms: How long commits of a few deliveries take, alone: median, 99 % and worst.
         memory_bytes: Resident size of the process at the end.
         sent: Flow -> bytes sent to the neighbour.
         checks: Pairs of message and subscription that are as one process gives them.
@@ -143,9 +145,11 @@ class BrokerNodeResult:
     registered_s: float
     rounds: tuple[RoundTimes, ...]
     rate: int
+    paced_s: float
     hops_ms: tuple[float, float, float]
     onward_ms: tuple[float, float, float]
     bound_us: dict[str, float]
+    commits_ms: tuple[float, float, float]
     memory_bytes: int | None
     sent: dict[str, int]
     checks: int
@@ -166,9 +170,15 @@ class BrokerNodeResult:
         yield figure("bound", "us/message", sum(self.bound_us.values()))
         for part, value in self.bound_us.items():
             yield figure(f"of that {part}", "us/message", value)
-        for name, found in (("hop", self.hops_ms), ("to the next broker", self.onward_ms)):
+        at = f"at {self.rate:,}/s"
+        yield figure(f"processor {at}", "us/message", self.paced_s * 1e6)
+        for name, unit, found in (
+            ("hop", f"ms {at}", self.hops_ms),
+            ("to the next broker", f"ms {at}", self.onward_ms),
+            ("a commit alone", "ms", self.commits_ms),
+        ):
             for share, value in zip(("50 %", "99 %", "worst"), found, strict=True):
-                yield figure(f"{name}, {share}", f"ms at {self.rate:,}/s", value)
+                yield figure(f"{name}, {share}", unit, value)
         yield figure("registered", "profiles/s", self.profiles / self.registered_s)
         if self.memory_bytes is not None:
             yield figure("memory", "MB", self.memory_bytes / 1e6)
@@ -185,7 +195,7 @@ def run_broker_node(
         MissingDependencyError: The extra `net`, or lxml, is not installed.
     """
     try:
-        from pathcast.bench.broker_node_run import parts_alone, run_load
+        from pathcast.bench.broker_node_run import commits_alone, parts_alone, run_load
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             "dependency.missing",
@@ -198,9 +208,10 @@ def run_broker_node(
     with TemporaryDirectory(prefix="pathcast-bench-") as directory:
         bound = parts_alone(load, definition.batch, Path(directory) / "alone")
         say("; ".join(f"{part} {value:.1f} us" for part, value in bound.items()))
+        commits = commits_alone(load, Path(directory) / "commits")
         network = Path(directory) / "network"
         found = asyncio.run(run_load(definition, chosen, load, network, say))
-    yield replace(found, bound_us=bound)
+    yield replace(found, bound_us=bound, commits_ms=commits)
 
 
 def made_load(definition: BrokerNodeDefinition, chosen: BrokerNodeSet) -> Load:

@@ -46,6 +46,9 @@ SOURCE = "source"
 PUBLISHERS = ("p1", "p2", "p3", "p4")
 """Each has one call under way at a time."""
 
+COMMITS, COMMITTED = 200, 16
+"""Commits that are timed alone, and messages of each: about what comes together in a few ms."""
+
 PATIENCE_SECONDS = 300.0
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -109,7 +112,9 @@ async def _measured(
             rounds.append(await run.throughput(chosen.messages, process, (here, onward)))
             say(f"{chosen.messages / rounds[-1].wall_s:,.0f} messages a second")
         paced = range(run.published, run.published + int(chosen.rate * chosen.seconds))
+        before = _processor_seconds(process)
         sent_at = await run.paced(len(paced), chosen.rate, (here, onward))
+        paced_s = (_processor_seconds(process) - before) / len(paced)
         status = await here.client.status()
         for task in following:
             task.cancel()
@@ -123,9 +128,11 @@ async def _measured(
         registered_s=registered,
         rounds=tuple(rounds),
         rate=chosen.rate,
+        paced_s=paced_s,
         hops_ms=here.latencies(paced, sent_at),
         onward_ms=onward.latencies(paced, sent_at),
         bound_us={},
+        commits_ms=(0.0, 0.0, 0.0),
         memory_bytes=resident_bytes(process),
         sent=status["neighbours"][NEXT]["sent_by_flow"],
         checks=checks,
@@ -164,10 +171,7 @@ class Inbox:
             for number, _, at in self.came
             if number in numbers
         ]
-        if not found:
-            return (0.0, 0.0, 0.0)
-        middle, most = np.percentile(found, [50, 99]).tolist()
-        return (middle, most, max(found))
+        return _shares(found)
 
 
 class _Run:
@@ -296,6 +300,28 @@ def checked(published: int, wanted: Sequence[Sequence[set[str]]], inboxes: Seque
     return total
 
 
+def commits_alone(load: Load, directory: Path) -> tuple[float, float, float]:
+    """How long the disk takes to keep a few messages with a delivery of each, in ms.
+
+    Returns:
+        Median, 99 % and worst. A hop waits for the commit that is under way, and then for its own.
+    """
+    disk, bodies, found = Disk(directory), load.messages, []
+    try:
+        for number in range(COMMITS):
+            rows = [bodies[(number + place) % len(bodies)] for place in range(COMMITTED)]
+            given = [
+                (OPERATOR, f"{HERE}\t{number:016x}\t{place}", row) for place, row in enumerate(rows)
+            ]
+            log = msgspec.msgpack.encode(rows)
+            began = time.monotonic()
+            disk.commit({f"log/{number:016x}": log}, given)
+            found.append((time.monotonic() - began) * 1e3)
+    finally:
+        disk.close()
+    return _shares(found)
+
+
 def parts_alone(load: Load, batch: int, directory: Path) -> dict[str, float]:
     """What a message costs in each part of the work, alone: microseconds of this processor."""
     messages = load.messages
@@ -346,6 +372,14 @@ def parts_alone(load: Load, batch: int, directory: Path) -> dict[str, float]:
         }
     finally:
         disk.close()
+
+
+def _shares(found: Sequence[float]) -> tuple[float, float, float]:
+    """Median, 99 % and worst; zeros of nothing."""
+    if not found:
+        return (0.0, 0.0, 0.0)
+    middle, most = np.percentile(found, [50, 99]).tolist()
+    return (middle, most, max(found))
 
 
 def _entries(rows: Sequence[Subscription]) -> list[str]:

@@ -46,7 +46,7 @@ from pathcast.overlay.messages import (
     Source,
 )
 from pathcast.overlay.outcome import Outcome
-from pathcast.overlay.publishers import Numbered
+from pathcast.overlay.publishers import Numbered, Publication
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.root import Root
 from pathcast.overlay.safeguards import ALL, Safeguards
@@ -201,6 +201,11 @@ class Broker:
         return self._local.has_work
 
     @property
+    def has_little_local_work(self) -> bool:
+        """Whether messages wait for them that are a batch at most."""
+        return self._local.has_little_work
+
+    @property
     def is_behind(self) -> bool:
         """Whether so many wait that they have to be seen to before anything else is taken."""
         return self._local.is_behind
@@ -294,42 +299,35 @@ class Broker:
         numbered: Numbered | None = None,
         sender: str = "",
     ) -> int:
-        """Take a message of a source; `finish` sends it.
-
-        Returns:
-            Its position: it is on disk when what `finish` leaves is told. 0 for one that was taken
-            before, by its publisher's number.
+        """Take a message of a source; see `publish_all`. Returns its position, or 0.
 
         Raises:
-            PublicationError: As `check_publication`.
+            PublicationError: See there.
         """
-        if self.has_had(numbered):
-            self.check_publication(source, (), sender)
-            return 0
-        self.check_publication(source, (len(body),), sender)
-        stream = self.streams[self.name]
-        position = self._root.take(stream, source, message, body, format, trace, numbered)
-        self._data.published()
-        return position
+        one = Publication(source, message, body, format, trace, numbered)
+        return self.publish_all([one], sender)[0]
 
-    def has_had(self, numbered: Numbered | None) -> bool:
-        """Whether a message was taken before, as far as its publisher numbers them."""
-        return self._root.has_had(numbered)
-
-    def check_publication(self, source: str, sizes: Sequence[int], sender: str = "") -> None:
-        """Refuses messages of a source that are not to be taken.
+    def publish_all(self, publications: Sequence[Publication], sender: str = "") -> list[int]:
+        """Take messages, all or none; `finish` sends them.
 
         Args:
-            source: Of one of them at least.
-            sizes: Bytes of each.
+            publications: The messages, in their order.
             sender: Who publishes; anybody when empty.
 
+        Returns:
+            Their positions: they are on disk when what `finish` leaves is told. 0 for one that was
+            taken before, by its publisher's number.
+
         Raises:
-            PublicationError: The source is not known here or is not the sender's, one is too
-                long, or there is no room (`retry`).
+            PublicationError: A source is not known here or is not the sender's, a message is too
+                long, or there is no room for all (`retry`). None is taken.
         """
         has_joined = self._joined or self._members() == [self.name]
-        self._root.check(self._data.own, self._members, has_joined, source, sizes, sender)
+        positions = self._root.publish(
+            self._data.own, self._members, has_joined, publications, sender
+        )
+        self._data.published()
+        return positions
 
     def _members(self) -> Sequence[str]:
         return self.announcements.members

@@ -249,6 +249,10 @@ class BrokerNode:
             self._rewound_at = now
         self.broker.finish()
         broker = self.broker
+        # What waits for the disk takes along what subscribers here get, if that is found soon: the
+        # disk is waited for once, not twice, until they have it.
+        if broker.outcome.effects and broker.has_little_local_work:
+            broker.work_locally()
         while broker.is_behind:
             broker.work_locally()
         effects, given = broker.outcome.taken()

@@ -43,7 +43,8 @@ class XmlProfiles:
         self, engine: str | None = None, limits: Limits | None = None, projection: bool = True
     ) -> None:
         self._projection = projection
-        self._broker = LocalBroker(engine=engine, limits=limits)
+        # The few messages of a batch cost twice as much on two threads.
+        self._broker = LocalBroker(engine=engine, limits=limits, threads=1)
         self._names: dict[str, None] = {}
 
     def entries(self, profile: Profile) -> tuple[str, ...]:

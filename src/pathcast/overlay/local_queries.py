@@ -75,6 +75,11 @@ class LocalQueries:
         return bool(self._waiting)
 
     @property
+    def has_little_work(self) -> bool:
+        """Whether messages wait, and one batch takes all of them."""
+        return bool(self._waiting) and self._messages <= LOCAL_MESSAGES
+
+    @property
     def is_behind(self) -> bool:
         """Whether so many wait that they have to be seen to before anything else is taken."""
         return self._messages > LOCAL_WAITING_MAX

@@ -33,7 +33,7 @@ from msgspec import Meta
 from pathcast.overlay.messages import NUMBER_MAX, Published
 from pathcast.protocol import Effect, Forget, Save
 
-__all__ = ["PUBLISHERS_MAX", "Logged", "Numbered", "Publishers"]
+__all__ = ["PUBLISHERS_MAX", "Logged", "Numbered", "Publication", "Publishers"]
 
 PUBLISHERS_MAX = 1_000
 """Publishers that a root remembers: those that published last. One that is forgotten is taken at
@@ -53,6 +53,26 @@ class Numbered(msgspec.Struct, frozen=True):
 
     publisher: Annotated[str, Meta(min_length=1, max_length=512)]
     number: Annotated[int, Meta(ge=1, lt=NUMBER_MAX)]
+
+
+class Publication(msgspec.Struct, frozen=True):
+    """A message as it is published.
+
+    Attributes:
+        source: Its data source.
+        message: Its id.
+        body: The message.
+        format: Name of the wire format of `body`.
+        trace: As of `Published`.
+        numbered: By its publisher, if it numbers them.
+    """
+
+    source: str
+    message: str
+    body: bytes
+    format: str = ""
+    trace: bool = False
+    numbered: Numbered | None = None
 
 
 class Logged(msgspec.Struct, frozen=True):

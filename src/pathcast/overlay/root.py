@@ -21,7 +21,7 @@ from pathcast.errors import PublicationError
 from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.messages import Published, Source
 from pathcast.overlay.outcome import Outcome
-from pathcast.overlay.publishers import Logged, Numbered, Publishers
+from pathcast.overlay.publishers import Logged, Publication, Publishers
 from pathcast.overlay.safeguards import Safeguards
 from pathcast.overlay.streams import Stream
 
@@ -114,50 +114,74 @@ class Root:
 
     # Messages.
 
-    def has_had(self, numbered: Numbered | None) -> bool:
-        """Whether a message was taken before, as far as its publisher numbers them."""
-        return self._safeguards.numbers and self._publishers.has_had(numbered)
-
-    def take(
-        self,
-        stream: Stream,
-        source: str,
-        message: str,
-        body: bytes,
-        format: str,
-        trace: bool,
-        numbered: Numbered | None,
-    ) -> int:
-        """Take a message that was checked; `keep` puts it on the disk. Returns its position."""
-        version = self.sources[source].dictionary_version
-        position = max(stream.at, self.start) + 1
-        made = Published(position, source, message, version, format, trace, body)
-        stream.publish(made)
-        self._publishers.took(numbered)
-        self._taken.append(Logged(made, numbered))
-        self.taken_bytes += len(body)
-        return position
-
-    def check(
+    def publish(
         self,
         stream: Stream | None,
         members: Callable[[], Sequence[str]],
         has_joined: bool,
-        source: str,
-        sizes: Sequence[int],
+        publications: Sequence[Publication],
         sender: str,
-    ) -> None:
-        """Refuses messages that are not to be taken; see `Broker.check_publication`.
+    ) -> list[int]:
+        """Take messages, all or none; `keep` puts them on the disk. See `Broker.publish_all`.
 
         Raises:
             PublicationError: See there.
+        """
+        for source in dict.fromkeys(one.source for one in publications):
+            self._check_source(stream, source, sender)
+        if not has_joined:
+            raise PublicationError("publication.joining", retry="yes")
+        if stream is None:
+            return []  # there are no publications: there would be a source
+        fresh = [len(one.body) for one in publications if not self._has_had(one)]
+        self._check_room(stream, members, fresh)
+        return self._take(stream, publications)
+
+    def _has_had(self, one: Publication) -> bool:
+        """Whether a message was taken before, as far as its publisher numbers them."""
+        return self._safeguards.numbers and self._publishers.has_had(one.numbered)
+
+    def _take(self, stream: Stream, publications: Sequence[Publication]) -> list[int]:
+        """The positions of messages that were checked; 0 of one that was taken before."""
+        at, positions = max(stream.at, self.start), []
+        made: list[Published] = []
+        for one in publications:
+            if self._has_had(one):  # also earlier among these
+                positions.append(0)
+                continue
+            at += 1
+            version = self.sources[one.source].dictionary_version
+            message = Published(
+                at, one.source, one.message, version, one.format, one.trace, one.body
+            )
+            self._publishers.took(one.numbered)
+            self._taken.append(Logged(message, one.numbered))
+            self.taken_bytes += len(one.body)
+            made.append(message)
+            positions.append(at)
+        if made:
+            stream.publish(made)
+        return positions
+
+    def _check_source(self, stream: Stream | None, source: str, sender: str) -> None:
+        """Refuses what is not to be taken for a source.
+
+        Raises:
+            PublicationError: The source is not known here or is not the sender's.
         """
         self.check_owner(source, sender)
         entry = self.sources.get(source)
         if entry is None or entry.withdrawn or stream is None or self.is_leaving:
             raise PublicationError("publication.source", source=source, retry="no")
-        if not has_joined:
-            raise PublicationError("publication.joining", retry="yes")
+
+    def _check_room(
+        self, stream: Stream, members: Callable[[], Sequence[str]], sizes: Sequence[int]
+    ) -> None:
+        """Refuses messages of these sizes if one is too long, or there is no room for all.
+
+        Raises:
+            PublicationError: With `retry`.
+        """
         settings = self._settings
         longest = max(sizes, default=0)
         if longest > settings.message_bytes_max:

@@ -146,9 +146,9 @@ class Stream:
 
     # Where messages come from.
 
-    def publish(self, message: Published) -> None:
-        """The root has a message; `advance` sends it on, when it is on the disk."""
-        self._have_come([message], message.position)
+    def publish(self, messages: Sequence[Published]) -> None:
+        """The root has messages, one at least; `advance` sends them on, when they are on disk."""
+        self._have_come(messages, messages[-1].position)
 
     def hold(self, messages: Sequence[Published]) -> None:
         """Keep messages for those that follow."""
@@ -162,7 +162,10 @@ class Stream:
             if one.trace:
                 self.remember(self, one)
         # What was considered is asked now, while it is known of this neighbour.
-        self.fresh.extend(self._sent(LOCAL, one, _as_it_is(one)) for one in messages)
+        self.fresh.extend(
+            one if one.considers is None else self._sent(LOCAL, one, _as_it_is(one))
+            for one in messages
+        )
 
     def advance(self) -> None:
         """Sends on what has come, and then gives it to the broker's own subscribers.

@@ -156,6 +156,8 @@ class Subscriptions:
             bodies: A batch.
             done: As of `Profiles.answers`.
         """
+        if not self._held:
+            return [[] for _ in bodies]
         return [
             [(self._held[name], results) for name, results in given.items()]
             for given in self._profiles.answers(bodies, done)

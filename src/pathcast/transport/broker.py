@@ -49,7 +49,7 @@ from pathcast.overlay.messages import (
     Source,
 )
 from pathcast.overlay.messages import Name as LinkName
-from pathcast.overlay.publishers import Numbered
+from pathcast.overlay.publishers import Numbered, Publication
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
@@ -298,22 +298,21 @@ def _number(error: PathcastError, name: str) -> int | None:
 def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
     """All of them are one event: kept, routed and told together; of messages all or none."""
     assert isinstance(node, BrokerNode)
-    fresh = [
-        each
-        for each in messages
-        if isinstance(each, Publish) and not node.broker.has_had(_numbered(client, each))
-    ]
-    sizes = [len(each.body) for each in fresh]
-    for source in dict.fromkeys(each.source for each in fresh):
-        node.broker.check_publication(source, sizes, client)
-    answers = [_answer(node, client, message) for message in messages]
-    return [*node.done(now), *(Send(client, each) for each in answers if each is not None)]
+    published = [_publication(client, each) for each in messages if isinstance(each, Publish)]
+    if published:
+        node.broker.publish_all(published, client)
+    others = [each for each in messages if not isinstance(each, Publish)]
+    answers = [_answer(node, client, each) for each in others]
+    return [*node.done(now), *(Send(client, each) for each in answers)]
 
 
-def _numbered(client: str, message: Publish) -> Numbered | None:
-    """The number that a client gave a message; its publishers are its own."""
+def _publication(client: str, message: Publish) -> Publication:
+    """What a client publishes; the publishers that it names are its own."""
     given = message.numbered
-    return None if given is None else Numbered(f"{client}/{given.publisher}", given.number)
+    numbered = None if given is None else Numbered(f"{client}/{given.publisher}", given.number)
+    return Publication(
+        message.source, message.message, message.body, trace=message.trace, numbered=numbered
+    )
 
 
 def _find_entries(node: Node, message: object) -> None:
@@ -325,14 +324,9 @@ def _find_entries(node: Node, message: object) -> None:
             node.broker.subscriptions.entries_of(profile)
 
 
-def _answer(node: BrokerNode, client: str, message: object) -> object | None:
+def _answer(node: BrokerNode, client: str, message: object) -> object:
     broker = node.broker
     match message:
-        case Publish(source, message_id, body):
-            numbered = _numbered(client, message)
-            trace = message.trace
-            broker.publish(source, message_id, body, trace=trace, numbered=numbered, sender=client)
-            return None
         case RegisterSource(source, entry):
             broker.register_source(source, entry, client)
             return Accepted()

@@ -47,7 +47,7 @@ INBOX_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of deliveries that are held for whoever follows an inbox; with more they are read again."""
 
 ACKNOWLEDGE_SECONDS: Final = 0.05
-"""How long an acknowledgement waits for other changes: a wait for the disk is not for it alone."""
+"""How long an acknowledgement waits for others: each commit would have five statements more."""
 
 BACKLOG_MAX: Final = 100_000
 """Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
@@ -195,6 +195,7 @@ class Carrier:
         self._finding_out: set[asyncio.Task[None]] = set()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"disk-{name}")
         self._group = _Group()
+        self._acknowledged: dict[str, int] = {}
         self._work = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -264,7 +265,7 @@ class Carrier:
         self._check_backlog()
         async with self._answers_for(client) as answers:
             await self._request(client, messages)
-            await self.kept()
+            await self._kept()
             return [answers.get_nowait() for _ in range(answers.qsize())]
 
     async def ask(self, client: str, message: object, seconds: float) -> object:
@@ -359,10 +360,19 @@ class Carrier:
 
     def acknowledge(self, subscriber: str, position: int) -> None:
         """A subscriber has everything up to `position`; on disk soon, or with `kept`."""
-        acknowledged = self._group.acknowledged
-        if not acknowledged:
-            asyncio.get_running_loop().call_later(ACKNOWLEDGE_SECONDS, self._work.set)
-        acknowledged[subscriber] = max(position, acknowledged.get(subscriber, 0))
+        if not self._acknowledged:
+            asyncio.get_running_loop().call_later(ACKNOWLEDGE_SECONDS, self._keep_acknowledged)
+        before = self._acknowledged.get(subscriber, 0)
+        self._acknowledged[subscriber] = max(position, before)
+
+    def _keep_acknowledged(self) -> None:
+        """What was acknowledged is kept with what is kept next."""
+        acknowledged, self._acknowledged = self._acknowledged, {}
+        for subscriber, position in acknowledged.items():
+            before = self._group.acknowledged.get(subscriber, 0)
+            self._group.acknowledged[subscriber] = max(position, before)
+        if acknowledged:
+            self._work.set()
 
     async def on_disk(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a method of the disk, in its thread."""
@@ -471,6 +481,11 @@ class Carrier:
             DiskError: It is not.
             UnavailableError: The carrier has stopped.
         """
+        self._keep_acknowledged()
+        await self._kept()
+
+    async def _kept(self) -> None:
+        """As `kept`, but for what was acknowledged."""
         if self._committing is None or self._committing.done():
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         if self._group.is_empty and not self._is_writing:

@@ -52,7 +52,7 @@ GARBAGE_THRESHOLDS: Final = (10_000, 50, 1_000)
 tenths of a second, and finds next to nothing; young objects are looked at as ever."""
 
 
-SWITCH_SECONDS: Final = 0.0005
+SWITCH_SECONDS: Final = 0.0001
 """For how long a thread keeps the interpreter that another one waits for. With Python's 5 ms the
 event loop would be so late after each wait for the disk, and the disk after each call of it."""
 
