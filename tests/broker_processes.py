@@ -6,12 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
+from patience import wait_until
 from wires import Loopback, Pair, Wires
 
 CLIENTS = ("loader", "archive", "tester")
@@ -86,7 +86,7 @@ class BrokerProcesses:
             )
         if is_awaited:
             try:
-                eventually(lambda: self.is_up(name))
+                wait_until(lambda: self.is_up(name))
             except BaseException:
                 self.stop()
                 raise
@@ -122,11 +122,3 @@ class BrokerProcesses:
         """Kills all."""
         for name in list(self._running):
             self.kill(name)
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 120.0) -> None:
-    """Waits until something holds."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "it did not come about in time"
-        time.sleep(0.02)

@@ -14,7 +14,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from patience import PATIENCE_SECONDS, wait_until
 
 
 def is_installed() -> bool:
@@ -67,20 +68,22 @@ class PostgresqlServer:
             cwd="/",
             **self._user,
         )
-        for _ in range(600):
-            try:
+        process = self.process
+
+        def takes_connections() -> bool:
+            assert process.poll() is None, "the server has ended"
+            with suppress(psycopg.OperationalError):
                 psycopg.connect(self.url("postgres")).close()
-                return
-            except psycopg.OperationalError:
-                assert self.process.poll() is None, "the server has ended"
-                time.sleep(0.05)
-        raise AssertionError("the server takes no connections")
+                return True
+            return False
+
+        wait_until(takes_connections)
 
     def stop(self) -> None:
         """Ends it at once, connections and all, as a crash does."""
         if self.process is not None:
             self.process.send_signal(signal.SIGQUIT)
-            self.process.wait(30)
+            self.process.wait(PATIENCE_SECONDS)
             self.process = None
 
     def url(self, name: str) -> str:

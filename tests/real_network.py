@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -42,12 +42,10 @@ from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.memory import MemoryNetwork
+from patience import PATIENCE_SECONDS, eventually
 from wires import Pair, Wires
 
 CLIENT = "tester"
-
-PATIENCE_SECONDS = 300.0
-"""Machines that run tests are busy."""
 
 
 @dataclass
@@ -276,7 +274,7 @@ class RealNetwork:
                     return False
             return True
 
-        await self.eventually(are_all)
+        await eventually(are_all)
 
     def _links_of(self, names: Iterable[str]) -> dict[str, list[str]]:
         running = self.brokers.processes
@@ -302,25 +300,14 @@ class RealNetwork:
         found = await asyncio.gather(*(of(name) for name in running))
         return dict(zip(running, found, strict=True))
 
-    async def until(self, holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-        """Waits until something holds, and no longer than it is to be hoped for."""
-        until = time.monotonic() + seconds
-        while not holds():
-            assert not self.faults, self.faults
-            assert time.monotonic() < until, "it did not come about in time"
-            await asyncio.sleep(0.02)
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until something holds, as long as nothing is wrong."""
 
-    async def eventually(
-        self, holds: Callable[[], Awaitable[bool]], seconds: float = PATIENCE_SECONDS
-    ) -> None:
-        """As `until`; while brokers cannot be reached it does not hold."""
-        until = time.monotonic() + seconds
-        while True:
-            with contextlib.suppress(UnavailableError):
-                if await holds():
-                    return
-            assert time.monotonic() < until, "it did not come about in time"
-            await asyncio.sleep(0.1)
+        def is_so() -> bool:
+            assert not self.faults, self.faults
+            return holds()
+
+        await eventually(is_so)
 
     def missing(self) -> list[str]:
         """Deliveries that must come and are not there yet."""
@@ -361,7 +348,10 @@ class RealNetwork:
                 told: dict[str, dict[str, Any]] = {}
                 expected = {}
                 for name, carrier in carriers.items():
-                    explained = [await carrier.ask(CLIENT, Explain(body), 30) for body in probes]
+                    explained = [
+                        await carrier.ask(CLIENT, Explain(body), PATIENCE_SECONDS)
+                        for body in probes
+                    ]
                     node = carrier.kind.describe(carrier.node)
                     expected[name] = _tables(node, explained)
                 with contextlib.suppress(UnavailableError):
@@ -394,11 +384,16 @@ class RealNetwork:
         for name, carrier in carriers.items():
             await carrier.start([peer for peer in near[name] if name < peer])
         for root in self._sources:
-            await carriers[root].ask(CLIENT, RegisterSource(f"of {root}", Source()), 30)
+            await carriers[root].ask(
+                CLIENT, RegisterSource(f"of {root}", Source()), PATIENCE_SECONDS
+            )
         for id, one in self.subscriptions.items():
             if one.is_wanted:
                 profiles = ((id, Profile(one.query, "fragment")),)
-                assert await carriers[one.host].ask(CLIENT, Subscribe(profiles), 30) == Accepted()
+                assert (
+                    await carriers[one.host].ask(CLIENT, Subscribe(profiles), PATIENCE_SECONDS)
+                    == Accepted()
+                )
         try:
             yield carriers
         finally:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,6 +34,7 @@ from pathcast.transport.peer import (
     Register,
     StandingQuery,
 )
+from patience import eventually
 from wires import Loopback, Wires, wires
 
 CLIENT = "tester"
@@ -136,8 +138,11 @@ class RealRing:
 
     async def until_member(self, name: str, is_member: bool = True) -> None:
         """A peer is on the ring, or not on it."""
-        while (await self.node(name)).get("is_member") is not is_member:
-            await asyncio.sleep(0.1)
+
+        async def is_so() -> bool:
+            return (await self.node(name)).get("is_member") is is_member
+
+        await eventually(is_so)
 
     async def register(self, name: str, queries: Mapping[str, str]) -> None:
         """Queries at a peer; not yet in force."""
@@ -150,7 +155,7 @@ class RealRing:
         """A peer leaves the ring, and its process ends."""
         async with self.client(name) as client:
             assert await client.ask(Leave()) == Accepted()
-        await until(lambda: name in self.left)
+        await eventually(lambda: name in self.left)
         self.peers.kill(name)
 
     async def publish(self, name: str, body: bytes) -> str:
@@ -166,6 +171,10 @@ class RealRing:
         """What became of a message, once it is known."""
         return next((each for each in self.outcomes.values() if each.message == id), None)
 
+    def has_outcome(self, id: str) -> bool:
+        """Whether it is known what became of a message."""
+        return self.outcome_of(id) is not None
+
     async def published(self, names: Sequence[str], body: bytes) -> int:
         """Publishes a message by way of one peer after the other, until that is proved.
 
@@ -174,7 +183,7 @@ class RealRing:
         """
         for tried, name in enumerate(names):
             id = await self.publish(name, body)
-            await until(lambda id=id: self.outcome_of(id) is not None)  # type: ignore[misc]
+            await eventually(partial(self.has_outcome, id))
             outcome = self.outcome_of(id)
             assert outcome is not None
             if outcome.published.is_proved:
@@ -227,9 +236,3 @@ class RealRing:
                 self.outcomes[told.published.publication] = told
             case Left(peer):
                 self.left.add(peer)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Returns when something holds."""
-    while not holds():
-        await asyncio.sleep(0.02)

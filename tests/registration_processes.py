@@ -16,7 +16,8 @@ from pathcast.store import Broker, Store
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.registration_client import RegistrationClient
 from pathcast.transport.security import Certificates
-from test_broker_process import certificates, eventually, free_ports
+from patience import eventually
+from test_broker_process import certificates, free_ports
 
 LEASE_SECONDS = 2.0
 SERVICE = ("r1", "r2")
@@ -126,7 +127,7 @@ class RegistrationProcesses:
             found = await asyncio.to_thread(played)
             return wanted.items() <= found.items()
 
-        await eventually(holds, 180)
+        await eventually(holds)
 
     def leader(self) -> str:
         """The node of the service that has the lease."""

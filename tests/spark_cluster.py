@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,9 +14,9 @@ from typing import Final
 import pyspark
 
 from pathcast.spark.java import find_java, quiet_home
+from patience import SPARK_SECONDS, wait_until
 from test_spark_kill import descendants
 
-READY_SECONDS_MAX: Final = 60.0
 QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MASTER: Final = "org.apache.spark.deploy.master.Master"
 _WORKER: Final = "org.apache.spark.deploy.worker.Worker"
@@ -102,12 +101,13 @@ class Cluster:
             )
 
     def _wait_for(self, name: str, sign: str) -> str:
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while (found := re.search(sign, self.log(name))) is None:
-            assert time.monotonic() < deadline, self.log(name)
+        def found() -> re.Match[str] | None:
             assert all(process.poll() is None for process in self._processes), self.log(name)
-            time.sleep(0.1)
-        return found[1]
+            return re.search(sign, self.log(name))
+
+        said = wait_until(found, SPARK_SECONDS)
+        assert said is not None
+        return said[1]
 
 
 @contextmanager

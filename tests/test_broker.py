@@ -27,6 +27,7 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.model import EngineName
 from pathcast.testing import canonical
+from patience import PATIENCE_SECONDS
 
 MESSAGE = (
     b"<bib><book year='1999'><title>Sand</title><price>20</price></book>"
@@ -334,10 +335,10 @@ def test_batches_and_changes_from_several_threads(engine: EngineName) -> None:
     threads = [threading.Thread(target=run(work)) for work in (publish, publish, change)]
     for thread in threads:
         thread.start()
-    threads[2].join(60)
+    threads[2].join(PATIENCE_SECONDS)
     is_done.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_SECONDS)
     assert not problems
 
 
@@ -349,7 +350,7 @@ def test_whoever_wants_to_be_alone_is_not_kept_waiting_for_ever() -> None:
     def first() -> None:
         with turns.shared():
             first_in.set()
-            may_leave.wait(10)
+            may_leave.wait(PATIENCE_SECONDS)
         order.append("first")
 
     def alone() -> None:
@@ -362,7 +363,7 @@ def test_whoever_wants_to_be_alone_is_not_kept_waiting_for_ever() -> None:
 
     threads = [threading.Thread(target=first), threading.Thread(target=alone)]
     threads[0].start()
-    assert first_in.wait(10)
+    assert first_in.wait(PATIENCE_SECONDS)
     threads[1].start()
     while not turns._waiting:
         threading.Event().wait(0.001)
@@ -372,5 +373,5 @@ def test_whoever_wants_to_be_alone_is_not_kept_waiting_for_ever() -> None:
     assert order == [], "someone went past"
     may_leave.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
     assert order.index("alone") < order.index("late")

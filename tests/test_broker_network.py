@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -39,6 +38,7 @@ from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.network import load_topology
+from patience import PATIENCE_SECONDS, eventually, wait_until
 
 RING = {"a": "bd", "b": "ac", "c": "bd", "d": "ca"}
 PROFILES = {
@@ -77,9 +77,7 @@ def inbox(carrier: Carrier) -> list[object]:
 
 async def arrived(carrier: Carrier, kind: type, count: int) -> None:
     """So many of them are in the inbox."""
-    async with asyncio.timeout(20):
-        while sum(isinstance(each, kind) for each in inbox(carrier)) < count:
-            await asyncio.sleep(0.02)
+    await eventually(lambda: sum(isinstance(each, kind) for each in inbox(carrier)) >= count)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -108,10 +106,12 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
         for carrier in network.carriers.values():
             await begin(carrier)
         for root in "ac":
-            await network.carriers[root].ask("shop", RegisterSource(f"of {root}", Source()), 10)
+            await network.carriers[root].ask(
+                "shop", RegisterSource(f"of {root}", Source()), PATIENCE_SECONDS
+            )
         for name, host in hosts.items():
             request = Subscribe(((name, Profile(PROFILES[name], modes[name])),))
-            assert await network.carriers[host].ask("ann", request, 10) == Accepted()
+            assert await network.carriers[host].ask("ann", request, PATIENCE_SECONDS) == Accepted()
         for host in "abcd":
             await arrived(network.carriers[host], InForce, list(hosts.values()).count(host))
         for number, (id, body) in enumerate(bodies.items()):
@@ -131,9 +131,7 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
                 if isinstance(each, Delivery)
             ]
 
-        async with asyncio.timeout(30):
-            while len(given()) < len(expected):
-                await asyncio.sleep(0.05)
+        await eventually(lambda: len(given()) >= len(expected))
         await asyncio.sleep(0.5)
         assert sorted(given()) == sorted(expected)
         await network.stop()
@@ -147,16 +145,16 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
         carrier = Carrier("a", broker_kind("a", [], members=[]), Disk(None), network.dial_from("a"))
         await carrier.start()
         answer = await carrier.ask(
-            "ann", Subscribe((("s1", Profile("//a")), ("s2", Profile("//[")))), 5
+            "ann", Subscribe((("s1", Profile("//a")), ("s2", Profile("//[")))), PATIENCE_SECONDS
         )
         assert isinstance(answer, Accepted)
         assert [(id, code) for id, code, _ in answer.refused] == [("s2", "XPST0003")]
-        answer = await carrier.ask("bob", Unsubscribe(("s1",)), 5)
+        answer = await carrier.ask("bob", Unsubscribe(("s1",)), PATIENCE_SECONDS)
         assert isinstance(answer, Accepted)
         assert [code for _, code, _ in answer.refused] == ["query.unknown"]
-        told = await carrier.ask("op", Explain(b"<x><a/></x>"), 5)
+        told = await carrier.ask("op", Explain(b"<x><a/></x>"), PATIENCE_SECONDS)
         assert told == Explained((), ("ann/s1",))
-        await carrier.ask("shop", RegisterSource("shop", Source()), 5)
+        await carrier.ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
         with pytest.raises(PublicationError):
             # All of a call or none.
             await carrier.submit(
@@ -166,8 +164,10 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
         await arrived(carrier, Delivery, 2)
         came = [each for each in inbox(carrier) if isinstance(each, Delivery)]
         assert [(each.message, each.position) for each in came] == [("m3", 1), ("m4", 2)]
-        assert await carrier.ask("ann", Unsubscribe(("s1",)), 5) == Accepted()
-        assert await carrier.ask("op", Explain(b"<x><a/></x>"), 5) == Explained((), ())
+        assert await carrier.ask("ann", Unsubscribe(("s1",)), PATIENCE_SECONDS) == Accepted()
+        assert await carrier.ask("op", Explain(b"<x><a/></x>"), PATIENCE_SECONDS) == Explained(
+            (), ()
+        )
         await carrier.stop()
 
     asyncio.run(main())
@@ -216,13 +216,11 @@ def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.M
         assert call("ls")[0] == 0
         assert call("link", "a", "b")[0] == call("link", "a", "x")[0] == 2
         assert call("link", "c", "a")[0] == 0
-        until = time.monotonic() + 30.0
-        while "a       b, c  " not in call("ls")[1]:
-            assert time.monotonic() < until, "the link is not made"
+        wait_until(lambda: "a       b, c  " in call("ls")[1])
         assert call("kill", "a")[0] == 0
         assert call("heal")[0] == 0
-        while "c       a, b  " not in call("ls")[1]:
-            assert time.monotonic() < until, "the link is not in the file"
+        # The link is in the file.
+        wait_until(lambda: "c       a, b  " in call("ls")[1])
     finally:
         assert call("down")[0] == 0
     assert call("ls")[1].count("does not run") == 3
@@ -241,9 +239,8 @@ def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     assert (code, [row["error"] is None for row in rows]) == (1, [True, False, False])
     assert call("publish", "m.xml", "--at", "b")[0] == 2  # the source is one of a
-    until = time.monotonic() + 30.0
-    while "<to>Bern</to>" not in (text := call("inbox", "--at", "c", "--settle")[1]):
-        assert time.monotonic() < until, "the message does not come"
+    inbox = ("inbox", "--at", "c", "--settle")
+    text = wait_until(lambda: said if "<to>Bern</to>" in (said := call(*inbox)[1]) else "")
     way = call("way", rows[0]["id"])[1].splitlines()
     assert [line.partition(":")[0] for line in way] == ["a", "  b", "    c"]
     assert call("way", "no-such-message")[0] == 1

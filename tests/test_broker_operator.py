@@ -49,6 +49,7 @@ from pathcast.transport.process import running
 from pathcast.transport.service import described
 from pathcast.transport.settings import BrokerSettings as BrokerFile
 from pathcast.transport.settings import load_settings, node_settings, policy_of
+from patience import PATIENCE_SECONDS, eventually
 
 LINE = {"a": "b", "b": "ac", "c": "b"}
 
@@ -64,23 +65,18 @@ async def line(policy: Policy = EXACT, settings: NodeSettings = DEFAULT) -> Memo
     for carrier in network.carriers.values():
         await carrier.start([peer for peer in LINE[carrier.name] if carrier.name < peer])
     links = {name: list(peers) for name, peers in LINE.items()}
-    await until(lambda: all(status(one, "links") == links for one in network.carriers.values()))
-    await network.carriers["a"].ask("shop", RegisterSource("shop", Source()), 10)
-    await until(lambda: "shop" in str(status(network.carriers["c"], "sources")))
+    await eventually(
+        lambda: all(status(one, "links") == links for one in network.carriers.values())
+    )
+    await network.carriers["a"].ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
+    await eventually(lambda: "shop" in str(status(network.carriers["c"], "sources")))
     return network
 
 
 async def subscribe(carrier: Carrier, profiles: Mapping[str, str]) -> None:
     rows = tuple((id, Profile(query, "ids")) for id, query in profiles.items())
-    assert await carrier.ask("ann", Subscribe(rows), 10) == Accepted()
-    await until(lambda: len(told(carrier, InForce)) == len(profiles))
-
-
-async def until(holds: object) -> None:
-    assert callable(holds)
-    async with asyncio.timeout(30):
-        while not holds():
-            await asyncio.sleep(0.02)
+    assert await carrier.ask("ann", Subscribe(rows), PATIENCE_SECONDS) == Accepted()
+    await eventually(lambda: len(told(carrier, InForce)) == len(profiles))
 
 
 _Kind = TypeVar("_Kind")
@@ -119,11 +115,13 @@ def test_why_a_message_goes_to_a_neighbour() -> None:
         await subscribe(network.carriers["c"], {"s": "//to[. = 'Bern']", "t": "/order[no > 3]"})
         await subscribe(network.carriers["a"], {"u": "//no"})
         answer = await network.carriers["b"].ask(
-            "op", Explain(b"<order><no>7</no><to>Chur</to></order>"), 10
+            "op", Explain(b"<order><no>7</no><to>Chur</to></order>"), PATIENCE_SECONDS
         )
         reasons: dict[str, tuple[str, ...]] = {"a": ("//no",), "c": ("/order/no[.>3]",)}
         assert answer == Explained(("a", "c"), (), reasons)
-        assert await network.carriers["b"].ask("op", Explain(b"<x/>"), 10) == Explained((), ())
+        assert await network.carriers["b"].ask(
+            "op", Explain(b"<x/>"), PATIENCE_SECONDS
+        ) == Explained((), ())
         await network.stop()
 
     asyncio.run(main())
@@ -135,22 +133,20 @@ def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
         a, b, c = (network.carriers[name] for name in "abc")
         for name, told_why in (("a", "no other member"), ("nobody", "members: b, c")):
             with pytest.raises(ConfigError, match=told_why):
-                await a.ask("op", Expel(name), 10)
+                await a.ask("op", Expel(name), PATIENCE_SECONDS)
         await c.abandon()
         await published_until_refused(a)
-        assert await a.ask("op", Expel("c"), 10) == Accepted()
-        await until(lambda: status(b, "members") == ["a", "b"])
-        async with asyncio.timeout(30):
-            while not await has_room(a):
-                await asyncio.sleep(0.05)
-        assert await b.ask("op", Leave(), 10) == Accepted()
-        await until(lambda: status(b, "has_left") and status(a, "members") == ["a"])
+        assert await a.ask("op", Expel("c"), PATIENCE_SECONDS) == Accepted()
+        await eventually(lambda: status(b, "members") == ["a", "b"])
+        await eventually(lambda: has_room(a))
+        assert await b.ask("op", Leave(), PATIENCE_SECONDS) == Accepted()
+        await eventually(lambda: status(b, "has_left") is True and status(a, "members") == ["a"])
         # Nobody would be sent what one subscribes to there, however long it runs.
-        answer = await b.ask("ann", Subscribe((("late", Profile("/order")),)), 10)
+        answer = await b.ask("ann", Subscribe((("late", Profile("/order")),)), PATIENCE_SECONDS)
         assert isinstance(answer, Accepted)
         assert [(id, code) for id, code, _ in answer.refused] == [("late", "registration.left")]
         with pytest.raises(RegistrationError, match="b leaves the network"):
-            await b.ask("op", RegisterSource("late", Source()), 10)
+            await b.ask("op", RegisterSource("late", Source()), PATIENCE_SECONDS)
         await network.stop()
 
     asyncio.run(main())
@@ -170,11 +166,11 @@ def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
         network = await line(policy_of(settings.broker), node_settings(settings))
         a, c = network.carriers["a"], network.carriers["c"]
         await subscribe(c, {f"s{number}": f"/order[no = {number}]" for number in range(5)})
-        answer = await a.ask("op", Explain(b"<order><no>77</no></order>"), 10)
+        answer = await a.ask("op", Explain(b"<order><no>77</no></order>"), PATIENCE_SECONDS)
         assert answer == Explained(("b",), (), {"b": ("/order/no",)})
         bodies = [f"<order><no>{number}</no></order>".encode() for number in (3, 77, 4)]
         await a.submit("shop", [Publish("shop", body.decode(), body) for body in bodies])
-        await until(lambda: len(told(c, Delivery)) == 2)
+        await eventually(lambda: len(told(c, Delivery)) == 2)
         given = [(each.subscription, each.message) for each in told(c, Delivery)]
         assert sorted(given) == [("ann/s3", bodies[0].decode()), ("ann/s4", bodies[2].decode())]
         await network.stop()
@@ -188,7 +184,7 @@ def test_a_host_takes_no_more_subscriptions_than_it_says() -> None:
         c = network.carriers["c"]
         await subscribe(c, {"s1": "/a", "s2": "/b"})
         rows = (("s3", Profile("/c")), ("s2", Profile("/d")))
-        answer = await c.ask("ann", Subscribe(rows), 10)
+        answer = await c.ask("ann", Subscribe(rows), PATIENCE_SECONDS)
         assert isinstance(answer, Accepted)
         assert [(id, code) for id, code, _ in answer.refused] == [("s3", "registration.full")]
         assert status(c, "subscriptions") == 2

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -39,20 +39,10 @@ from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.security import Certificates, Gate, Peer
 from pathcast.transport.service import GuardedMethods, listen
 from pathcast.transport.settings import BrokerSettings, load_settings
+from patience import PATIENCE_SECONDS, eventually
 
 HERE = Path(__file__).parent
 LINE = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
-    """Waits until something holds; what is not there yet does not hold."""
-    until = asyncio.get_running_loop().time() + seconds
-    while True:
-        with contextlib.suppress(UnavailableError):
-            if await holds():
-                return
-        assert asyncio.get_running_loop().time() < until, "it did not come about in time"
-        await asyncio.sleep(0.02)
 
 
 def free_ports(count: int) -> list[int]:
@@ -161,7 +151,7 @@ def kill_and_restart(processes: Processes, kills: int, messages: int, seed: int)
             name = chance.choice("abc")
             await asyncio.to_thread(processes.kill, name)
             processes.start(name)
-        async with asyncio.timeout(60 + messages / 100):
+        async with asyncio.timeout(PATIENCE_SECONDS + messages / 100):
             await publishing
             got = await following
             assert sorted(got) == sorted(ids)
@@ -262,7 +252,7 @@ def test_sigterm_ends_a_process_and_gives_its_directory_back(processes: Processe
             await client.publish([Publish("m", b"x")])
         process = processes.running.pop("c")
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 10) == 0
+        assert await asyncio.to_thread(process.wait, PATIENCE_SECONDS) == 0
         assert not (processes.directory / "c" / "control").exists()
         with pytest.raises(UnavailableError):
             processes.operator("c")
@@ -331,6 +321,38 @@ def test_who_may_not_publish_is_refused(
     asyncio.run(main())
 
 
+class EndedWhileWritten:
+    """A call that the other end refuses at its first write, as gRPC shows that."""
+
+    said = json.dumps({"code": "peer.unknown", "params": {"name": "ann"}})
+
+    def add_done_callback(self, told: Callable[[object], None]) -> None:
+        self._told = told
+
+    async def details(self) -> str:
+        return self.said
+
+    async def write(self, data: bytes) -> None:
+        self._told(self)
+        self.said = "Internal error from Core"
+        await self.read()
+
+    async def read(self) -> bytes:
+        none = grpc.aio.Metadata()
+        raise grpc.aio.AioRpcError(grpc.StatusCode.INTERNAL, none, none, self.said)
+
+
+def test_why_a_call_was_refused_outlives_the_write_that_fails() -> None:
+    async def main() -> None:
+        stream = ClientStream("b", None, EndedWhileWritten())
+        for ended in (stream.send(b""), stream.receive()):
+            with pytest.raises(PeerRefusedError) as caught:
+                await ended
+            assert caught.value.code == "peer.unknown"
+
+    asyncio.run(main())
+
+
 def test_garbage_over_grpc_is_refused_with_its_reason_and_others_go_on(tmp_path: Path) -> None:
     async def main() -> None:
         settings = settings_for(
@@ -353,7 +375,7 @@ def test_garbage_over_grpc_is_refused_with_its_reason_and_others_go_on(tmp_path:
                 await until_its_end(other)
             async with BrokerClient("ann", address_of(settings), CODEC) as client:
                 await client.publish([Publish("m", b"")])
-            assert list(carrier.neighbours.connections) == ["z"]
+            await eventually(lambda: list(carrier.neighbours.connections) == ["z"])
             for each in (kept, stream, other):
                 await each.close()
 
@@ -520,17 +542,21 @@ def test_at_sighup_new_neighbours_are_taken_up_and_a_bad_file_is_told(
             assert await stream.receive() is not None
             await stream.close()
 
+        async def is_known() -> bool:
+            with contextlib.suppress(PeerRefusedError):
+                await hello()
+                return True
+            return False
+
         async with running(settings, flooding("b", ["a"]), reread=reread):
             with pytest.raises(PeerRefusedError, match="a is not known"):
                 await hello()
             now.clear()
             signal.raise_signal(signal.SIGHUP)
-            await asyncio.sleep(0.05)
-            assert "it is not to be read" in caplog.text
+            await eventually(lambda: "it is not to be read" in caplog.text)
             now.append(settings_for(tmp_path, neighbours=[{"name": "a"}]))
             signal.raise_signal(signal.SIGHUP)
-            await asyncio.sleep(0.05)
-            await hello()
+            await eventually(is_known)
 
     asyncio.run(main())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -26,16 +25,9 @@ from pathcast.transport.connection import (
 from pathcast.transport.disk import REMEMBERED, Disk, Waiting
 from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
 from pathcast.transport.memory import MemoryNetwork, MemoryStream
+from patience import PATIENCE_SECONDS, eventually
 
 LINE = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
-
-
-async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Waits until something holds."""
-    until = asyncio.get_running_loop().time() + seconds
-    while not holds():
-        assert asyncio.get_running_loop().time() < until, "it did not come about in time"
-        await asyncio.sleep(0.005)
 
 
 def a_carrier(network: MemoryNetwork, name: str, directory: Path | None) -> Carrier:
@@ -107,7 +99,7 @@ def test_nothing_is_lost_when_carriers_are_killed_and_connections_cut(
                 await carrier.start([peer for peer in LINE[name] if name < peer])
         await publishing
         everywhere = network.carriers.values()
-        await eventually(lambda: all(len(delivered(c)) >= 300 for c in everywhere), 20.0)
+        await eventually(lambda: all(len(delivered(c)) >= 300 for c in everywhere))
         for carrier in everywhere:
             assert sorted(delivered(carrier)) == sorted(acknowledged)
         await network.stop()
@@ -417,7 +409,7 @@ def test_calls_of_one_client_at_once_get_each_its_own_answer(tmp_path: Path) -> 
 
         async def ask(number: int) -> object:
             await a.submit("ann", [Publish(f"m{number}", b"")])
-            return await a.ask("ann", Count(number), 10)
+            return await a.ask("ann", Count(number), PATIENCE_SECONDS)
 
         # The node answers with what it has seen by then: all have to be answered, in turn.
         answers = await asyncio.gather(*(ask(number) for number in range(30)))
@@ -484,9 +476,7 @@ def test_an_acknowledgement_waits_for_others_and_is_kept_with_them() -> None:
         assert (len(commits) - before, carrier.disk.cursor("ann")) == (1, 5)
         carrier.acknowledge("ann", 7)
         assert carrier.disk.cursor("ann") == 5
-        async with asyncio.timeout(10):
-            while carrier.disk.cursor("ann") < 7:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: carrier.disk.cursor("ann") >= 7)
         await carrier.stop()
         with pytest.raises(UnavailableError):
             await carrier.kept()

@@ -21,7 +21,8 @@ from flooding import Publish, flooding
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
-from test_carrier import LINE, delivered, eventually
+from patience import eventually
+from test_carrier import LINE, delivered
 
 ALL = ""
 """Id of a record that ends all streams of whoever appends it."""
@@ -179,10 +180,9 @@ def test_nothing_is_lost_over_topics_that_outlive_carriers(tmp_path: Path, seed:
                 name = chance.choice("bc")
                 await network.kill(name)
                 await network.start(name, tmp_path / name)
-        await eventually(
-            lambda: all(len(delivered(c)) >= len(ids) for c in network.carriers.values()), 20
-        )
-        for carrier in network.carriers.values():
+        carriers = network.carriers.values()
+        await eventually(lambda: all(len(delivered(c)) >= len(ids) for c in carriers))
+        for carrier in carriers:
             assert sorted(delivered(carrier)) == sorted(ids)
         assert len(network.topics) == 4
         assert all(topic.records for topic in network.topics.values())

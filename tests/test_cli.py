@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
+from patience import PATIENCE_SECONDS, wait_until
 
 Call = Callable[..., Result]
 
@@ -373,7 +373,7 @@ class TestProcess:
         writer = self._open_when_read(fifo, process)
         try:
             process.send_signal(signal.SIGINT)
-            out, said = process.communicate(timeout=20)
+            out, said = process.communicate(timeout=PATIENCE_SECONDS)
         finally:
             os.close(writer)
         assert (process.returncode, out, said) == (ExitCode.INTERRUPTED, "", "interrupted\n")
@@ -381,9 +381,13 @@ class TestProcess:
     @staticmethod
     def _open_when_read(fifo: Path, reader: subprocess.Popen[str]) -> int:
         """Opens a pipe for writing as soon as the command reads its message from it."""
-        for _ in range(200):
+
+        def opened() -> int | None:
+            assert reader.poll() is None, reader.communicate()
             with contextlib.suppress(OSError):
                 return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-            assert reader.poll() is None, reader.communicate()
-            time.sleep(0.1)
-        raise AssertionError("the message was never opened")
+            return None
+
+        writer = wait_until(opened)
+        assert writer is not None
+        return writer

@@ -7,7 +7,6 @@ import json
 import random
 import signal
 import subprocess
-import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -51,6 +50,7 @@ from pathcast.transport.peer_kind import peer_kind
 from pathcast.transport.peer_settings import load_peer_settings
 from pathcast.transport.ring_map import ring_map
 from pathcast.transport.service import described
+from patience import PATIENCE_SECONDS, eventually, wait_until
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 BASE = NAMES[:4]
@@ -113,9 +113,8 @@ async def a_ring(
     try:
         for name, carrier in network.carriers.items():
             await carrier.start([peer for peer in NAMES if name < peer])
-        async with asyncio.timeout(20):
-            while not all(node_of(each)["is_member"] for each in network.carriers.values()):
-                await asyncio.sleep(0.02)
+        carriers = network.carriers.values()
+        await eventually(lambda: all(bool(node_of(each)["is_member"]) for each in carriers))
         yield network
     finally:
         await network.stop()
@@ -132,14 +131,12 @@ def inbox(carrier: Carrier) -> list[object]:
 
 
 async def until_told(carrier: Carrier, kind: type, count: int) -> None:
-    async with asyncio.timeout(20):
-        while sum(isinstance(each, kind) for each in inbox(carrier)) < count:
-            await asyncio.sleep(0.02)
+    await eventually(lambda: sum(isinstance(each, kind) for each in inbox(carrier)) >= count)
 
 
 async def register(carrier: Carrier, rows: dict[str, str]) -> Accepted:
     queries = tuple(StandingQuery(id, text) for id, text in rows.items())
-    answer = await carrier.ask("ann", Register(queries), 10)
+    answer = await carrier.ask("ann", Register(queries), PATIENCE_SECONDS)
     assert isinstance(answer, Accepted)
     return answer
 
@@ -203,7 +200,7 @@ def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
             (said,) = await there.submit("ann", [Publish("m0", b"<order>")])
             assert isinstance(said, Accepted)
             assert [(id, code) for id, code, _ in said.refused] == [("m0", "xml.end")]
-            assert await here.ask("ann", Withdraw(("good", "none")), 10) == Accepted(
+            assert await here.ask("ann", Withdraw(("good", "none")), PATIENCE_SECONDS) == Accepted(
                 (("none", "query.unknown", "no query has the id ann/none"),)
             )
             await until_told(here, Unsubscribed, 1)
@@ -222,10 +219,10 @@ def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
             await register(here, QUERIES)
             await until_told(here, Subscribed, len(QUERIES))
             for carrier, why in ((base, "of the base"), (here, "6 subscriptions are at it")):
-                said = await carrier.ask("ann", Leave(), 10)
+                said = await carrier.ask("ann", Leave(), PATIENCE_SECONDS)
                 assert isinstance(said, Accepted)
                 assert why in said.refused[0][2]
-            assert await there.ask("ann", Leave(), 10) == Accepted()
+            assert await there.ask("ann", Leave(), PATIENCE_SECONDS) == Accepted()
             await until_told(there, Left, 1)
             assert [each for each in inbox(there) if isinstance(each, Left)] == [Left("f")]
             members = cast(dict[str, dict[str, object]], node_of(there)["members"])
@@ -364,7 +361,7 @@ def test_nobody_is_left_behind_who_does_not_listen(
     monkeypatch.setattr(local_processes, "START_EACH_SECONDS", 0.0)
     with pytest.raises(UnavailableError, match="it sleeps"):
         ring.start(ring.names)
-    assert [each.wait(10) for each in begun] == [-signal.SIGKILL] * 4
+    assert [each.wait(PATIENCE_SECONDS) for each in begun] == [-signal.SIGKILL] * 4
 
 
 def test_the_map_shows_who_holds_and_who_is_down() -> None:
@@ -428,16 +425,14 @@ def test_clients_of_a_ring_by_command(tmp_path: Path, monkeypatch: pytest.Monkey
 
     try:
         assert call("up", "5")[0] == 0
-        until = time.monotonic() + 60.0
-        while "is not on the ring yet" in (text := call("ls")[1]):
-            assert time.monotonic() < until, text
+        wait_until(lambda: "is not on the ring yet" not in call("ls")[1])
         assert call("subscribe", "s", "//to[. = 'Bern']", "--at", "p01")[0] == 0
         assert call("subscribe", "s", "//to[", "--at", "p01")[0] == 1
         code, text = call("publish", "m.xml", "nothing.xml", "--at", "p04")
         rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         assert (code, [row["error"] is None for row in rows]) == (1, [True, False])
-        while '"proved": true' not in (text := call("inbox", "--at", "p04")[1]):
-            assert time.monotonic() < until, "there is no outcome"
+        inbox = ("inbox", "--at", "p04")
+        text = wait_until(lambda: said if '"proved": true' in (said := call(*inbox)[1]) else "")
         outcome = json.loads(text.splitlines()[-1])
         told = [json.loads(line) for line in call("inbox", "--at", "p01")[1].splitlines()]
         assert told[0]["notice"] == "indexed"

@@ -40,6 +40,7 @@ from pathcast.transport.disk import Disk
 from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.process import operator_of, running
 from pathcast.transport.settings import load_settings
+from patience import PATIENCE_SECONDS, eventually
 
 HEAVY = "for $x in //a where count(//a[not(following::a/following::a = 'x')]) > 0 return $x"
 """Steps that grow with the cube of the elements of a message."""
@@ -101,21 +102,18 @@ def test_what_cannot_be_decided_is_told_as_one_process_tells_it() -> None:
         for carrier in carriers.values():
             await carrier.start([peer for peer in carriers if carrier.name < peer])
         asked = tuple((name, Profile(text, "fragment")) for name, text in PROFILES.items())
-        await carriers["b"].ask("ann", Subscribe(asked), 10)
-        await carriers["a"].ask("shop", RegisterSource("of a", Source()), 10)
+        await carriers["b"].ask("ann", Subscribe(asked), PATIENCE_SECONDS)
+        await carriers["a"].ask("shop", RegisterSource("of a", Source()), PATIENCE_SECONDS)
 
         def told() -> list[object]:
             return [
                 DELIVERIES.decode(each.body) for each in carriers["b"].disk.waiting("ann", 0, 99)
             ]
 
-        async with asyncio.timeout(30):
-            while len(told()) < len(PROFILES):
-                await asyncio.sleep(0.02)
-            messages = [Publish("of a", id, body) for id, body in BODIES.items()]
-            await carriers["a"].submit("shop", messages)
-            while len(told()) < len(PROFILES) + len(expected):
-                await asyncio.sleep(0.02)
+        await eventually(lambda: len(told()) >= len(PROFILES))
+        messages = [Publish("of a", id, body) for id, body in BODIES.items()]
+        await carriers["a"].submit("shop", messages)
+        await eventually(lambda: len(told()) >= len(PROFILES) + len(expected))
         await asyncio.sleep(0.3)
         found = [each for each in told() if isinstance(each, Delivery | Undecided)]
         assert len(found) == len(expected)
@@ -194,13 +192,13 @@ def test_of_a_source_only_whoever_registered_it_publishes() -> None:
         network = MemoryNetwork()
         carrier = Carrier("a", broker_kind("a", []), Disk(None), network.dial_from("a"))
         await carrier.start()
-        await carrier.ask("shop", RegisterSource("s", Source()), 5)
+        await carrier.ask("shop", RegisterSource("s", Source()), PATIENCE_SECONDS)
         await carrier.submit("shop", [Publish("s", "m1", b"<a/>")])
         with pytest.raises(PublicationError):
             await carrier.submit("ann", [Publish("s", "m2", b"<a/>")])
         with pytest.raises(PublicationError):
-            await carrier.ask("ann", RegisterSource("s", Source("another")), 5)
-        await carrier.ask("shop", RegisterSource("s", Source(withdrawn=True)), 5)
+            await carrier.ask("ann", RegisterSource("s", Source("another")), PATIENCE_SECONDS)
+        await carrier.ask("shop", RegisterSource("s", Source(withdrawn=True)), PATIENCE_SECONDS)
         with pytest.raises(PublicationError):
             await carrier.submit("shop", [Publish("s", "m3", b"<a/>")])
         await carrier.stop()

@@ -15,7 +15,8 @@ from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
 from pathcast.workload.parameters import QueryParameters
 from pathcast.workload.queries import generate_queries
-from real_ring import BASE, RealRing, until
+from patience import PATIENCE_SECONDS, eventually
+from real_ring import BASE, RealRing
 
 NEWS = DOMAINS["news"]
 
@@ -34,7 +35,7 @@ async def registered(ring: RealRing, names: list[str], count: int) -> None:
     rows = list(queries(count).items())
     for place, name in enumerate(names):
         await ring.register(name, dict(rows[place :: len(names)]))
-    await until(lambda: len(ring.subscribed) == count)
+    await eventually(lambda: len(ring.subscribed) == count)
 
 
 def test_a_peer_that_is_cut_off_and_killed_loses_nothing(tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def test_a_peer_that_is_cut_off_and_killed_loses_nothing(tmp_path: Path) -> None
     async def main() -> None:
         settings = {"length": 2, "tick_seconds": 0.3, "patience_seconds": 0.1, "attempts": 15}
         ring = RealRing(tmp_path, names, settings)
-        async with asyncio.timeout(120), ring.running(names):
+        async with asyncio.timeout(2 * PATIENCE_SECONDS), ring.running(names):
             await registered(ring, names[:BASE], 40)
             bodies = messages(6)
             for body in bodies[:3]:
@@ -55,7 +56,7 @@ def test_a_peer_that_is_cut_off_and_killed_loses_nothing(tmp_path: Path) -> None
             alone = await ring.publish(away, bodies[3])
             for body in bodies[3:]:
                 await ring.published(names[:BASE], body)
-            await until(lambda: ring.outcome_of(alone) is not None)
+            await eventually(lambda: ring.has_outcome(alone))
             ring.peers.kill(away)
             outcome = ring.outcome_of(alone)
             assert outcome is not None
@@ -105,7 +106,7 @@ def test_twenty_peers_through_kills_partitions_and_comings_and_goings(tmp_path: 
                 if other != away:
                     ring.wires.cut(away, other)
             alone = await ring.publish(away, messages(1)[0])
-            await until(lambda: ring.outcome_of(alone) is not None)
+            await eventually(lambda: ring.has_outcome(alone))
             for other in names:
                 if other != away:
                     ring.wires.mend(away, other)

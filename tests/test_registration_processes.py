@@ -50,9 +50,10 @@ from pathcast.transport.registration_client import RegistrationClient
 from pathcast.transport.registry_process import host_choice
 from pathcast.transport.registry_settings import load_registry_settings
 from pathcast.transport.settings import load_settings
+from patience import PATIENCE_SECONDS, eventually
 from postgresql_server import PostgresqlServer, SilentNetwork, is_installed
 from registration_processes import SERVICE, RegistrationProcesses, order, orders
-from test_broker_process import eventually, free_ports
+from test_broker_process import free_ports
 
 PLAIN, SECURED = "SQLite, plain text", "PostgreSQL, certificates"
 CAN_BE_SECURED = is_installed() and find_spec("trustme") is not None
@@ -84,14 +85,6 @@ async def gather(client: RegistrationClient, profile: str, got: list[str], count
                 return
 
 
-async def _insistent(client: BrokerClient, message: Publish) -> None:
-    """gRPC loses the reason if a call is ended while it is written to: then one publishes again."""
-    for _ in range(20):
-        with contextlib.suppress(UnavailableError):
-            await client.publish([message])
-            return
-
-
 async def strangers_are_refused(
     processes: RegistrationProcesses, ann: RegistrationClient, shop: RegistrationClient
 ) -> None:
@@ -109,7 +102,7 @@ async def strangers_are_refused(
             await client.ask(Subscribe((("s", Profile("//a")),)))
         assert refused.value.code == "registration.service"
         with pytest.raises(PeerRefusedError):
-            await _insistent(client, Publish(source.source, "m", b"<a/>"))
+            await client.publish([Publish(source.source, "m", b"<a/>")])
     of_bob = processes.address("b", shown=shown.get("bob"))
     async with BrokerClient("bob", of_bob, CODEC) as client:
         with pytest.raises(PublicationError):
@@ -174,7 +167,7 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
                     leader = await asyncio.to_thread(processes.leader)
                     processes.kill(leader)
                 await shop.publish(source.source, orders(range(start, start + 10)))
-            await asyncio.wait_for(gathering, 180)
+            await asyncio.wait_for(gathering, PATIENCE_SECONDS)
             assert got == [f"m{number}" for number in range(0, 120, 2)]
             await processes.are_played(a="a", b="backup")
             async with operator_of(processes.directory / "a", CODEC) as operator:
@@ -189,7 +182,7 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
             await ann.delete_interest(first.profile)
             await shop.publish(source.source, [("other", order(1)[1]), ("last", order(999)[1])])
             got = []
-            await asyncio.wait_for(gather(ann, second.profile, got, 1), 180)
+            await asyncio.wait_for(gather(ann, second.profile, got, 1), PATIENCE_SECONDS)
             assert got == ["last"]
 
     asyncio.run(main())
@@ -239,11 +232,11 @@ def test_a_broker_ends_its_work_when_the_database_says_nothing_any_more(
             run_hosted_broker(settings, broker_kind("b", []), begun.append)
         )
         try:
-            await eventually(lambda: has_begun(1), 60)
+            await eventually(lambda: has_begun(1))
             network.carries.clear()
-            await eventually(directory_is_free, 60)
+            await eventually(directory_is_free)
             network.carries.set()
-            await eventually(lambda: has_begun(2), 60)
+            await eventually(lambda: has_begun(2))
             signal.raise_signal(signal.SIGTERM)
             await running
         finally:

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,13 @@ from pathcast.spark.settings import load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.workers import InProcess
 from pathcast.testing import missing_reason
+from patience import SPARK_SECONDS, wait_until
 from silent_progress import Silent
 from spark_cluster import QUICK, Cluster, cluster
 
 pytestmark = pytest.mark.spark
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
-RUN_SECONDS_MAX = 240.0
 # The kernel that is sent, beside the reference in this process.
 ENGINE = "reference" if missing_reason("kernel") else "kernel"
 COLUMNS = [
@@ -44,9 +43,12 @@ COLUMNS = [
     "fragment",
     "delivery_id",
 ]
+# The last micro-batch waits for the kill, so that it never comes too late.
 DRIVER = """
-import sys
+import sys, time
+from pathlib import Path
 import object_store
+from silent_progress import Silent
 from pathcast.spark import load_settings, run
 from pathcast.spark.session import JVM_OPTIONS, local_session
 from pathcast.spark.workers import SparkWorkers
@@ -60,7 +62,13 @@ def where(units):
     import pathcast
     yield pathcast.__file__
 print("where:", *SparkWorkers(session.sparkContext).run(where, [[1], [2]]), flush=True)
-print(run(settings, spark=session).to_json())
+class Waiting(Silent):
+    left = int(sys.argv[2]) - 1
+    def batch(self, commit):
+        self.left -= 1
+        while not self.left and not Path(sys.argv[3]).exists():
+            time.sleep(0.01)
+print(run(settings, spark=session, progress=Waiting()).to_json())
 session.stop()
 """
 
@@ -114,12 +122,12 @@ def prepare(root: Path, master: str, *, messages: int, files_per_batch: int) -> 
     return path
 
 
-def start(pipeline: Path) -> subprocess.Popen[bytes]:
-    """The pipeline in a process of its own."""
+def start(pipeline: Path, batches: int, killed: Path) -> subprocess.Popen[bytes]:
+    """The pipeline in a process of its own, which waits for a file before its last micro-batch."""
     paths = [str(SOURCES), str(SOURCES.parent / "tests"), os.environ.get("PYTHONPATH", "")]
     with (pipeline.parent / "log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-c", DRIVER, str(pipeline)],
+            [sys.executable, "-c", DRIVER, str(pipeline), str(batches), str(killed)],
             stdout=log,
             stderr=log,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
@@ -156,16 +164,18 @@ def test_a_worker_that_is_killed_costs_nothing_and_doubles_nothing(
 ) -> None:
     pipeline = prepare(tmp_path, standalone.url, messages=400, files_per_batch=files_per_batch)
     batches = 400 // files_per_batch
-    process = start(pipeline)
-    deadline = time.monotonic() + RUN_SECONDS_MAX
-    while commits(tmp_path) < 2:
+    process = start(pipeline, batches, tmp_path / "killed")
+
+    def is_at_work() -> bool:
         assert process.poll() is None, (tmp_path / "log").read_text()
-        assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-        time.sleep(0.01)
+        return commits(tmp_path) >= 2
+
+    wait_until(is_at_work, SPARK_SECONDS)
     killed = standalone.kill_worker(0)
-    assert commits(tmp_path) < batches, "it came too late: nothing was tested"
+    assert commits(tmp_path) < batches
+    (tmp_path / "killed").touch()
     assert len(killed) > 1, "the worker ran nothing"
-    assert process.wait(RUN_SECONDS_MAX) == 0, (tmp_path / "log").read_text()
+    assert process.wait(SPARK_SECONDS) == 0, (tmp_path / "log").read_text()
     assert commits(tmp_path) == batches
     assert rows_of(f"objects://{tmp_path}/out") == in_process(pipeline)
     log = (tmp_path / "log").read_text()

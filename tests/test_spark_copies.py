@@ -16,6 +16,7 @@ pytest.importorskip("fsspec", reason="needs: pip install 'pathcast[spark]'")
 from object_store import ObjectStore
 from pathcast.spark.copies import KEPT, PREFIX, local_files
 from pathcast.spark.storage import Storage
+from patience import PATIENCE_SECONDS
 
 NAMES = ["there/a", "there/b"]
 
@@ -114,7 +115,7 @@ def test_processes_share_copies_and_take_none_from_each_other(
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(PATIENCE_SECONDS)
     assert [worker.exitcode for worker in workers] == [0] * 4
     assert faults.empty(), faults.get()
     use(store, "last")

@@ -14,7 +14,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
-from broker_processes import BrokerProcesses, eventually
+from broker_processes import BrokerProcesses
 from pathcast.errors import ConfigError, PeerRefusedError
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import run
@@ -35,6 +34,7 @@ from pathcast.spark.storage import Storage
 from pathcast.spark.summary import Summary
 from pathcast.spark.workers import InProcess
 from pathcast.transport.client import BrokerClient
+from patience import SPARK_SECONDS, wait_until
 from silent_progress import Silent
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class World:
             self.run("archive", progress=progress)
             return any("is in force" in note for note in progress.notes)
 
-        eventually(is_in_force)
+        wait_until(is_in_force)
 
     def archived(self) -> list[dict[str, Any]]:
         """What the archive has, in the order of the root."""
@@ -129,7 +129,7 @@ class World:
             attempt()
             return len(self.archived()) >= len(wanted)
 
-        eventually(has_all)
+        wait_until(has_all)
         attempt()
         rows = self.archived()
         assert {row["message_id"]: row["fragment"].decode() for row in rows} == wanted
@@ -287,10 +287,10 @@ def test_a_broker_that_has_lost_its_disk_gives_nothing_twice(world: World) -> No
     world.brokers.lose_disk("b")
     world.brokers.start("b")
     progress = Notes()
-    eventually(lambda: not world.run("archive", progress=progress).unlisted)
+    wait_until(lambda: not world.run("archive", progress=progress).unlisted)
     assert any("is another one" in note for note in progress.notes)
     # Once its new profile is in force, of the new inbox nothing comes that was had.
-    eventually(
+    wait_until(
         lambda: (
             bool(world.run("archive", progress=progress))
             and sum("is in force" in note for note in progress.notes) > 0
@@ -299,7 +299,7 @@ def test_a_broker_that_has_lost_its_disk_gives_nothing_twice(world: World) -> No
     wanted |= world.put(range(10, 20))
     assert world.run("loader").published == 8
     rows = world.archived()
-    eventually(lambda: bool(world.run("archive")) and len(world.archived()) >= len(rows) + 8)
+    wait_until(lambda: bool(world.run("archive")) and len(world.archived()) >= len(rows) + 8)
     world.run("archive")
     assert sorted(row["message_id"] for row in world.archived()) == sorted(wanted)
 
@@ -319,7 +319,7 @@ def test_what_cannot_be_published_is_told(world: World) -> None:
     assert any("1 deliveries of micro-batch 1 cannot be published" in n for n in progress.notes)
     told = (world.root / "loaded" / "unpublished" / "1.jsonl").read_text()
     assert json.loads(told)["message_id"] == f"{long}.xml"
-    eventually(lambda: bool(world.run("archive")) and len(world.archived()) == 4)
+    wait_until(lambda: bool(world.run("archive")) and len(world.archived()) == 4)
     found = {row["message_id"]: row["fragment"] for row in world.archived()}
     assert found["short.xml"] == b"<c>3</c>"
     assert found["short.xml#1"] == b"<c>4</c>"
@@ -365,15 +365,16 @@ def killed_and_run(world: World, name: str, kills: int, chance: random.Random) -
         for number in range(kills + 1):
             process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
             if number < kills:
-                steps = files_below(world.root)
-                until = time.monotonic() + 120
-                while files_below(world.root) < steps + chance.randint(1, 6):
-                    if process.poll() is not None or time.monotonic() > until:
-                        break
-                    time.sleep(0.01)
+                steps = files_below(world.root) + chance.randint(1, 6)
+                wait_until(
+                    lambda process=process, steps=steps: (  # type: ignore[misc]
+                        process.poll() is not None or files_below(world.root) >= steps
+                    ),
+                    SPARK_SECONDS,
+                )
                 hits += process.poll() is None
                 process.kill()
-            process.wait(300)
+            process.wait(SPARK_SECONDS)
     assert process.returncode == 0, (world.root / f"{name}.log").read_text()[-4000:]
     return hits
 

@@ -25,6 +25,7 @@ from pathcast.errors import ConfigError, StoreError
 from pathcast.store import Profile, Removal, Store
 from pathcast.store.database import Database
 from pathcast.store.tables import metadata
+from patience import PATIENCE_SECONDS, wait_until
 from postgresql_server import PostgresqlServer, postgresql_server
 from store_cases import check_whole, profile
 
@@ -49,7 +50,7 @@ def test_a_reader_misses_nothing_while_many_write(store_url: str) -> None:
     stop = threading.Event()
 
     def writes(number: int) -> None:
-        with Store.open(store_url, wait_seconds=60) as store:
+        with Store.open(store_url, wait_seconds=PATIENCE_SECONDS) as store:
             for n in range(12):
                 names = [f"w{number}-{n}-{part}" for part in range(1 + (number + n) % 4)]
                 store.write([profile(name) for name in names])
@@ -144,7 +145,7 @@ def test_a_kill_between_any_two_statements_loses_nothing_acknowledged(
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=200,
+        timeout=PATIENCE_SECONDS,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ).stdout.split("\n")
     said: dict[int, list[str]] = {}
@@ -230,7 +231,7 @@ def test_many_that_open_an_empty_database_at_once_make_one_schema(store_url: str
 
     def opens(number: int) -> None:
         try:
-            with Store.open(store_url, wait_seconds=60) as store:
+            with Store.open(store_url, wait_seconds=PATIENCE_SECONDS) as store:
                 store.write([profile(f"p{number}")])
         except BaseException as error:
             failures.append(error)
@@ -388,10 +389,10 @@ class TestLeases:
     def test_candidates_at_once_and_one_gets_it(self, store_url: str) -> None:
         for _ in range(5):
             won: list[object] = []
-            barrier = threading.Barrier(4)
+            barrier = threading.Barrier(4, timeout=PATIENCE_SECONDS)
 
             def tries(number: int, won: list[object], barrier: threading.Barrier) -> None:
-                with Store.open(store_url, wait_seconds=60) as store:
+                with Store.open(store_url, wait_seconds=PATIENCE_SECONDS) as store:
                     barrier.wait()
                     lease = store.take("l", f"n{number}", 60.0)
                     won.append(lease)
@@ -426,9 +427,7 @@ class TestLeases:
             assert store.take("l", "me", 60.0) is None
             child.send_signal(signal.SIGKILL)
             child.wait()
-            for _ in range(200):
-                lease = store.take("l", "me", 60.0)
-                if lease is not None:
-                    break
+            # The server hears that the connection is gone, in its own time.
+            lease = wait_until(lambda: store.take("l", "me", 60.0))
             assert lease is not None
             assert lease.token == token + 1

@@ -31,6 +31,7 @@ from pathcast.transport.frames import FRAME_BYTES_MAX
 from pathcast.transport.memory import MemoryStream
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.settings import BrokerSettings, node_settings
+from patience import PATIENCE_SECONDS
 
 MIB = 1 << 20
 
@@ -86,7 +87,7 @@ def test_a_message_longer_than_a_frame_comes_from_publisher_to_subscriber(tmp_pa
 async def follow(client: BrokerClient, count: int) -> list[object]:
     """The first so many of the operator's inbox."""
     found: list[object] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async for group in client.deliveries("operator", 0):
             found += [DELIVERIES.decode(each.body) for each in group]
             if len(found) >= count:

@@ -14,6 +14,7 @@ from flooding import Publish, flooding
 from pathcast.transport.process import read_control, running
 from pathcast.transport.proxy import LinkFaults, Proxy
 from pathcast.transport.settings import BrokerSettings
+from patience import eventually
 
 
 async def echo_server() -> tuple[asyncio.Server, int]:
@@ -94,9 +95,7 @@ def test_brokers_over_a_bad_link_lose_nothing(tmp_path: Path) -> None:
                         proxy.cut()
                     if number == 150:
                         proxy.heal()
-                async with asyncio.timeout(30):
-                    while len(b.disk.waiting("reader", 0, 999)) < 200:
-                        await asyncio.sleep(0.02)
+                await eventually(lambda: len(b.disk.waiting("reader", 0, 999)) >= 200)
                 ids = [each.delivery_id for each in b.disk.waiting("reader", 0, 999)]
                 assert sorted(ids) == sorted(f"m{number}" for number in range(200))
             await proxy.stop()

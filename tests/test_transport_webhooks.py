@@ -32,6 +32,7 @@ from pathcast.transport.webhooks import (
     post_inbox,
     signature,
 )
+from patience import PATIENCE_SECONDS, eventually
 
 DELIVERY = Waiting(1, "s1\t1\tb1\t7\t3", b"<hit/>")
 SECRET = b"shared"
@@ -180,9 +181,7 @@ def test_an_inbox_is_posted_in_order_and_dead_letters_are_kept() -> None:
             task = asyncio.create_task(post_inbox(carrier, "reader", sender))
             for number, body in enumerate([b"one", b"bad", b"two"]):
                 await carrier.submit("p", [Publish(f"m{number}", body)])
-            async with asyncio.timeout(10):
-                while carrier.disk.cursor("reader") < 3:
-                    await asyncio.sleep(0.01)
+            await eventually(lambda: carrier.disk.cursor("reader") >= 3)
             task.cancel()
         assert taken == [b"one", b"two"]
         (letter,) = carrier.disk.dead_letters()
@@ -218,7 +217,7 @@ def test_a_client_of_a_broker_has_its_deliveries_posted(tmp_path: Path) -> None:
         )
         async with running(settings, flooding("b", [])) as carrier:
             await carrier.submit("p", [Publish("m", b"<hit/>")])
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 assert await got.get() == b"<hit/>"
         server.close()
 

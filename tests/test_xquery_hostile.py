@@ -24,7 +24,7 @@ from xquery_cases import NAMESPACES
 from xquery_damage import TEXTS, damaged
 
 SECONDS_MAX = 5.0
-"""Generous, for machines that do other things too."""
+"""Of this process's own, however busy the machine is; the longest takes a tenth of it."""
 
 NESTED = {
     "parentheses": ("(", "//a", ")"),
@@ -57,9 +57,9 @@ def test_nesting_is_bounded_wherever_it_occurs(name: str) -> None:
     before, inner, after = NESTED[name]
     for depth in (DEPTH_MAX // 2 - 2, DEPTH_MAX + 1, 2_000):
         text = before * depth + inner + after * depth
-        started = time.perf_counter()
+        started = time.process_time()
         code = swallow(text)
-        assert time.perf_counter() - started < SECONDS_MAX
+        assert time.process_time() - started < SECONDS_MAX
         if depth < DEPTH_MAX:
             assert code in (None, "query.unsupported"), depth
         else:
@@ -86,9 +86,9 @@ def test_nesting_is_bounded_wherever_it_occurs(name: str) -> None:
     ],
 )
 def test_length_and_size_are_bounded(text: str, code: str | None) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert swallow(text) == code
-    assert time.perf_counter() - started < SECONDS_MAX
+    assert time.process_time() - started < SECONDS_MAX
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_length_and_size_are_bounded(text: str, code: str | None) -> None:
     ],
 )
 def test_gates_are_bounded(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     compiled = compile_subscription(text)
     assert 1 <= len(compiled.alternatives) <= 16
-    assert time.perf_counter() - started < SECONDS_MAX
+    assert time.process_time() - started < SECONDS_MAX
 
 
 def test_every_beginning_of_a_text() -> None:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pathcast.transport.proxy import LinkFaults, Proxy
+from patience import PATIENCE_SECONDS
 
 PREFIX: Final = "pathcast-test-"
 """Of namespaces; the id of the process that made them follows."""
@@ -87,7 +88,7 @@ class Proxies:
         self._loop.run_forever()
 
     def _do(self, what: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(PATIENCE_SECONDS)
 
     def add(self, link: Pair, address: str) -> None:
         """A proxy for a link, which leads there."""
@@ -118,7 +119,7 @@ class Proxies:
         """Ends them and their thread."""
         self._do(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_SECONDS)
         self._loop.close()
 
     async def _end(self) -> None:

@@ -8,8 +8,9 @@ for one if the catalogue has it, and is cut to a few hundred characters.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import grpc
 import grpc.aio
@@ -128,25 +129,32 @@ class Address:
 
 
 class ClientStream:
-    """The end that called."""
+    """The end that called.
+
+    A call that is ended while it is written to has told why by then; gRPC forgets that when the
+    write fails (grpc/grpc#36066), and it is kept here.
+    """
 
     def __init__(self, name: str, channel: Any, call: Any) -> None:
         self._name = name
         self._channel = channel
         self._call = call
+        self._told: str | None = None
+        call.add_done_callback(self._ended)
+
+    def _ended(self, call: Any) -> None:
+        self._told = _at_once(call.details())
 
     async def send(self, data: bytes) -> None:
         """Writes one frame.
 
         Raises:
-            UnavailableError: The connection is lost.
+            PathcastError: What the other end said that was wrong, or that the connection is lost.
         """
         try:
             await self._call.write(data)
-        except asyncio.InvalidStateError as error:
-            raise error_from(self._name, await self._call.details() or "") from error
-        except grpc.aio.AioRpcError as error:
-            raise error_from(self._name, error.details() or "") from error
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError) as error:
+            raise error_from(self._name, self._told or str(error)) from error
 
     async def receive(self) -> bytes | None:
         """Reads one frame.
@@ -157,7 +165,7 @@ class ClientStream:
         try:
             data = await self._call.read()
         except grpc.aio.AioRpcError as error:
-            raise error_from(self._name, error.details() or "") from error
+            raise error_from(self._name, self._told or error.details() or "") from error
         if data is grpc.aio.EOF:
             return None
         assert isinstance(data, bytes)
@@ -204,6 +212,16 @@ class ServerStream:
 
     async def close(self, error: PathcastError | None = None) -> None:
         """Nothing: the handler returns or aborts."""
+
+
+def _at_once(told: Coroutine[Any, Any, str | None]) -> str | None:
+    """What a coroutine returns that has nothing to wait for."""
+    try:
+        told.send(None)
+    except StopIteration as end:
+        return cast("str | None", end.value)
+    told.close()
+    return None
 
 
 async def connected(channel: Any, address: Address) -> None:
