@@ -14,10 +14,11 @@ from typing import Any
 
 from pathcast.store import Broker, Store
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.local_processes import free_ports
 from pathcast.transport.registration_client import RegistrationClient
 from pathcast.transport.security import Certificates
 from patience import eventually
-from test_broker_process import certificates, free_ports
+from test_broker_process import certificates
 
 LEASE_SECONDS = 2.0
 SERVICE = ("r1", "r2")

@@ -7,7 +7,6 @@ import contextlib
 import json
 import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -35,6 +34,7 @@ from pathcast.errors import (
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.frames import VERSION, Hello, decode_hello, encode_frame
 from pathcast.transport.grpc_streams import Address, ClientStream, ServerStream, open_stream
+from pathcast.transport.local_processes import free_ports
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.security import Certificates, Gate, Peer
 from pathcast.transport.service import GuardedMethods, listen
@@ -43,14 +43,6 @@ from patience import PATIENCE_SECONDS, eventually
 
 HERE = Path(__file__).parent
 LINE = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Processes:

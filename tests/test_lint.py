@@ -514,7 +514,7 @@ def test_thousands_of_queries_take_seconds() -> None:
     texts += [f"//a{at % 40}/b{at % 70}[@n > {at}]" for at in range(1500)]
     begin = time.process_time()
     report = lint([Query(str(at), text) for at, text in enumerate(texts)])
-    assert time.process_time() - begin < 15
+    assert time.process_time() - begin < 60, "about 4 s; it must not be the square"
     assert sum(each.code == "PL302" for each in report.findings) > 2000
 
 

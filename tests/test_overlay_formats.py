@@ -255,7 +255,7 @@ def test_the_format_is_the_one_that_is_there_first() -> None:
     told = forward([BODIES[2]] * 16)
     chosen = {}
     for bandwidth in (1e3, 1e12):
-        here = LinkFormats("b", "auto", time.perf_counter)
+        here = LinkFormats("b", "auto", time.thread_time)
         here.began()
         here.incoming(Formats(tuple(each.value for each in WireFormat)))
         here.outgoing(announced(NAMES))

@@ -244,8 +244,12 @@ def test_rmw_zenoh_976_a_late_subscriber_behind_an_older_publisher(tmp_path: Pat
         async with network.running(without="e"):
             await network.source("a")
             await network.sessions()
+            await network.subscribe("d", "t", order("Chur"))
+            await network.in_force()
             for number in range(3):
                 await network.publish("a", body("Bern", number))
+            await network.publish("a", body("Chur"))
+            await network.until(lambda: len(got(network, "t")) == 1)
             network.brokers.join("e")
             await network.subscribe("e", "s", order("Bern"))
             await network.in_force()

@@ -44,6 +44,7 @@ from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.hosted import run_hosted_broker
+from pathcast.transport.local_processes import free_ports
 from pathcast.transport.process import operator_of
 from pathcast.transport.registration import Callers
 from pathcast.transport.registration_client import RegistrationClient
@@ -53,7 +54,6 @@ from pathcast.transport.settings import load_settings
 from patience import PATIENCE_SECONDS, eventually
 from postgresql_server import PostgresqlServer, SilentNetwork, is_installed
 from registration_processes import SERVICE, RegistrationProcesses, order, orders
-from test_broker_process import free_ports
 
 PLAIN, SECURED = "SQLite, plain text", "PostgreSQL, certificates"
 CAN_BE_SECURED = is_installed() and find_spec("trustme") is not None

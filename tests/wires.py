@@ -18,7 +18,6 @@ import contextlib
 import ctypes
 import os
 import shutil
-import socket
 import subprocess
 import threading
 from collections.abc import Coroutine, Iterable, Sequence
@@ -26,6 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from pathcast.transport.local_processes import free_ports
 from pathcast.transport.proxy import LinkFaults, Proxy
 from patience import PATIENCE_SECONDS
 
@@ -141,13 +141,8 @@ class Loopback:
 
     def __init__(self, names: Iterable[str], links: Iterable[Pair] = ()) -> None:
         names = list(names)
-        listeners = [socket.create_server(("127.0.0.1", 0)) for _ in names]
-        self._addresses = {
-            name: f"127.0.0.1:{each.getsockname()[1]}"
-            for name, each in zip(names, listeners, strict=True)
-        }
-        for each in listeners:
-            each.close()
+        ports = zip(names, free_ports(len(names)), strict=True)
+        self._addresses = {name: f"127.0.0.1:{port}" for name, port in ports}
         links = list(links)
         self._proxies = Proxies() if links else None
         for one, other in links:
