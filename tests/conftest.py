@@ -55,7 +55,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Tests are short: code that is compiled once, quickly, beats code that is compiled well.
         jvm_options=(*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"),
     )
-    leftovers.keep()
     yield session
     session.stop()
 
@@ -64,7 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def postgresql() -> Iterator[PostgresqlServer]:
     """One server for all tests of databases; they are skipped, with the reason, without it."""
     with postgresql_server() as server:
-        leftovers.keep()
+        leftovers.keep(server.process)
         yield server
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,12 +30,12 @@ _OF_PYTHON: Final = "multiprocessing.resource_tracker"
 """Lives as long as its interpreter."""
 
 _KEPT: set[int] = set()
-"""Of the whole run: what its fixtures have started."""
 
 
-def keep() -> None:
-    """What runs now is for all tests of this process."""
-    _KEPT.update(_children())
+def keep(process: subprocess.Popen[bytes] | None) -> None:
+    """It is for all tests of this process."""
+    if process is not None:
+        _KEPT.add(process.pid)
 
 
 @contextmanager
@@ -48,7 +50,7 @@ def ended(seconds: float = ENDING_SECONDS) -> Iterator[None]:
     before = _children()
     yield
     until = time.monotonic() + seconds
-    while (left := _running(_children() - before - _KEPT)) and time.monotonic() < until:
+    while (left := _running(_children() - before - _kept())) and time.monotonic() < until:
         time.sleep(0.05)
     for child in left:
         with suppress(ProcessLookupError):
@@ -56,6 +58,12 @@ def ended(seconds: float = ENDING_SECONDS) -> Iterator[None]:
         with suppress(ChildProcessError):
             os.waitpid(child, 0)
     assert not left, f"tests have left processes behind: {left}"
+
+
+def _kept() -> set[int]:
+    """Beside what fixtures have started: PySpark's JVM lives as long as its interpreter."""
+    gateway = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_gateway", None)
+    return _KEPT if gateway is None else {*_KEPT, gateway.proc.pid}
 
 
 def _children() -> set[int]:

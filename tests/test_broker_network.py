@@ -36,6 +36,7 @@ from pathcast.transport.broker import (
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
+from pathcast.transport.local_processes import free_ports
 from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.network import load_topology
 from patience import PATIENCE_SECONDS, eventually, wait_until
@@ -186,6 +187,15 @@ def test_topologies_that_cannot_be_are_refused(tmp_path: Path, text: str, told: 
     (tmp_path / "t.toml").write_text(text)
     with pytest.raises(ConfigError, match=told):
         load_topology(tmp_path / "t.toml")
+
+
+def test_ports_of_nodes_are_none_that_callers_get() -> None:
+    ports = free_ports(60)
+    assert len(set(ports)) == 60
+    given_to_callers = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    assert max(ports) < (
+        int(given_to_callers.read_text().split()[0]) if given_to_callers.exists() else 32_768
+    )
 
 
 def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
