@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is.
+settings.register_profile(
+    "pathcast", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("pathcast")
 
 # As `pathcast.transport` sets it, for tests that import gRPC first.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

@@ -26,7 +26,8 @@ from pathcast.records import Splitter, record_path, split_records
 from record_files import canonical, expected, faults_of, files, messages_of, rows_of
 
 in_folder = settings(
-    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -124,7 +124,8 @@ long_files = st.builds(
 
 @given(content=long_files, ranges=st.integers(2, 90), threads=st.integers(1, 3))
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_rows_do_not_depend_on_guesses(
     tmp_path: Path, content: bytes, ranges: int, threads: int
