@@ -10,7 +10,9 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
-from flooding import Publish, flooding
+from flooding import CODEC, Publish, flooding
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.grpc_streams import Address
 from pathcast.transport.process import read_control, running
 from pathcast.transport.proxy import LinkFaults, Proxy
 from pathcast.transport.settings import BrokerSettings
@@ -71,6 +73,24 @@ def test_bytes_come_as_they_were_and_as_late_as_they_should(
         assert (await echoed(proxy.port, data))[0] == data
         await proxy.stop()
         server.close()
+
+    asyncio.run(main())
+
+
+def test_whoever_is_far_away_is_reached(tmp_path: Path) -> None:
+    """Once round takes longer than a machine needs that is near: it is no reason to give up."""
+    broker = {"name": "b", "directory": tmp_path / "b"}
+    settings = BrokerSettings(broker=broker, clients=[{"name": "ann"}])  # type: ignore[arg-type]
+
+    async def main() -> None:
+        async with running(settings, flooding("b", [])) as carrier:
+            port = int(read_control(tmp_path / "b").listen.rpartition(":")[2])
+            proxy = await Proxy.start("127.0.0.1", port, LinkFaults(delay_seconds=0.15))
+            address = Address("b", f"127.0.0.1:{proxy.port}")
+            async with BrokerClient("ann", address, CODEC) as client:
+                await client.publish([Publish("m", b"x")])
+            assert [each.delivery_id for each in carrier.disk.waiting("reader", 0, 9)] == ["m"]
+            await proxy.stop()
 
     asyncio.run(main())
 

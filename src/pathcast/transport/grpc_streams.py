@@ -33,6 +33,8 @@ SERVICE: Final = "pathcast.Broker"
 FRAMES: Final = f"/{SERVICE}/Frames"
 
 CONNECT_SECONDS: Final = 5.0
+"""How long a connection may take to come about: hellos of TCP, TLS and HTTP/2, one after the other,
+over a link that may be slow or long."""
 
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", FRAME_BYTES_MAX),
@@ -48,7 +50,6 @@ _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     # A neighbour that comes back is found within a second.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 
@@ -123,8 +124,8 @@ class Address:
         """
         if self.certificates is None:
             check_plain(self.target, allow_plain=self.allow_plain)
-            return grpc.aio.insecure_channel(self.target, options=_OPTIONS)
-        options = (*_OPTIONS, ("grpc.ssl_target_name_override", self.name))
+            return grpc.aio.insecure_channel(self.target, options=_caller_options())
+        options = (*_caller_options(), ("grpc.ssl_target_name_override", self.name))
         return grpc.aio.secure_channel(self.target, self.certificates.of_caller(), options=options)
 
 
@@ -265,6 +266,11 @@ async def open_stream(name: str, address: Address, method: str = FRAMES) -> Clie
     await connected(channel, address)
     call = channel.stream_stream(method)(metadata=introduction(name, address.token))
     return ClientStream(address.name, channel, call)
+
+
+def _caller_options() -> tuple[tuple[str, int], ...]:
+    # Not what its name says: after so long an attempt to connect is given up.
+    return (*_OPTIONS, ("grpc.min_reconnect_backoff_ms", int(1000 * CONNECT_SECONDS)))
 
 
 def server_options() -> tuple[tuple[str, int], ...]:
