@@ -20,7 +20,8 @@ from pathcast.transport.security import Certificates
 from patience import eventually
 from test_broker_process import certificates
 
-LEASE_SECONDS = 2.0
+LEASE_SECONDS = 4.0
+"""On a machine that is busy, one of two seconds is lost while it is renewed, again and again."""
 SERVICE = ("r1", "r2")
 CLIENTS = (
     '[[clients]]\nname = "ann"\ntoken = "hers"\npublish = false\n'

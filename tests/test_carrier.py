@@ -480,6 +480,9 @@ def test_an_acknowledgement_waits_for_others_and_is_kept_with_them() -> None:
         await carrier.stop()
         with pytest.raises(UnavailableError):
             await carrier.kept()
+        # Whoever follows an inbox may ask for more at this moment.
+        with pytest.raises(UnavailableError):
+            await carrier.on_disk(carrier.disk.last, "ann")
 
     asyncio.run(main())
 

@@ -166,7 +166,9 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
                 if start == 60:
                     leader = await asyncio.to_thread(processes.leader)
                     processes.kill(leader)
-                await shop.publish(source.source, orders(range(start, start + 10)))
+                await shop.publish(
+                    source.source, orders(range(start, start + 10)), PATIENCE_SECONDS
+                )
             await asyncio.wait_for(gathering, PATIENCE_SECONDS)
             assert got == [f"m{number}" for number in range(0, 120, 2)]
             await processes.are_played(a="a", b="backup")
@@ -180,7 +182,9 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
             assert second.address == processes.address("backup").target
             await ann.change_interest(first.profile, "/order[to = 'Basel']")
             await ann.delete_interest(first.profile)
-            await shop.publish(source.source, [("other", order(1)[1]), ("last", order(999)[1])])
+            await shop.publish(
+                source.source, [("other", order(1)[1]), ("last", order(999)[1])], PATIENCE_SECONDS
+            )
             got = []
             await asyncio.wait_for(gather(ann, second.profile, got, 1), PATIENCE_SECONDS)
             assert got == ["last"]

@@ -200,6 +200,7 @@ class Carrier:
         self._room = asyncio.Event()
         self._room.set()
         self._is_writing = False
+        self._has_ended = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._answers: dict[str, asyncio.Queue[object]] = {}
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
@@ -375,7 +376,13 @@ class Carrier:
             self._work.set()
 
     async def on_disk(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls a method of the disk, in its thread."""
+        """Calls a method of the disk, in its thread.
+
+        Raises:
+            UnavailableError: The carrier has stopped.
+        """
+        if self._has_ended:
+            raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, lambda: call(*args, **kwargs))
 
@@ -552,5 +559,6 @@ class Carrier:
         if self._committing is not None:
             self._committing.cancel()
             await asyncio.gather(self._committing, return_exceptions=True)
+        self._has_ended = True
         self._writer.shutdown(wait=True)
         self.disk.close()
