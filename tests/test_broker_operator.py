@@ -258,12 +258,15 @@ def test_dead_letters_are_listed_posted_again_and_dropped_by_command(tmp_path: P
             clients=[{"name": "ann", **hook}],  # type: ignore[arg-type]
         )
         async with running(settings, broker_kind("b", [])) as carrier:
-            await carrier.ask("shop", RegisterSource("shop", Source()), 10)
+            await carrier.ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
             profile = Profile("/order", "message")
-            assert await carrier.ask("ann", Subscribe((("all", profile),)), 10) == Accepted()
+            assert (
+                await carrier.ask("ann", Subscribe((("all", profile),)), PATIENCE_SECONDS)
+                == Accepted()
+            )
             for number in range(3):
                 await carrier.submit("shop", [Publish("shop", f"m{number}", b"<order/>")])
-            await until(lambda: carrier.disk.dead_letter_counts() == {"ann": 4})
+            await eventually(lambda: carrier.disk.dead_letter_counts() == {"ann": 4})
             told = ["ann/all, in force", *(f"m{number}, ann/all" for number in range(3))]
             code, lines, said = await command()
             assert (code, said) == (0, ["dead letters: 4, ann: 4"])
@@ -280,7 +283,7 @@ def test_dead_letters_are_listed_posted_again_and_dropped_by_command(tmp_path: P
             answers["status"], before = "204 Taken", len(posted)
             said = ["asked for: 2; they are posted behind what waits"]
             assert await command("m0", "m2", "--retry") == (0, [], said)
-            await until(lambda: len(posted) == before + 2)
+            await eventually(lambda: len(posted) == before + 2)
             assert await command("--drop", "--subscriber", "ann") == (0, [], ["dropped: 2"])
             assert carrier.disk.dead_letter_counts() == {}
             assert [DELIVERIES.decode(each).message for each in posted[before:]] == ["m0", "m2"]  # type: ignore

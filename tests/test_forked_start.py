@@ -13,10 +13,11 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 
 from pathcast.errors import UnavailableError
 from pathcast.transport.forked_start import start_forked
+from patience import PATIENCE_SECONDS
 
 
 def until_ended(process: int) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         try:
             os.kill(process, 0)

@@ -24,6 +24,7 @@ from pathcast.transport.peer_settings import PeerSettings, load_peer_settings
 from pathcast.transport.process import read_control, running
 from pathcast.transport.security import Gate
 from pathcast.transport.service import described
+from patience import PATIENCE_SECONDS
 
 BASE = ["b", "c", "d", "e"]
 
@@ -67,7 +68,7 @@ def address_of(settings: PeerSettings) -> str:
 
 
 async def until_connected(carriers: Mapping[str, Carrier]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not all(
             is_member(each) and {*each.neighbours.connections, name} >= carriers.keys()
             for name, each in carriers.items()

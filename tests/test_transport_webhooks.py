@@ -243,7 +243,7 @@ def test_dead_letters_are_posted_again_behind_what_waits_or_dropped() -> None:
         await carrier.start()
 
         async def until(cursor: int) -> None:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while disk.cursor("reader") < cursor:
                     await asyncio.sleep(0.01)
 

@@ -226,7 +226,7 @@ class FilteringWorld:
         """Let time go on."""
         self.network.run(self.network.now + seconds)
 
-    def run_until_told(self, seconds_max: float = 120.0) -> None:
+    def run_until_told(self, seconds_max: float = 600.0) -> None:
         """Let time go on until every publication has an outcome, or for so long."""
         end = self.network.now + seconds_max
         while self.network.now < end and any(one.outcome is None for one in self.publications):

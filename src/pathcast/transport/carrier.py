@@ -200,7 +200,7 @@ class Carrier:
         self._room = asyncio.Event()
         self._room.set()
         self._is_writing = False
-        self._has_ended = False
+        self._is_closed = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._answers: dict[str, asyncio.Queue[object]] = {}
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
@@ -381,7 +381,7 @@ class Carrier:
         Raises:
             UnavailableError: The carrier has stopped.
         """
-        if self._has_ended:
+        if self._is_closed:
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, lambda: call(*args, **kwargs))
@@ -559,6 +559,6 @@ class Carrier:
         if self._committing is not None:
             self._committing.cancel()
             await asyncio.gather(self._committing, return_exceptions=True)
-        self._has_ended = True
+        self._is_closed = True
         self._writer.shutdown(wait=True)
         self.disk.close()
