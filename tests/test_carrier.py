@@ -155,17 +155,22 @@ def test_many_effects_are_kept_with_one_wait() -> None:
     asyncio.run(main())
 
 
+async def an_open_connection(credit: int) -> tuple[Connection, MemoryStream, asyncio.Task[None]]:
+    """A connection of a to b that runs, the stream at b's end, and its task."""
+    here, there = MemoryStream.pair()
+
+    async def take(peer: str, taken: object) -> None: ...
+
+    connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
+    await there.send(encode_frame(Hello("b", credit)))
+    await connection.open()
+    await there.receive()
+    return connection, there, asyncio.create_task(connection.run())
+
+
 def test_frames_are_full_under_load_and_leave_at_once_when_idle() -> None:
     async def main() -> None:
-        here, there = MemoryStream.pair()
-
-        async def take(peer: str, taken: object) -> None: ...
-
-        connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
-        await there.send(encode_frame(Hello("b", 10**6)))
-        await connection.open()
-        await there.receive()
-        running = asyncio.create_task(connection.run())
+        connection, there, running = await an_open_connection(credit=10**6)
         connection.offer(Packet(Flow.MESSAGE, b"one"))
         data = await there.receive()
         assert data is not None
@@ -188,15 +193,7 @@ def test_what_is_urgent_goes_before_a_long_message_and_does_not_keep_it_back() -
     """A slow link brings a frame when all of it is there: a word of life is not to wait for it."""
 
     async def main() -> None:
-        here, there = MemoryStream.pair()
-
-        async def take(peer: str, taken: object) -> None: ...
-
-        connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
-        await there.send(encode_frame(Hello("b", 10**6)))
-        await connection.open()
-        await there.receive()
-        running = asyncio.create_task(connection.run())
+        connection, there, running = await an_open_connection(credit=10**6)
         long = Packet(Flow.MESSAGE, bytes(BESIDE_BYTES_MAX + 1))
         found = []
         for _ in range(3 * FRAMES_ALONE_MAX):
@@ -217,15 +214,7 @@ def test_what_is_urgent_goes_before_a_long_message_and_does_not_keep_it_back() -
 
 def test_a_neighbour_gets_no_more_messages_than_it_gave_credit_for_but_all_control() -> None:
     async def main() -> None:
-        here, there = MemoryStream.pair()
-
-        async def take(peer: str, taken: object) -> None: ...
-
-        connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
-        await there.send(encode_frame(Hello("b", 3)))
-        await connection.open()
-        await there.receive()
-        running = asyncio.create_task(connection.run())
+        connection, there, running = await an_open_connection(credit=3)
         for _ in range(10):
             connection.offer(Packet(Flow.MESSAGE, b"m"))
         connection.offer(Packet(Flow.CONTROL, b"c"))

@@ -19,7 +19,7 @@ import pytest
 from broker_engines import broker_engines, missing
 from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize import restructuring, subscription_version
-from pathcast.customize.before_steps import alternatives_of
+from pathcast.customize.before_steps import gate_paths
 from pathcast.customize.steps import EditStep, Steps, parse_steps, split_steps
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
@@ -182,7 +182,7 @@ def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) 
         bound.subscribe(asked)
         held_as = bound.subscription(asked.id)
         steps_read = parse_steps(held_as.steps, held_as.namespaces)
-        paths = [canonical_text(path) for path in alternatives_of(held_as, steps_read)]
+        paths = [canonical_text(path) for path in gate_paths(held_as, steps_read)]
         index = QueryIndex(engine=engine)
         index.register([Query(path, path) for path in paths])
         for message in messages_of(rng, 3):

@@ -35,7 +35,7 @@ from pathcast.query.normal import AnyNamespace, AttributeCondition, Axis, Name, 
 from pathcast.query.widening import Leaf, any_name, anywhere, conditions_kept
 from pathcast.query.xquery import form_of_path
 
-__all__ = ["alternatives_of", "conjunctions_before", "paths_before"]
+__all__ = ["conjunctions_before", "gate_paths", "paths_before"]
 
 
 def paths_before(paths: Iterable[NormalQuery], steps: Steps) -> tuple[NormalQuery, ...]:
@@ -60,30 +60,35 @@ def paths_before(paths: Iterable[NormalQuery], steps: Steps) -> tuple[NormalQuer
     return tuple(by_text[text] for text in sorted(by_text))
 
 
-@lru_cache(maxsize=100_000)
 def conjunctions_before(
-    query: str, namespaces: tuple[tuple[str, str], ...], deliver: str, steps: Steps
+    subscription: Subscription, steps: Steps
 ) -> tuple[tuple[NormalQuery, ...], ...]:
     """What has to hold before the steps if anything is delivered after them: all of one of these.
 
     Args:
-        query: The query.
-        namespaces: Its bindings.
-        deliver: What is delivered.
-        steps: One or more.
+        subscription: With all namespaces it may use.
+        steps: Its steps, read: one or more.
 
     Raises:
-        QuerySyntaxError: The query cannot be used.
+        QuerySyntaxError: Its query cannot be used.
         UnsupportedQueryError: It holds a construct that is refused.
 
     Cost: a compilation, and as `paths_before`; popular subscriptions are asked for again.
     """
+    bound = tuple(sorted((subscription.namespaces or {}).items()))
+    return _conjunctions(subscription.query, bound, subscription.deliver, steps)
+
+
+@lru_cache(maxsize=100_000)
+def _conjunctions(
+    query: str, namespaces: tuple[tuple[str, str], ...], deliver: str, steps: Steps
+) -> tuple[tuple[NormalQuery, ...], ...]:
     paths = compile_subscription(query, dict(namespaces), deliver).paths
     found = (paths_before([path], steps) for path in paths if path.steps != NO_MESSAGE)
     return tuple(dict.fromkeys(found))
 
 
-def alternatives_of(subscription: Subscription, steps: Steps) -> list[NormalQuery]:
+def gate_paths(subscription: Subscription, steps: Steps) -> list[NormalQuery]:
     """Paths of which a message has to have one, as it comes, if anything is delivered of it.
 
     Args:
@@ -96,14 +101,13 @@ def alternatives_of(subscription: Subscription, steps: Steps) -> list[NormalQuer
 
     Cost: 0.4 ms a distinct query.
     """
-    query, deliver = subscription.query, subscription.deliver
     if not steps:
+        query, deliver = subscription.query, subscription.deliver
         return list(compile_subscription(query, subscription.namespaces, deliver).paths)
-    bound = tuple(sorted((subscription.namespaces or {}).items()))
     # One of the paths that all hold is enough: the one that says most.
     return [
         max(paths, key=lambda path: (len(canonical_text(path)), canonical_text(path)))
-        for paths in conjunctions_before(query, bound, deliver, steps)
+        for paths in conjunctions_before(subscription, steps)
     ]
 
 

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pathcast.customize.before_steps import alternatives_of
+from pathcast.customize.before_steps import gate_paths
 from pathcast.customize.deliveries import Deliveries, DeliveryBatch, Recipient
 from pathcast.customize.engines import id_maker, original_maker
 from pathcast.customize.identity import SetVersion
@@ -283,7 +283,7 @@ class Broker:
             bound = tuple(sorted((each.namespaces or {}).items()))
             key = (each.query, each.deliver, bound, each.steps)
             if key not in known:
-                known[key] = alternatives_of(each, parse_steps(each.steps, each.namespaces))
+                known[key] = gate_paths(each, parse_steps(each.steps, each.namespaces))
             found.append(known[key])
         return population_of(ids, found)
 

@@ -52,8 +52,7 @@ def gate_texts(subscription: Subscription, steps: Steps) -> tuple[str, ...]:
 
     Cost: as `conjunctions_before`.
     """
-    bound = tuple(sorted((subscription.namespaces or {}).items()))
-    found = conjunctions_before(subscription.query, bound, subscription.deliver, steps)
+    found = conjunctions_before(subscription, steps)
     return tuple(" and ".join(map(canonical_text, paths)) for paths in found)
 
 

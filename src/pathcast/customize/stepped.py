@@ -213,6 +213,8 @@ class SteppedDissemination:
     def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
         """The results of every message of a batch."""
         answer = self._plain.process(messages, encoding=encoding)
+        if not self._series:
+            return answer
         parts = []
         refused = {row for row, _ in answer.refusals}
         for asked in self._asked(messages, refused, (), encoding):
@@ -256,7 +258,7 @@ class SteppedDissemination:
         encoding: str | None,
     ) -> Iterator[_Asked]:
         """What each series is asked; those that no message may satisfy are not."""
-        if self._gates is None or not self._series:
+        if self._gates is None:
             return
         passed = self._gates.match(messages, encoding)
         wanted = {

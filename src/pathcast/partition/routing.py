@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.before_steps import alternatives_of
+from pathcast.customize.before_steps import gate_paths
 from pathcast.customize.steps import parse_steps
 from pathcast.engine import QueryIndex, Router, RoutingTable
 from pathcast.errors import ConfigError, SnapshotFormatError
@@ -269,7 +269,7 @@ def _paths_of(
     text: str, namespaces: tuple[tuple[str, str], ...], deliver: DeliverMode, steps: tuple[str, ...]
 ) -> Sequence[NormalQuery]:
     row = Subscription("", "", text, deliver, dict(namespaces), steps)
-    return alternatives_of(row, parse_steps(steps, row.namespaces))
+    return gate_paths(row, parse_steps(steps, row.namespaces))
 
 
 def _digest(entries: Iterable[RoutingEntry], told: Mapping[bytes, bytes]) -> bytes:
