@@ -34,6 +34,9 @@ REFERENCE = re.compile(r"(?:Figures?|Tables?|[A-Z]+ =) [\d.]+(?: and [\d.]+)?|\(
 
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 
+NOT_OF_THE_RUN = ("**Paper**", "**Known since**")
+"""How paragraphs begin whose numbers are not of the run above them."""
+
 BLOCK = re.compile(r"<!-- figures:(\w+) -->(.*?)<!-- /figures:\1 -->", re.DOTALL)
 
 
@@ -47,7 +50,7 @@ def sections() -> list[tuple[str, str, str]]:
         prose = [
             paragraph
             for paragraph in BLOCK.sub("", rest).split("\n\n")
-            if not paragraph.strip().startswith("**Paper**")
+            if not paragraph.strip().startswith(NOT_OF_THE_RUN)
         ]
         found.append((heading, block, " ".join(" ".join(prose).split())))
     return found
