@@ -13,6 +13,8 @@ STAMPS := $(VENV)/.stamps
 PYTEST ?=
 DEMO   ?=
 BENCH  ?=
+# Where wheels are written.
+DIST   ?= dist
 # Processes that run tests side by side; each has a Spark session of its own.
 JOBS   ?= 2
 # Seconds for each fuzz entry of a nightly run.
@@ -33,7 +35,7 @@ TESTS_WITHOUT_KERNEL := broker cli engine_cases engine_facade errors hostile_row
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
 CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
 
-.PHONY: help demo demo-dht demo-net test test-without-kernel check bench nightly fmt build clean kernel kernel-required rust-tests
+.PHONY: help demo demo-dht demo-net test test-without-kernel check bench nightly fmt build wheels clean kernel kernel-required rust-tests
 
 help: ## list the targets
 	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
@@ -97,6 +99,13 @@ fmt: $(STAMPS)/python ## format Python and Rust sources
 	@cargo fmt --all
 
 build: $(STAMPS)/python kernel-required ## set up the environment and build the kernel
+
+wheels: kernel-required ## write both wheels into dist/; they install on any machine, without Rust
+	@mkdir -p $(DIST)
+	@rm -f $(DIST)/pathcast*.whl
+	@cp build/wheels/*.whl $(DIST)
+	@$(PYTHON_VENV) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
+	@ls $(DIST)/*.whl
 
 clean: ## remove everything that the other targets created
 	rm -rf $(VENV) build dist target demo-output spark-warehouse metastore_db derby.log

@@ -288,6 +288,13 @@ class TestDoctor:
         assert "pip install pathcast-kernel" in parts["engine kernel"]["remark"]
         assert result.exit_code == ExitCode.ENVIRONMENT
 
+    def test_every_library_of_every_extra_is_named(self, call: Call) -> None:
+        parts = {line["part"] for line in lines_of(call("doctor", "--json"))}
+        required = metadata.requires("pathcast") or []
+        assert len(required) > 20
+        libraries = {re.split(r"[^\w.-]", one)[0] for one in required if "'dev'" not in one}
+        assert libraries <= parts
+
     def test_is_plain_when_piped(self, call: Call) -> None:
         assert "\x1b" not in call("doctor").stdout
 

@@ -116,7 +116,7 @@ def test_tests_that_are_named_exist() -> None:
 def test_options_that_are_named_exist() -> None:
     code = [*SOURCES.joinpath("cli").glob("*.py"), *ROOT.glob("tools/*"), ROOT / "Makefile"]
     written = "\n".join(path.read_text(encoding="utf-8") for path in code)
-    known = set(OPTION.findall(written)) | {"--help"}
+    known = set(OPTION.findall(written)) | {"--help", "--find-links"}  # of Typer, of pip
     for path in SOURCES.joinpath("cli").glob("*.py"):
         # Typer makes an option of a parameter that names none.
         found = re.findall(r"^    (\w+): ", path.read_text(encoding="utf-8"), re.MULTILINE)

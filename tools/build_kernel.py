@@ -4,7 +4,8 @@ What it leaves behind, in the directory of stamps: `kernel` after a build, `kern
 line: the reason) where no kernel can be had. In the second case it says so, loudly, and ends with
 0 unless `--required` is given, so that demo and test can go on with the reference engine.
 
-Needs nothing but the standard library and, for the build, a Rust toolchain and maturin.
+Needs nothing but the standard library and, for the build, a Rust toolchain, maturin and, on Linux,
+zig (the distribution `ziglang`): the wheel that is installed here is the one that is shipped.
 """
 
 from __future__ import annotations
@@ -51,15 +52,21 @@ def build() -> str | None:
     shutil.rmtree(WHEELS, ignore_errors=True)
     maturin = [sys.executable, "-m", "maturin", "build", "--release", "--locked"]
     options = ["--manifest-path", "kernel/Cargo.toml", "--out", str(WHEELS)]
-    options += ["--interpreter", sys.executable, "--compatibility", "linux"]
-    if not sys.platform.startswith("linux"):
-        options = options[:-2]
+    options += ["--interpreter", sys.executable]
+    environment = dict(os.environ)
+    if sys.platform.startswith("linux"):
+        # Zig links against the C library of old systems: one wheel for all of them.
+        options += ["--zig", "--compatibility", "manylinux2014"]
+        # It is found as a module of the `python3` on the PATH.
+        here = str(Path(sys.executable).parent)
+        environment["PATH"] = os.pathsep.join([here, environment.get("PATH", os.defpath)])
     print(
         "==> Building the native kernel in release mode (a few minutes the first time)", flush=True
     )
     built = subprocess.run(
         maturin + options,
         cwd=ROOT,
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -768,9 +768,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "kernel.missing": CatalogueEntry(
         "KernelMissingError",
-        "the native kernel cannot be imported ({reason}); install it with "
-        "`pip install pathcast-kernel` or, in a clone, `make build`; to do without it, slowly, "
-        'use engine="reference" or set PATHCAST_ENGINE=reference',
+        "the native kernel cannot be imported ({reason}); install its wheel with "
+        "`pip install pathcast-kernel` or, in a clone with Rust, `pip install ./kernel`; to filter "
+        'and deliver without it, slowly, use engine="reference" or set PATHCAST_ENGINE=reference',
     ),
     # Connections between brokers, publishers and subscribers.
     "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),

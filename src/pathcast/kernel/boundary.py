@@ -19,7 +19,7 @@ from pathcast.errors import KernelBugError, KernelMissingError, SnapshotFormatEr
 try:
     import pathcast_kernel as native
 except ImportError as missing:
-    raise KernelMissingError("kernel.missing", reason=str(missing)) from missing
+    raise KernelMissingError("kernel.missing", reason=str(missing)) from None
 
 __all__ = ["native", "native_errors"]
 

@@ -1,0 +1,206 @@
+"""The wheels, installed into empty environments without Rust, one for each extra.
+
+Only here is Pathcast met as a user meets it: with the libraries that its metadata names and none
+that the tests need. A library that is imported and not declared fails these tests and no other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from test_packaging_readme import README, ROOT, blocks
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (ROOT / "Makefile").is_file(),
+        reason="not in a clone: there is no Makefile beside the tests",
+    ),
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="no Rust: no wheel of the kernel"),
+    pytest.mark.skipif(bool(os.environ.get("PIP_NO_INDEX")), reason="no package index"),
+]
+
+ROOMS: Final = {
+    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records", "reference"),
+    "workload": ("workload",),
+    "bench": ("bench.door", "bench.filtering"),
+    "xsd": ("schema",),
+    "spark": ("spark",),
+    "delta": (),
+    "net": ("dht", "overlay", "store", "transport"),
+    "postgresql": (),
+}
+"""Extra -> rooms of which every module is imported where that extra alone is installed."""
+
+ALSO: Final = {"delta": "net"}
+
+IMPORTS: Final = """
+import importlib, json, pkgutil, sys
+import pathcast
+missing = {}
+for module in pkgutil.walk_packages(pathcast.__path__, "pathcast."):
+    if not module.name.endswith("__main__") and ".migrations." not in module.name:
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            missing[module.name] = error.name
+        except pathcast.PathcastError as error:
+            missing[module.name] = error.params["module"]
+print(json.dumps(missing))
+"""
+"""Prints the modules that cannot be imported, each with the library that it misses."""
+
+
+class Environment:
+    """A virtual environment with nothing in it but some wheels and what they ask for.
+
+    Args:
+        directory: Where it is made.
+        wheels: Directory of the two wheels.
+        requirements: For pip.
+    """
+
+    def __init__(self, directory: Path, wheels: Path, requirements: Sequence[str]) -> None:
+        self.bin = directory / "bin"
+        subprocess.run([sys.executable, "-m", "venv", directory], check=True)
+        options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
+        found = ["--find-links", str(wheels)]
+        done = self.run("pip", "install", *options, *found, *requirements)
+        assert done.returncode == 0, done.stderr
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command of the environment, on a PATH that has no Rust."""
+        return subprocess.run(
+            [str(self.bin / command), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self._variables(),
+            cwd=self.bin.parent,
+        )
+
+    def shell(self, line: str) -> str:
+        """What a line of README's examples prints."""
+        done = subprocess.run(
+            line,
+            shell=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env=self._variables(),
+            cwd=self.bin.parent,
+        )
+        return done.stdout
+
+    def _variables(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "PATHCAST", "VIRTUAL_ENV", "COV_"))
+        }
+        return {**kept, "PATH": os.pathsep.join([str(self.bin), "/usr/bin", "/bin"])}
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both wheels, as `make wheels` writes them."""
+    directory = tmp_path_factory.mktemp("wheels")
+    done = subprocess.run(
+        ["make", "wheels", f"DIST={directory}", f"VENV={sys.prefix}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory
+
+
+def project() -> dict[str, dict[str, list[str]]]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        found: dict[str, dict[str, list[str]]] = tomllib.load(file)["project"]
+    return found
+
+
+def test_two_wheels_that_old_systems_take(wheels: Path) -> None:
+    python, native = sorted(path.name for path in wheels.glob("*.whl"))
+    assert python.endswith("-py3-none-any.whl")
+    assert "-cp311-abi3-" in native
+    if sys.platform.startswith("linux"):
+        assert "manylinux_2_17" in native
+
+
+def test_every_extra_has_its_environment() -> None:
+    # "kernel" is in all of them; "saxon" and "dev" are for tests.
+    extras = set(project()["optional-dependencies"])
+    assert extras - {"kernel", "saxon", "dev"} == ROOMS.keys() - {"base"}
+
+
+@pytest.mark.parametrize("extra", ROOMS)
+def test_an_extra_brings_what_its_rooms_import(extra: str, wheels: Path, tmp_path: Path) -> None:
+    extras = ",".join(["kernel", extra, ALSO.get(extra, extra)]).replace(",base", "")
+    there = Environment(tmp_path / "e", wheels, [f"pathcast[{extras}]"])
+
+    done = there.run("python", "-W", "error", "-c", IMPORTS)
+    assert done.returncode == 0, done.stderr
+    missing: dict[str, str] = json.loads(done.stdout)
+    rooms = tuple(f"pathcast.{room}" for room in (*ROOMS["base"], *ROOMS[extra]))
+    assert {name: lib for name, lib in missing.items() if name.startswith(rooms)} == {}
+    declared = re.findall(r"\w+", json.dumps(project()["optional-dependencies"]))
+    # grpc is of grpcio, py4j of pyspark; strategies of hypothesis are imported by tests alone.
+    assert {lib.split(".")[0] for lib in missing.values()} <= {*declared, "grpc", "py4j"}
+
+    done = there.run("pathcast", "doctor", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    parts = {found["part"]: found for found in map(json.loads, done.stdout.splitlines())}
+    assert parts["engine kernel"]["found"]
+    for name, requirements in project()["optional-dependencies"].items():
+        for requirement in requirements if name != "dev" else ():
+            library = re.match(r"[\w.-]+", requirement)
+            assert library is not None
+            is_there = parts[library[0]]["found"] is not None
+            assert is_there or re.search(
+                r"pip install 'pathcast\[\w+\]'", parts[library[0]]["remark"]
+            )
+            assert is_there or name not in ("kernel", extra)
+
+    for code, expected in zip(blocks("python"), blocks("text"), strict=True):
+        assert there.run("python", "-c", code).stdout == expected
+    commands = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", blocks("console")[0], re.M)
+    assert commands
+    for command, expected in commands:
+        assert there.shell(command) == expected
+
+
+def test_without_the_kernel_one_sentence_says_what_to_install(wheels: Path, tmp_path: Path) -> None:
+    there = Environment(tmp_path / "e", wheels, ["pathcast"])
+    assert there.run("python", "-W", "error", "-c", "import pathcast").stderr == ""
+
+    done = there.run("pathcast", "doctor")
+    assert done.returncode == 3
+    assert "pip install pathcast-kernel" in done.stdout
+
+    done = there.run("python", "-c", "import pathcast; pathcast.QueryIndex()")
+    assert "KernelMissingError: the native kernel cannot be imported" in done.stderr
+    assert "frozen importlib" not in done.stderr
+
+    (tmp_path / "e" / "q.txt").write_text("//a\n", encoding="utf-8")
+    done = there.run("pathcast", "match", "--queries", "q.txt", "q.txt")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_readme_begins_with_pip() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert text.index("pip install") < text.index("```python")
