@@ -8,7 +8,9 @@ import pytest
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
+from pathcast.overlay.content import Profile
 from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of, is_linear
+from pathcast.overlay.xml_content import xml_content
 from pathcast.query import compile_query
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
@@ -132,3 +134,30 @@ def test_what_the_kernel_says_of_plain_paths_is_the_same() -> None:
         assert tuple(entries) == expected, text
         plain += len(expected) == 1 and is_linear(expected[0])
     assert plain > 200
+
+
+@pytest.mark.parametrize("count", [2, 16, 17, 100])
+def test_lists_of_any_length_are_told_value_by_value(count: int) -> None:
+    values = [f"S{number}" for number in range(count)]
+    told = tuple(sorted(f"/quotes/quote[@s='{value}']" for value in values))
+    conditions = " or ".join(f"@s='{value}'" for value in values)
+    assert disjuncts_of(f"/quotes/quote[{conditions}]", deliver="ids") == told
+    conditions = " or ".join(f"$q/@s = '{value}'" for value in values)
+    assert disjuncts_of(f"for $q in /quotes/quote where {conditions} return $q") == told
+
+
+@pytest.mark.parametrize("count", [2, 16, 17, 100])
+def test_a_union_is_an_entry_a_path_and_a_conjunction_is_one(count: int) -> None:
+    paths = sorted(f"//b{number}" for number in range(count))
+    assert disjuncts_of(" | ".join(paths), deliver="ids") == tuple(paths)
+    assert disjuncts_of(" and ".join(paths), deliver="ids") == (" and ".join(paths),)
+
+
+def test_a_watch_list_of_one_host_sends_a_link_no_other_quotes() -> None:
+    content = xml_content()
+    tables, profiles = content.interests(), content.profiles()
+    values = " or ".join(f"@s='S{number}'" for number in range(40))
+    tables.set_neighbours(["east"])
+    tables.update("east", profiles.entries(Profile(f"/quotes/quote[{values}]")), [])
+    quotes = [f"<quotes><quote s='S{number}'/></quotes>".encode() for number in range(80)]
+    assert [bool(names) for names in tables.route(quotes)] == [True] * 40 + [False] * 40

@@ -155,18 +155,31 @@ def test_reasons_name_what_is_lost() -> None:
     assert [reason.offset for reason in compiled.reasons[:3]] == [4, 12, 43]
 
 
-def test_alternatives_are_few() -> None:
-    """At most 16, as those of one or several `or`; more become what they have in common."""
-    for count, is_exact in ((ALTERNATIVES_MAX, True), (ALTERNATIVES_MAX + 1, False)):
-        values = " or ".join(f"@x = {number}" for number in range(count))
-        compiled = compile_query(f"//a[{values}][b]")
-        assert (compiled.expression is None) == is_exact
-        assert len(compiled.texts) == (count if is_exact else 1)
-    assert compiled.texts == ["//a[@x]/b"]
-    pairs = "".join(f"[@x{n} or @y{n}]" for n in range(5))
+@pytest.mark.parametrize("count", [2, 16, 17, 100])
+def test_every_disjunct_that_is_written_is_an_alternative(count: int) -> None:
+    values = " or ".join(f"@x = {number}" for number in range(count))
+    for text in (
+        f"//a[{values}][b]",
+        f"//a[b][{values}]",
+        " | ".join(f"/a/b{number}" for number in range(count)),
+        " or ".join(f"//b{number} = 'x'" for number in range(count)),
+    ):
+        compiled = compile_query(text)
+        assert (compiled.cost, len(compiled.texts)) == (CostClass.INDEXED, count)
+
+
+def test_products_of_disjuncts_are_few() -> None:
+    """A product keeps the operand with most alternatives, or else what all have in common."""
+    pairs = " and ".join(f"(@x{n} or @y{n})" for n in range(9))
+    compiled = compile_query(f"//a[@z][{pairs}]")
+    assert compiled.cost is CostClass.CANDIDATE_CHECKED
+    assert all("[@z]" in text for text in compiled.texts)
+    assert 1 < len(compiled.texts) <= ALTERNATIVES_MAX
+    pairs = "".join(f"[@x{n} or @y{n}]" for n in range(9))
     compiled = compile_query(f"//a[@z]{pairs}")
     assert compiled.cost is CostClass.CANDIDATE_CHECKED
     assert all("[@z]" in text for text in compiled.texts)
+    assert 1 < len(compiled.texts) <= ALTERNATIVES_MAX
     roots = " and ".join(f"//{name}" for name in "abcdefghijklmnopq")
     compiled = compile_query(roots)
     assert compiled.cost is CostClass.CANDIDATE_CHECKED

@@ -13,7 +13,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -27,7 +27,7 @@ from pathcast.query import (
     parse,
 )
 from pathcast.query.conditions import depth
-from query_writer import ATTRIBUTES, NAMES, NUMBERS, STRINGS, Gardener, Maker, Writer
+from query_writer import ATTRIBUTES, NAMES, NUMBERS, STRINGS, Gardener, Maker, Path, Writer
 
 
 class SeededRandom(Random):
@@ -94,7 +94,16 @@ def test_notations_of_one_query_have_one_canonical_form(random: Random) -> None:
 def test_branches_may_stand_anywhere(random: Random) -> None:
     path = Maker(random).query()
     moved = Gardener(random).moved(path)
-    assert canonical_form(Writer(random).write(moved)) == canonical_form(Writer(random).write(path))
+    assert canonical_within_limits(random, moved) == canonical_within_limits(random, path)
+
+
+def canonical_within_limits(random: Random, path: Path) -> str:
+    """The canonical form of a path as it is written; few are written with too many nodes."""
+    try:
+        return canonical_form(Writer(random).write(path))
+    except QuerySyntaxError as error:
+        assume(error.code != "query.too_large")
+        raise
 
 
 def test_branches_do_move() -> None:

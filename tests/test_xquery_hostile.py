@@ -11,6 +11,7 @@ import time
 import pytest
 
 from pathcast.errors import QuerySyntaxError
+from pathcast.query import ALTERNATIVES_MAX
 from pathcast.query.xquery import (
     DEPTH_MAX,
     NODES_MAX,
@@ -113,7 +114,7 @@ def test_length_and_size_are_bounded(text: str, code: str | None) -> None:
 def test_gates_are_bounded(text: str) -> None:
     started = time.process_time()
     compiled = compile_subscription(text)
-    assert 1 <= len(compiled.alternatives) <= 16
+    assert 1 <= len(compiled.alternatives) <= ALTERNATIVES_MAX
     assert time.process_time() - started < SECONDS_MAX
 
 

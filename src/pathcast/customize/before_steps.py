@@ -30,7 +30,6 @@ from functools import lru_cache
 from pathcast.customize.steps import Edit, EditStep, Steps
 from pathcast.model import Subscription
 from pathcast.query import NormalQuery, canonical_text, compile_subscription
-from pathcast.query.alternatives import NO_MESSAGE
 from pathcast.query.normal import AnyNamespace, AttributeCondition, Axis, Name, Step, TextCondition
 from pathcast.query.widening import Leaf, any_name, anywhere, conditions_kept
 from pathcast.query.xquery import form_of_path
@@ -83,8 +82,8 @@ def conjunctions_before(
 def _conjunctions(
     query: str, namespaces: tuple[tuple[str, str], ...], deliver: str, steps: Steps
 ) -> tuple[tuple[NormalQuery, ...], ...]:
-    paths = compile_subscription(query, dict(namespaces), deliver).paths
-    found = (paths_before([path], steps) for path in paths if path.steps != NO_MESSAGE)
+    conjunctions = compile_subscription(query, dict(namespaces), deliver).conjunctions
+    found = (paths_before(paths, steps) for paths in conjunctions)
     return tuple(dict.fromkeys(found))
 
 

@@ -36,7 +36,7 @@ from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
 from pathcast.query.static import resolve
 from pathcast.query.xquery.comments import without_comments
-from pathcast.query.xquery.gate import ANY_MESSAGE
+from pathcast.query.xquery.gate import ANY_GATE
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 from pathcast.schema import ElementGraph
 
@@ -226,7 +226,7 @@ class _Linter:
         gate = Alternatives(compiled.paths, False)
         if not gate.can_match:
             self.say("PL201", subject, 0, "conditions of the query exclude each other")
-        if compiled.alternatives == ANY_MESSAGE:
+        if compiled.alternatives == ANY_GATE:
             message = "the query is evaluated for every message: nothing must be there for it"
             self.say("PL401", subject, 0, message)
 

@@ -22,7 +22,7 @@ Differs: `Form.PATTERNS` keeps joins, the alternative that the paper leaves to l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -31,7 +31,7 @@ from typing import Final
 from pathcast.customize.before_steps import paths_before
 from pathcast.customize.steps import Steps
 from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription, normalise
-from pathcast.query.alternatives import NO_MESSAGE
+from pathcast.query.alternatives import COVERED_MAX
 from pathcast.query.covering import Alternatives
 from pathcast.query.widening import linear_paths
 
@@ -134,7 +134,8 @@ def disjuncts_of(
 
     Returns:
         Canonical texts, sorted, without duplicates; `/*`, any message, where nothing is known that
-        must be there; none where the profile can never be satisfied.
+        must be there; none where the profile can never be satisfied. An entry for each disjunct
+        of the profile, however many there are (`pathcast.query.moving.ALTERNATIVES_MAX`).
 
     Raises:
         QuerySyntaxError: It is neither XPath nor XQuery.
@@ -143,12 +144,22 @@ def disjuncts_of(
     Cost: a compilation, a few 100 µs, and a comparison for each two nested paths.
     """
     compiled = compile_subscription(profile, namespaces, deliver)
-    found = set()
-    for path in compiled.paths:
-        if path.steps != NO_MESSAGE:
-            kept = linear_paths(path) if form is Form.LINEAR else (path,)
-            found.add(Disjunct.all_of(kept).text)
-    return tuple(sorted(found))
+    found = {}
+    for paths in compiled.conjunctions:
+        linear = (part for path in paths for part in linear_paths(path))
+        entry = Disjunct.all_of(linear if form is Form.LINEAR else paths)
+        found[entry.text] = entry
+    return _general(found)
+
+
+def _general(entries: Mapping[str, Disjunct]) -> tuple[str, ...]:
+    """The texts of entries without those that another entry covers, sorted."""
+    kept = dict(sorted(entries.items()))
+    if len(kept) <= COVERED_MAX:
+        for text, entry in list(kept.items()):
+            if any(other is not entry and other.covers(entry) for other in kept.values()):
+                del kept[text]
+    return tuple(kept)
 
 
 def before_steps(entry: str, steps: Steps) -> str:

@@ -21,6 +21,7 @@ from pathcast.query.compiled import (
     compile_query,
 )
 from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text, read_expression
+from pathcast.query.moving import ALTERNATIVES_MAX
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import (
     AnyIn,
@@ -52,7 +53,6 @@ from pathcast.query.parser import (
 )
 from pathcast.query.places import End, Place, end_place, predicates_of
 from pathcast.query.population import OPERATORS, Population, population_of
-from pathcast.query.string_conditions import ALTERNATIVES_MAX
 from pathcast.query.syntax import Expr
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 

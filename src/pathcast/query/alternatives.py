@@ -21,6 +21,7 @@ from pathcast.query.canonical import canonical_text
 from pathcast.query.conditions import simplified, stage
 from pathcast.query.containment import Pattern, pattern_covers
 from pathcast.query.generalising import generalised
+from pathcast.query.moving import WAYS_MAX
 from pathcast.query.normal import (
     AnyName,
     Axis,
@@ -33,7 +34,6 @@ from pathcast.query.normal import (
     Step,
 )
 from pathcast.query.spine import DOCUMENT, Spine, common_test
-from pathcast.query.string_conditions import ALTERNATIVES_MAX
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import COMPARISONS
 
@@ -47,39 +47,63 @@ NO_MESSAGE: Final = (Step(Axis.CHILD, AnyName(), (stage((Position(Operator.EQ, 2
 """A path of no message: `/*[position()=2]`."""
 
 
-def alternatives_of(spines: Sequence[Spine]) -> tuple[list[NormalQuery], bool]:
+def alternatives_of(spines: Sequence[Spine], maximum: int) -> tuple[list[NormalQuery], bool]:
     """The paths of which one is found if one of the patterns is there.
 
     Args:
         spines: Patterns of the document node; any number.
+        maximum: Paths that may be given.
 
     Returns:
-        One path or more, at most `ALTERNATIVES_MAX`, sorted by canonical text, without duplicates;
-        whether they say all that the patterns say.
+        One path or more, sorted by canonical text, without duplicates; whether they say all that
+        the patterns say.
     """
     paths: list[tuple[Step, ...]] = []
     is_all = True
     for spine in spines:
         conditions = _document_conditions(spine)
-        joined = joined_paths(conditions)
+        joined = joined_paths(conditions, maximum)
         if joined is None:
             joined, is_all = [_strongest(conditions)], False
         paths += joined
     found = _distinct(paths)
-    if len(found) > ALTERNATIVES_MAX:
+    if len(found) > maximum:
         found = _distinct(_strongest(_document_conditions(spine)) for spine in spines)
         is_all = False
-    if len(found) > ALTERNATIVES_MAX:
+    if len(found) > maximum:
         common = generalised(spines, (DOCUMENT,))
         found = _distinct([_strongest(_document_conditions(common))])
     return found or [NormalQuery(NO_MESSAGE)], is_all
 
 
-def joined_paths(nested: Sequence[NestedCondition]) -> list[tuple[Step, ...]] | None:
+def conjunctions_of(spines: Sequence[Spine]) -> list[tuple[NormalQuery, ...]]:
+    """The paths that must all be found if a pattern is there, for each of some patterns.
+
+    Nothing is put together at the root element, so a pattern has one conjunction, however many
+    paths it asks for.
+
+    Args:
+        spines: Patterns of the document node; any number.
+
+    Returns:
+        One conjunction or more, each of one path or more; none if no pattern can be there.
+    """
+    found = [tuple(each.steps for each in _document_conditions(spine)) for spine in spines]
+    return [
+        tuple(map(NormalQuery, paths or (ANY_MESSAGE,)))
+        for paths in found
+        if NO_MESSAGE not in paths
+    ]
+
+
+def joined_paths(
+    nested: Sequence[NestedCondition], maximum: int = WAYS_MAX
+) -> list[tuple[Step, ...]] | None:
     """The paths of which one is found if some paths from the document are all found.
 
     Args:
         nested: The paths.
+        maximum: Main paths that may be given.
 
     Returns:
         Main paths; none if the root would need two names, None if there are too many.
@@ -97,7 +121,7 @@ def joined_paths(nested: Sequence[NestedCondition]) -> list[tuple[Step, ...]] | 
                 both = common_test(test, other)
                 if both is not None:
                     extended.append((both, conditions + added))
-        if len(extended) > ALTERNATIVES_MAX:
+        if len(extended) > maximum:
             return None
         roots = extended
     return [_root_path(test, conditions) for test, conditions in roots]

@@ -12,21 +12,27 @@ Example:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.alternatives import ANY_MESSAGE, NO_MESSAGE, alternatives_of
+from pathcast.query.alternatives import (
+    ANY_MESSAGE,
+    NO_MESSAGE,
+    alternatives_of,
+    conjunctions_of,
+)
 from pathcast.query.canonical import canonical_text
 from pathcast.query.conditions import depth, simplified
 from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text
 from pathcast.query.moving import Loss
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
-from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, check_length, parse
-from pathcast.query.spine import DOCUMENT
-from pathcast.query.static import nesting, resolve
+from pathcast.query.parser import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX, check_length, parse
+from pathcast.query.spine import DOCUMENT, Spine
+from pathcast.query.static import disjuncts, nesting, resolve
 from pathcast.query.weakening import Weakener
 
 _BRACKETS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[()\[\]]")
@@ -69,12 +75,24 @@ class CompiledQuery:
         expression: Canonical expression text; None where the alternatives say all of the query.
         cost: What it costs a message.
         reasons: Why there is an expression; empty if there is none.
+        patterns: Of the whole message; if the query holds, one of them is there.
     """
 
     alternatives: tuple[NormalQuery, ...]
     expression: str | None
     cost: CostClass
     reasons: tuple[Reason, ...]
+    patterns: tuple[Spine, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def conjunctions(self) -> tuple[tuple[NormalQuery, ...], ...]:
+        """Paths that must all be in a message, one conjunction or more.
+
+        If the query holds, one of the conjunctions does. They say what `alternatives` say of one
+        path each, without putting paths together at the root element; none where the query never
+        holds.
+        """
+        return tuple(map(_within_limits, conjunctions_of(self.patterns)))
 
     @property
     def texts(self) -> list[str]:
@@ -82,12 +100,20 @@ class CompiledQuery:
         return [canonical_text(alternative) for alternative in self.alternatives]
 
 
-def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQuery:
+def compile_query(
+    text: str,
+    namespaces: Namespaces | None = None,
+    *,
+    bytes_max: int = TEXT_BYTES_MAX,
+    nodes_max: int = NODES_MAX,
+) -> CompiledQuery:
     """Compiles a query.
 
     Args:
         text: An XPath 1.0 expression.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
+        bytes_max: Most bytes that the text may have.
+        nodes_max: Most syntax nodes that it may have.
 
     Returns:
         Its alternatives, and its expression if they do not say all of it.
@@ -96,14 +122,14 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
         QuerySyntaxError: It is not XPath 1.0, names something that is not declared, has a type
             error, or is over a limit.
     """
-    written = parse(text)
+    written = parse(text, bytes_max=bytes_max, nodes_max=nodes_max)
     if nesting(written) > 2 * DEPTH_MAX:
         # Operators of many levels within one another would exhaust the stack.
         raise _too_deep(text)
     resolved = resolve(written, text, namespaces or {})
-    weakener = Weakener()
+    weakener = Weakener(disjuncts(resolved))
     spines = weakener.true(resolved, (DOCUMENT,), counts=False)
-    alternatives, is_all = alternatives_of(spines)
+    alternatives, is_all = alternatives_of(spines, weakener.alternatives_max)
     # Where no path can be found, there is nothing to evaluate.
     is_never = [path.steps for path in alternatives] == [NO_MESSAGE]
     losses = [] if is_never else weakener.losses
@@ -111,13 +137,14 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
         losses.append(Loss("asks for several paths together, which are too many ways", 0))
     if not losses:
         _check_paths(alternatives, text)
-        return CompiledQuery(tuple(alternatives), None, CostClass.INDEXED, ())
+        return CompiledQuery(tuple(alternatives), None, CostClass.INDEXED, (), tuple(spines))
     expression = expression_text(resolved)
     _check_expression(expression, text)
     paths = _within_limits(alternatives)
     is_scan = any(path.steps == ANY_MESSAGE for path in paths)
     cost = CostClass.SCAN if is_scan else CostClass.CANDIDATE_CHECKED
-    return CompiledQuery(paths, expression, cost, _reasons(losses, paths, is_scan=is_scan))
+    reasons = _reasons(losses, paths, is_scan=is_scan)
+    return CompiledQuery(paths, expression, cost, reasons, tuple(spines))
 
 
 def _check_paths(paths: list[NormalQuery], text: str) -> None:
@@ -148,7 +175,7 @@ def _too_deep(text: str) -> QuerySyntaxError:
     )
 
 
-def _within_limits(paths: list[NormalQuery]) -> tuple[NormalQuery, ...]:
+def _within_limits(paths: Iterable[NormalQuery]) -> tuple[NormalQuery, ...]:
     """The paths; without predicates where the limits of a path leave no room for them."""
     kept: dict[str, NormalQuery] = {}
     for path in paths:

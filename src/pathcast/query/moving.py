@@ -25,8 +25,34 @@ from pathcast.query.syntax import NameTest as WrittenName
 from pathcast.query.syntax import NodeType, Step
 
 WORK_MAX: Final = 2048
-"""Pattern nodes made and predicates read for one query; beyond, walks say nothing more. Few queries
-take more than a hundred; nested `.//.[...]` would take exponentially many."""
+"""Pattern nodes made and predicates read for one query of few disjuncts; beyond, walks say nothing
+more. Few queries take more than a hundred; nested `.//.[...]` would take exponentially many."""
+
+WORK_OF_ALTERNATIVE: Final = 16
+"""The same for each alternative that a query of many disjuncts may have."""
+
+WAYS_MAX: Final = 16
+"""Alternatives of a query that writes no disjunction: ways in which its axes can be followed."""
+
+ALTERNATIVES_MAX: Final = 512
+"""Alternatives of any query."""
+
+
+def alternatives_max(disjuncts: int) -> int:
+    """How many alternatives a query may have.
+
+    Args:
+        disjuncts: As many as are written in it: operands of `or` and of unions.
+
+    Returns:
+        Some for each disjunct, so that a list of values is indexed value by value, however long it
+        is; a product of several lists has more, and is not.
+
+    Example:
+        >>> [alternatives_max(disjuncts) for disjuncts in (1, 17, 1_000)]
+        [16, 68, 512]
+    """
+    return min(ALTERNATIVES_MAX, max(WAYS_MAX, 4 * disjuncts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +95,18 @@ class Cursor:
 class Mover:
     """Moves cursors.
 
+    Args:
+        disjuncts: As many as are written in the query.
+
     Attributes:
-        losses: What has been lost so far.
+        losses: Whatever the patterns found so far do not say.
+        alternatives_max: Alternatives that anything in the query may become.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, disjuncts: int = 1) -> None:
         self.losses: list[Loss] = []
+        self.alternatives_max = alternatives_max(disjuncts)
+        self._work_max = max(WORK_MAX, WORK_OF_ALTERNATIVE * self.alternatives_max)
         self._keys = 0
         self._work = 0
 
@@ -89,7 +121,7 @@ class Mover:
             TooManyError: It has taken all it may.
         """
         self._work += 1
-        if self._work > WORK_MAX:
+        if self._work > self._work_max:
             raise TooManyError
 
     def pushed(

@@ -67,12 +67,13 @@ _BINARY_OPERATORS: Final = frozenset(operator.value for operator in BinaryOperat
 _AXES: Final = {axis.value: axis for axis in Axis}
 
 
-def parse(text: str, *, bytes_max: int = TEXT_BYTES_MAX) -> Expr:
+def parse(text: str, *, bytes_max: int = TEXT_BYTES_MAX, nodes_max: int = NODES_MAX) -> Expr:
     """The syntax tree of a query.
 
     Args:
         text: The query.
         bytes_max: Most bytes that it may have in UTF-8.
+        nodes_max: Most syntax nodes that it may have.
 
     Returns:
         The tree, with offsets in characters.
@@ -85,7 +86,7 @@ def parse(text: str, *, bytes_max: int = TEXT_BYTES_MAX) -> Expr:
     Cost: linear in the text.
     """
     check_length(text, text, bytes_max)
-    return _Parser(text).query()
+    return _Parser(text, nodes_max).query()
 
 
 def check_length(text: str, query: str, bytes_max: int = TEXT_BYTES_MAX) -> None:
@@ -121,8 +122,9 @@ class _Parser:
     where the parser says what it found.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, nodes_max: int) -> None:
         self.text = text
+        self.nodes_max = nodes_max
         self.tokens = tokenize(text)
         self.at = 0
         self.token = self.tokens[0]
@@ -166,12 +168,12 @@ class _Parser:
     def count(self, offset: int) -> None:
         """Counts a syntax node."""
         self.nodes += 1
-        if self.nodes > NODES_MAX:
+        if self.nodes > self.nodes_max:
             raise QuerySyntaxError(
                 "query.too_large",
                 query=self.text,
                 offset=offset,
-                maximum=NODES_MAX,
+                maximum=self.nodes_max,
                 reason="has too many syntax nodes",
             )
 

@@ -22,6 +22,7 @@ Source: XPath 1.0, sections 1 (types), 2.3 (expanded names), 3.2, 3.3, 4.1 (node
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
@@ -65,6 +66,8 @@ class Kind(Enum):
 _KINDS: Final = MappingProxyType(
     {"nodes": Kind.NODE_SET, "boolean": Kind.BOOLEAN, "number": Kind.NUMBER, "string": Kind.STRING}
 )
+
+_DISJUNCTIONS: Final = frozenset({BinaryOperator.OR, BinaryOperator.UNION})
 
 _BOOLEAN_OPERATORS: Final = frozenset(
     {
@@ -114,11 +117,32 @@ def nesting(expr: Expr) -> int:
 
     Cost: linear in the tree; it does not recurse.
     """
-    deepest = 0
+    return max(depth for _, depth in _parts(expr))
+
+
+def disjuncts(expr: Expr) -> int:
+    """How many disjuncts an expression writes: operands of `or` and of unions.
+
+    Example:
+        >>> from pathcast.query.parser import parse
+        >>> disjuncts(parse("a[@b = 1 or @b = 2 or @b = 3] | c")), disjuncts(parse("a/b"))
+        (4, 1)
+
+    Cost: linear in the tree; it does not recurse.
+    """
+    return 1 + sum(
+        len(each.operands) - 1
+        for each, _ in _parts(expr)
+        if isinstance(each, BinaryExpr) and each.operators[0] in _DISJUNCTIONS
+    )
+
+
+def _parts(expr: Expr) -> Iterator[tuple[Expr, int]]:
+    """An expression and all within it, each with how deep it stands."""
     waiting: list[tuple[Expr, int]] = [(expr, 0)]
     while waiting:
         each, depth = waiting.pop()
-        deepest = max(deepest, depth)
+        yield each, depth
         inner: tuple[Expr, ...] = ()
         predicates: list[Predicate] = []
         match each:
@@ -138,7 +162,6 @@ def nesting(expr: Expr) -> int:
                 inner = operands
         waiting += [(part, depth + 1) for part in inner]
         waiting += [(predicate.expr, depth + 1) for predicate in predicates]
-    return deepest
 
 
 def resolve(expr: Expr, text: str, namespaces: Namespaces) -> Expr:

@@ -33,9 +33,6 @@ from pathcast.query.syntax import (
 from pathcast.query.values import number_of, string_of
 from pathcast.query.walking import Walker
 
-ALTERNATIVES_MAX: Final = 16
-"""Patterns that anything may become."""
-
 
 class StringTest(Enum):
     """What is asked of a string. Nothing that is asked holds for an empty one."""
@@ -87,8 +84,8 @@ class StringConditions(Walker):
         found = list(dict.fromkeys(found))
         if base in found:
             return [base]
-        if len(found) > ALTERNATIVES_MAX:
-            self.lose(f"has more than {ALTERNATIVES_MAX} alternatives", offset)
+        if len(found) > self.alternatives_max:
+            self.lose(f"has more than {self.alternatives_max} alternatives", offset)
             return [generalised(found, base)]
         return found
 

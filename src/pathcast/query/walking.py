@@ -60,7 +60,7 @@ from pathcast.query.syntax import (
 from pathcast.query.syntax import NameTest as WrittenName
 
 CURSORS_MAX: Final = 64
-"""Ends that a walk may have while it goes on."""
+"""Ends that a walk may have while it goes on, if the query may not have more alternatives."""
 
 
 class Walker(Mover):
@@ -69,6 +69,16 @@ class Walker(Mover):
     def true(self, expr: Expr, spine: Spine, *, counts: bool) -> list[Spine]:
         """The spines of which one is there if an expression is true for the focus."""
         raise AssertionError("a subclass knows expressions")
+
+    def few(self, cursors: list[Cursor]) -> list[Cursor]:
+        """The ends of a walk, if they are not too many.
+
+        Raises:
+            TooManyError: They are.
+        """
+        if len(cursors) > max(CURSORS_MAX, self.alternatives_max):
+            raise TooManyError
+        return cursors
 
     # Node-sets.
 
@@ -97,9 +107,10 @@ class Walker(Mover):
                     for cursor in cursors
                     for kept in self.filtered(cursor, predicates, is_countable=False)
                 ]
-                return _few(found), False
+                return self.few(found), False
             case BinaryExpr(operands=operands):
-                return _few([c for each in operands for c in self.all_nodes(each, spine)]), False
+                found = [c for each in operands for c in self.all_nodes(each, spine)]
+                return self.few(found), False
             case FunctionCall():
                 self.lose("id() is for the evaluator", expr.offset)
                 start = Cursor(spine[:1], spine[0].key, spine[1:])
@@ -163,7 +174,7 @@ class Walker(Mover):
                 is_countable = step.axis is Axis.CHILD and isinstance(step.test, WrittenName)
                 for moved in self.moves(cursor, step, is_pending=below):
                     found += self.filtered(moved, step.predicates, is_countable=is_countable)
-            cursors, is_pending = _few(found), False
+            cursors, is_pending = self.few(found), False
         return cursors, is_pending
 
     def or_self(self, cursor: Cursor, step: Step) -> Cursor | None:
@@ -297,15 +308,14 @@ class Walker(Mover):
                 for result in self.true(condition, spine, counts=counts):
                     closed = close_stage(result, was_counted=was_counted)
                     found.append(replace(each, spine=closed))
-            cursors = _few(found)
+            if len(found) > self.alternatives_max:
+                # What the predicates before say is necessary without this one, too.
+                reason = f"has more than {self.alternatives_max} alternatives"
+                self.lose(reason, predicate.expr.offset)
+                found = cursors
+            cursors = found
             is_exact = is_exact and len(self.losses) == noted and len(cursors) == 1
         return cursors
-
-
-def _few(cursors: list[Cursor]) -> list[Cursor]:
-    if len(cursors) > CURSORS_MAX:
-        raise TooManyError
-    return cursors
 
 
 def _index(spine: Spine, key: int) -> int:

@@ -27,17 +27,20 @@ Why each construct keeps the claim:
   arithmetic is, and no node-set in it is empty.
 - A name compared with a constant is a node test.
 - Positions: see `pathcast.query.walking`. `last()`, `lang()`, `id()` say nothing, or little.
-- Too many alternatives become the one pattern that all of them have in common
+- A query has as many alternatives as it writes disjuncts, and some more (`alternatives_max`). Where
+  a conjunction would have more, the operand with more of them stands for both. Other alternatives
+  that are too many become the one pattern that all of them have in common
   (`pathcast.query.generalising`).
 
-Cost: in proportion to the syntax nodes, times the alternatives, at most `ALTERNATIVES_MAX` at any
-place.
+Cost: in proportion to the syntax nodes, times the alternatives at each place.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -129,11 +132,22 @@ class Weakener(NumberConditions):
 
     def conjunction(self, expr: BinaryExpr, spine: Spine, *, counts: bool) -> list[Spine]:
         """All operands, each on what those before gave."""
+        return self.all_of(expr.operands, spine, partial(self.true, counts=counts))
+
+    def all_of(
+        self,
+        operands: Iterable[Expr],
+        spine: Spine,
+        read: Callable[[Expr, Spine], list[Spine]],
+    ) -> list[Spine]:
+        """Operands that must all be as asked; `read` gives the spines of one of them."""
         spines = [spine]
-        for operand in expr.operands:
-            found = [
-                each for before in spines for each in self.true(operand, before, counts=counts)
-            ]
+        for operand in operands:
+            found = list(dict.fromkeys(each for before in spines for each in read(operand, before)))
+            if len(found) > self.alternatives_max:
+                # Either side is necessary by itself; the one with more alternatives says more.
+                self.lose(f"has more than {self.alternatives_max} alternatives", operand.offset)
+                found = max(spines, read(operand, spine), key=len)
             spines = self.joined(found, spine, operand.offset)
         return spines
 
@@ -191,15 +205,7 @@ class Weakener(NumberConditions):
                 ]
                 return self.joined(found, spine, expr.offset)
             case BinaryExpr(operators=(BinaryOperator.OR, *_)):
-                spines = [spine]
-                for operand in expr.operands:
-                    found = [
-                        each
-                        for before in spines
-                        for each in self.false(operand, before, counts=counts)
-                    ]
-                    spines = self.joined(found, spine, operand.offset)
-                return spines
+                return self.all_of(expr.operands, spine, partial(self.false, counts=counts))
             case BinaryExpr(operators=operators) if operators[-1] in COMPARISONS:
                 left, right = _sides(expr)
                 if self.has_opposite(operators[-1], left, right, spine):

@@ -11,63 +11,92 @@ becomes weaker, and in the end `/*`.
 Example:
     >>> from pathcast.query.xquery.parser import parse
     >>> text = "<r>{for $a in //a, $b in $a/b where $a/@x = 'y' and $b/c return $b/d}</r>"
-    >>> gate_of(parse(text))[0]
+    >>> gate_of(parse(text)).alternatives
     ("//a[@x='y']/b[d]/c",)
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from pathcast.errors import QuerySyntaxError
+from pathcast.query.alternatives import ANY_MESSAGE
+from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import Reason, compile_query
+from pathcast.query.normal import NormalQuery
 from pathcast.query.xquery.dependence import Dependences
 from pathcast.query.xquery.formula import ROOT, UNKNOWN, Formula, any_of, implied
 from pathcast.query.xquery.frame import content_expressions, parts
 from pathcast.query.xquery.items import Node
 from pathcast.query.xquery.necessary import Necessary
+from pathcast.query.xquery.scanner import NODES_MAX, TEXT_BYTES_MAX
 from pathcast.query.xquery.syntax import Comparator, Element, Program
 
-ANY_MESSAGE: Final[tuple[str, ...]] = ("/*",)
-"""The gate that every message passes."""
+ANY_GATE: Final[tuple[str, ...]] = ("/*",)
+"""The alternatives of the gate that every message passes."""
+
+CONDITION_BYTES_MAX: Final = 2 * TEXT_BYTES_MAX
+"""Bytes of the condition that is compiled: names are written there with their namespaces."""
+
+CONDITION_NODES_MAX: Final = 4 * NODES_MAX
+"""Syntax nodes of it: a comparison with a number is written in five ways."""
 
 _EQUALITY: Final = (Comparator.EQ,)
 _SHOWN_MAX: Final = 3
 
 
-def gate_of(
-    program: Program, *, is_condition: bool = False
-) -> tuple[tuple[str, ...], tuple[Reason, ...]]:
-    """The paths of which one must be there for a message to be delivered, and why they decide not.
+class Gate(NamedTuple):
+    """What is known of the messages that a program delivers anything of.
+
+    Attributes:
+        paths: One must be there; sorted by canonical text.
+        reasons: Why they do not decide.
+        conjunctions: Paths that must all be there, of one conjunction at least.
+    """
+
+    paths: tuple[NormalQuery, ...]
+    reasons: tuple[Reason, ...]
+    conjunctions: tuple[tuple[NormalQuery, ...], ...]
+
+    @property
+    def alternatives(self) -> tuple[str, ...]:
+        """The canonical texts of the paths."""
+        return tuple(map(canonical_text, self.paths))
+
+
+def gate_of(program: Program, *, is_condition: bool = False) -> Gate:
+    """The paths that must be there for a message to be delivered, and why they do not decide.
 
     Args:
         program: As it was parsed.
         is_condition: Whether its effective boolean value decides, not whether it gives a result.
 
-    Returns:
-        Canonical paths, at most as many as a query may have alternatives; the reasons.
-
     Cost: linear in the program for usual ones; bounded for all.
     """
-    alternatives: tuple[str, ...] = ANY_MESSAGE
+    paths: tuple[NormalQuery, ...] = (NormalQuery(ANY_MESSAGE),)
+    conjunctions: tuple[tuple[NormalQuery, ...], ...] = (paths,)
     for casts_max in (1, 0):
         condition = condition_of(program, casts_max, is_condition=is_condition)
         if condition is None:
             break
         try:
-            alternatives = tuple(compile_query(condition).texts)
+            compiled = compile_query(
+                condition, bytes_max=CONDITION_BYTES_MAX, nodes_max=CONDITION_NODES_MAX
+            )
+            paths, conjunctions = compiled.alternatives, compiled.conjunctions
         except QuerySyntaxError:
-            # Over a limit of queries, which is none of the subscriber's doing.
+            # Over a limit of conditions, which is none of the subscriber's doing.
             continue
         break
-    if alternatives == ANY_MESSAGE:
+    alternatives = tuple(map(canonical_text, paths))
+    if alternatives == ANY_GATE:
         source = "every message is a candidate: nothing is known that must be in it"
     else:
         more = len(alternatives) - _SHOWN_MAX
         shown = ", ".join(alternatives[:_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
         source = f"candidates come from {shown}"
     decides = "the program decides" + ("" if is_condition else " and makes the result")
-    return alternatives, (Reason(decides, 0), Reason(source, 0))
+    return Gate(paths, (Reason(decides, 0), Reason(source, 0)), conjunctions)
 
 
 def condition_of(program: Program, casts_max: int = 1, *, is_condition: bool = False) -> str | None:

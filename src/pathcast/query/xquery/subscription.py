@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
+from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
-from pathcast.query.normaliser import normalise
 from pathcast.query.parser import parse as parse_xpath
 from pathcast.query.static import Kind, kind_of, resolve
 from pathcast.query.syntax import Expr
@@ -63,26 +63,26 @@ class CompiledSubscription:
     Attributes:
         kind: "xpath" or "xquery".
         program: The syntax tree of a FLWR subscription; None for an XPath.
-        alternatives: Canonical paths. If the subscription is satisfied, one of them holds.
+        paths: In normal form, sorted by canonical text. If the subscription is satisfied, one of
+            them holds.
         expression: For an XPath, the expression that must be true besides; None where the paths say
             all of it, and for a FLWR, whose program decides.
         reasons: Why something has to be evaluated that the paths do not say.
-        known_paths: The alternatives in normal form, where the compilation has made them.
+        conjunctions: Paths that must all be in a message, one conjunction or more: if the
+            subscription is satisfied, one of them is there. None if it never is.
     """
 
     kind: Literal["xpath", "xquery"]
     program: Program | None
-    alternatives: tuple[str, ...]
+    paths: tuple[NormalQuery, ...]
     expression: str | None
     reasons: tuple[Reason, ...]
-    known_paths: tuple[NormalQuery, ...] | None = None
+    conjunctions: tuple[tuple[NormalQuery, ...], ...]
 
     @property
-    def paths(self) -> tuple[NormalQuery, ...]:
-        """The alternatives in normal form. Cost: some hundred µs each for XQuery, else nothing."""
-        if self.known_paths is not None:
-            return self.known_paths
-        return tuple(normalise(text) for text in self.alternatives)
+    def alternatives(self) -> tuple[str, ...]:
+        """The canonical texts of the paths."""
+        return tuple(map(canonical_text, self.paths))
 
 
 def compile_subscription(
@@ -109,8 +109,10 @@ def compile_subscription(
     if not is_xquery(text):
         return _compile_xpath(text, bound, deliver)
     program = parse(text, bound, deliver)
-    alternatives, reasons = gate_of(program, is_condition=deliver != "fragment")
-    return CompiledSubscription("xquery", program, alternatives, None, reasons)
+    gate = gate_of(program, is_condition=deliver != "fragment")
+    return CompiledSubscription(
+        "xquery", program, gate.paths, None, gate.reasons, gate.conjunctions
+    )
 
 
 def is_xquery(text: str) -> bool:
@@ -223,8 +225,8 @@ def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledS
     return CompiledSubscription(
         "xpath",
         None,
-        tuple(compiled.texts),
+        compiled.alternatives,
         compiled.expression,
         compiled.reasons,
-        compiled.alternatives,
+        compiled.conjunctions,
     )
