@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -172,7 +173,9 @@ def test_an_archive_notes_what_it_was_not_given_and_goes_on(tmp_path: Path) -> N
             yield [each for each in waiting if each.position > after]
 
     arrivals, checkpoint = Storage(str(tmp_path / "arrivals")), Storage(str(tmp_path / "state"))
-    listing = InboxListing(SimpleNamespace(path=""), arrivals, checkpoint, None, "archive")  # type: ignore[arg-type]
+    network: Any = SimpleNamespace(client="archive")
+    files: Any = SimpleNamespace(path="")
+    listing = InboxListing(files, arrivals, checkpoint, network)
     asyncio.run(listing._fetch(Broker()))  # type: ignore[arg-type]
     assert listing.notes() == [
         ("3", "3 deliveries were dropped: the inbox was full"),

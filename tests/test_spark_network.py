@@ -344,7 +344,6 @@ def test_who_is_not_let_in_is_told_so(world: World) -> None:
     [
         ("loader", ["output.inboxes=false"], "publish needs output.inboxes"),
         ("loader", ["source.profile=/*"], 'for kind = "broker"'),
-        ("archive", ["source.inbox=archive/x"], "whose inbox is its own"),
         ("archive", ["network.key=k.pem"], "given together"),
     ],
 )

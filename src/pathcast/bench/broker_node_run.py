@@ -26,7 +26,7 @@ from pathcast.bench.memory import resident_bytes
 from pathcast.customize import Broker
 from pathcast.model import Subscription
 from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce
+from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.messages import Published, Source
 from pathcast.overlay.table import Table
@@ -36,7 +36,7 @@ from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.network import LocalNetwork, NetworkSection, Topology
-from pathcast.transport.process import OPERATOR, read_control
+from pathcast.transport.process import read_control
 from pathcast.transport.service import Publications
 
 T = TypeVar("T")

@@ -100,6 +100,7 @@ async def _subscribe(
 ) -> ExitCode:
     from pathcast.overlay.deliveries import Dropped, InForce
     from pathcast.transport.broker import DELIVERIES
+    from pathcast.transport.security import own_id
 
     is_full = False
 
@@ -107,7 +108,7 @@ async def _subscribe(
         nonlocal is_full
         told = DELIVERIES.decode(body)
         is_full = isinstance(told, Dropped)
-        return is_full or (isinstance(told, InForce) and told.subscription == f"{name}/{id}")
+        return is_full or (isinstance(told, InForce) and told.subscription == own_id(name, id))
 
     async with network.client(at, name) as client:
         after = await last_position(client, name)

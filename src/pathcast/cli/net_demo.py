@@ -274,9 +274,8 @@ class _Reader:
 
     async def read(self) -> None:
         """Takes what comes, until it is cancelled."""
-        from pathcast.overlay.deliveries import Delivery, InForce
+        from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce
         from pathcast.transport.broker import DELIVERIES
-        from pathcast.transport.process import OPERATOR
 
         async for told in self._network.followed(self._name, DELIVERIES):
             if isinstance(told, Delivery):

@@ -77,6 +77,7 @@ def subscribe(
 async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -> ExitCode:
     from pathcast.dht.subscriptions import Subscribed
     from pathcast.transport.peer import TOLD, Accepted, Register, StandingQuery
+    from pathcast.transport.security import own_id
 
     async with ring.client(at, name) as client:
         after = await last_position(client, name)
@@ -85,7 +86,7 @@ async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -
         if say_refused(answer.refused) is ExitCode.REFUSED:
             return ExitCode.REFUSED
         if await until_told(
-            client, name, after, lambda body: TOLD.decode(body) == Subscribed(f"{name}/{id}")
+            client, name, after, lambda body: TOLD.decode(body) == Subscribed(own_id(name, id))
         ):
             say(f"{id} is indexed")
             return ExitCode.OK

@@ -258,8 +258,8 @@ class _Run:
 
     async def _read(self, name: str) -> None:
         from pathcast.dht.subscriptions import Matched, Subscribed
+        from pathcast.overlay.deliveries import OPERATOR
         from pathcast.transport.peer import TOLD, Outcome
-        from pathcast.transport.process import OPERATOR
 
         async for told in self._ring.followed(name, TOLD):
             match told:

@@ -112,7 +112,6 @@ class InboxListing:
         storage: The directory; nobody else writes there.
         checkpoint: Where the state is.
         network: The broker.
-        inbox: Whose inbox.
         profile: What the pipeline subscribes to; None where somebody else does it for the inbox.
     """
 
@@ -122,7 +121,6 @@ class InboxListing:
         storage: Storage,
         checkpoint: Storage,
         network: NetworkSettings,
-        inbox: str,
         profile: ArchivedProfile | None = None,
     ) -> None:
         self.path = files.path
@@ -130,7 +128,7 @@ class InboxListing:
         self._storage = storage
         self._checkpoint = checkpoint
         self._network = network
-        self._inbox = inbox
+        self._inbox = network.client
         self._profile = profile
         self._notes: list[tuple[str, str]] = []
         self._settled = 0

@@ -129,11 +129,6 @@ class SourceSettings(BaseModel):
         description="Records: bytes of a range of a large file, which one task works on at a time.",
     )
 
-    inbox: str | None = Field(
-        default=None,
-        description="Broker: the inbox that is followed, network.client or a name that begins with "
-        "it and a slash; network.client when not given.",
-    )
     profile: str | None = Field(
         default=None,
         description="Broker: what the pipeline subscribes to, such as /* for every message; its "
@@ -150,11 +145,9 @@ class SourceSettings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _check_inbox(self) -> SourceSettings:
-        if self.kind != "broker" and (self.inbox is not None or self.profile is not None):
-            raise ValueError('inbox and profile are given for kind = "broker", and for no other')
-        if self.inbox is not None and self.profile is not None:
-            raise ValueError("a profile is one of network.client, whose inbox is its own")
+    def _check_profile(self) -> SourceSettings:
+        if self.kind != "broker" and self.profile is not None:
+            raise ValueError('profile is given for kind = "broker", and for no other')
         return self
 
     @model_validator(mode="after")

@@ -85,8 +85,7 @@ def listing_of(
     wanted = None
     if source.profile is not None:
         wanted = ArchivedProfile(source.profile, source.profile_deliver, source.profile_namespaces)
-    inbox = source.inbox or network.client
-    return InboxListing(files, storage, checkpoint, network, inbox, wanted)
+    return InboxListing(files, storage, checkpoint, network, wanted)
 
 
 def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> FileReader:

@@ -10,7 +10,8 @@
 | `Leave` | goes for good, once others have had what it published | `Accepted` |
 | `Expel` | takes a broker out of the network that does not come back | `Accepted` |
 
-Ids of subscriptions are the client's own: at the broker the client's name stands before them.
+Ids of subscriptions are the client's own: at the broker the client's name stands before them
+(`own_id`), and a client changes only what it registered itself.
 Deliveries in an inbox are MessagePack of `pathcast.overlay.deliveries`.
 """
 
@@ -28,6 +29,7 @@ import msgspec
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
+from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import LOCAL, Content, Profile
 from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
@@ -55,6 +57,7 @@ from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.frames import Codec, Flow, Name
+from pathcast.transport.security import own_id
 
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
 """A connection loses nothing while it lives, and a new one is told of: what is not acknowledged was
@@ -309,7 +312,7 @@ def _request(node: Node, client: str, messages: Sequence[object], now: float) ->
 def _publication(client: str, message: Publish) -> Publication:
     """What a client publishes; the publishers that it names are its own."""
     given = message.numbered
-    numbered = None if given is None else Numbered(f"{client}/{given.publisher}", given.number)
+    numbered = None if given is None else Numbered(own_id(client, given.publisher), given.number)
     return Publication(
         message.source, message.message, message.body, trace=message.trace, numbered=numbered
     )
@@ -332,11 +335,13 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
             return Accepted()
         case Subscribe(profiles):
             return _each(
-                profiles, lambda id, asked: broker.subscribe(f"{client}/{id}", client, asked)
+                profiles,
+                lambda id, asked: broker.subscribe(_name_of(broker, client, id), client, asked),
             )
         case Unsubscribe(ids):
             return _each(
-                [(id, None) for id in ids], lambda id, _: broker.unsubscribe(f"{client}/{id}")
+                [(id, None) for id in ids],
+                lambda id, _: broker.unsubscribe(_name_of(broker, client, id)),
             )
         case Explain(body):
             return _explained(node, body)
@@ -347,6 +352,16 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
             _expel(node, name)
             return Accepted()
     raise ConfigError("config.invalid", key="request", reason=f"{type(message).__name__} is none")
+
+
+def _name_of(broker: Broker, client: str, id: str) -> str:
+    """The name of a client's subscription at the broker.
+
+    An earlier version did not escape the client's name; what it registered is known by its owner.
+    """
+    name, earlier = own_id(client, id), f"{client}/{id}"
+    held = broker.subscriptions.get(earlier)
+    return earlier if held is not None and held.subscriber == client else name
 
 
 def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -> Accepted:

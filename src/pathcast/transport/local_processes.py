@@ -20,11 +20,12 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from pathcast.errors import ConfigError, UnavailableError
+from pathcast.overlay.deliveries import OPERATOR
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.forked_start import start_forked
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.process import OPERATOR, Control, operator_of, read_control
+from pathcast.transport.process import Control, operator_of, read_control
 
 __all__ = ["LocalProcesses", "free_ports"]
 

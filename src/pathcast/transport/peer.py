@@ -35,6 +35,7 @@ from pathcast.errors import ConfigError, PathcastError, UnavailableError
 from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Deliver, Effect, Send
 from pathcast.transport.frames import Codec, Flow, Name
+from pathcast.transport.security import own_id
 
 __all__ = [
     "CODEC",
@@ -187,14 +188,14 @@ class ServedPeer:
             case Register(queries):
 
                 def put(each: StandingQuery) -> Sequence[Effect]:
-                    name = f"{client}/{each.id}"
+                    name = own_id(client, each.id)
                     return self.peer.subscribe(name, each.query, client, each.namespaces)
 
                 return _each(client, [(each.id, each) for each in queries], put)
             case Withdraw(ids):
 
                 def take_out(id: str) -> Sequence[Effect]:
-                    return self.peer.unsubscribe(f"{client}/{id}")
+                    return self.peer.unsubscribe(own_id(client, id))
 
                 return _each(client, [(id, id) for id in ids], take_out)
             case Publish(id, body):

@@ -28,6 +28,7 @@ import httpx
 import msgspec
 
 from pathcast.errors import PathcastError, UnavailableError
+from pathcast.overlay.deliveries import OPERATOR
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection import ByteStream
@@ -43,7 +44,6 @@ from pathcast.transport.webhooks import WebhookSender, post_inbox
 
 LOG = logging.getLogger("pathcast.transport")
 
-OPERATOR: Final = "operator"
 CONTROL: Final = "control"
 STOP_SECONDS: Final = 2.0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, Final, Literal, TypeAlias
 import grpc
 
 from pathcast.errors import ConfigError, PeerRefusedError
+from pathcast.overlay.deliveries import OPERATOR
 
 Role: TypeAlias = Literal["neighbour", "publish", "subscribe", "operate", "register"]
 
@@ -110,6 +112,32 @@ def check_plain(address: str, *, allow_plain: bool) -> None:
         raise ConfigError("config.invalid", key="tls", reason=reason)
 
 
+def own_id(client: str, id: str) -> str:
+    """The id that a node has for something that a client calls by an id of its own.
+
+    Two clients never have one of these in common, whatever names and ids they choose: a slash in
+    the client's name is escaped, so the first slash ends it.
+
+    Example:
+        >>> own_id("ann", "cheap/4"), own_id("spiffe://bank/ann", "4")
+        ('ann/cheap/4', 'spiffe:%2F%2Fbank%2Fann/4')
+    """
+    return f"{client.replace('%', '%25').replace('/', '%2F')}/{id}"
+
+
+def check_name(name: str) -> str:
+    """Refuses the name of a client that cannot be told from another.
+
+    Raises:
+        ValueError: It has a control character, or is the operator's.
+    """
+    if any(unicodedata.category(each) == "Cc" for each in name):
+        raise ValueError(f"{name!a} has a control character")
+    if name == OPERATOR:
+        raise ValueError(f"{OPERATOR!r} is the name of whoever operates the process")
+    return name
+
+
 class Gate:
     """Tells who calls.
 
@@ -135,14 +163,17 @@ class Gate:
         self._peers[peer.name] = peer
 
     def admit(
-        self, metadata: Mapping[str, str | bytes], identities: Iterable[bytes], role: Role
+        self,
+        metadata: Mapping[str, str | bytes],
+        identities: Iterable[bytes],
+        role: Role | None = None,
     ) -> str:
         """The name of a caller.
 
         Args:
             metadata: Of the call.
             identities: Subject alternative names of its certificate.
-            role: What it is about to do.
+            role: The role it needs; None where that is seen later.
 
         Raises:
             PeerRefusedError: It is not known, is not who it says it is, or may not do that.
@@ -161,7 +192,7 @@ class Gate:
                 raise PeerRefusedError("peer.certificate", name=name, found=", ".join(names))
         if peer.token is not None and not is_same:
             raise PeerRefusedError("peer.token", name=name)
-        if role not in peer.roles:
+        if role is not None and role not in peer.roles:
             raise PeerRefusedError("peer.role", name=name, role=role)
         return name
 

@@ -9,8 +9,7 @@
 | DeadLetters | operate | what webhooks did not take: listed, posted again, dropped |
 | Status | operate | what the broker knows of itself, as JSON |
 
-A client speaks for itself only: an inbox is its own if it is called as the client is, or begins
-with the client's name and a slash.
+A client speaks for itself only: its inbox is the one that is called as the client is.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
         except PathcastError as error:
             await context.abort(*status_of(error))
 
-    def _admit(self, context: Any, role: Role) -> str:
+    def _admit(self, context: Any, role: Role | None) -> str:
         metadata = dict(context.invocation_metadata() or ())
         identities = context.auth_context().get("x509_subject_alternative_name", ())
         return self._gate.admit(metadata, identities, role)
@@ -224,8 +223,7 @@ class Service(GuardedMethods):
         return await asyncio.to_thread(look, messages)
 
     async def _ask(self, data: bytes, context: Any) -> bytes:
-        # Who calls without a role of its own is found out here; what it may is seen below.
-        client = self._admit(context, "subscribe")
+        client = self._admit(context, None)  # the role is that of the message
         codec = self._carrier.codec
         message = codec.message(decode(_PACKETS, data, client), client)
         self._check_role(client, type(message), context)
@@ -247,7 +245,7 @@ class Service(GuardedMethods):
         if isinstance(follow, Acknowledge):
             raise FrameError("frame.unreadable", peer=client, reason="`Follow` comes first")
         subscriber = follow.subscriber
-        if subscriber != client and not subscriber.startswith(f"{client}/"):
+        if subscriber != client:
             raise PeerRefusedError("peer.role", name=client, role=f"read what is {subscriber}'s")
         if isinstance(follow, Settle):
             self._carrier.acknowledge(subscriber, follow.position)

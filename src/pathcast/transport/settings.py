@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, SecretStr, field_validator, model_validator
 
 from pathcast.errors import ConfigError
 from pathcast.overlay.broker_node import NodeSettings
@@ -40,7 +41,7 @@ from pathcast.transport.inbox_bounds import (
     InboxBounds,
 )
 from pathcast.transport.levels import read_levels
-from pathcast.transport.security import Certificates, Peer, Role
+from pathcast.transport.security import Certificates, Peer, Role, check_name
 from pathcast.transport.webhooks import Webhook
 
 
@@ -215,7 +216,11 @@ class CallerSection(BaseModel):
 
     model_config = FROZEN
 
-    name: str = Field(min_length=1, max_length=256, description="Name of the client.")
+    name: Annotated[str, AfterValidator(check_name)] = Field(
+        min_length=1,
+        max_length=256,
+        description="Name of the client; it may have slashes, as that of a certificate has.",
+    )
     token: SecretStr | None = Field(default=None, description="Secret that it gives.")
     publish: bool = Field(default=True, description="Whether it may publish.")
     subscribe: bool = Field(default=True, description="Whether it may subscribe.")

@@ -20,7 +20,7 @@ from pathcast.bench.memory import peak_bytes
 from pathcast.dht.subscriptions import Matched, Subscribed
 from pathcast.errors import UnavailableError
 from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce
+from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce
 from pathcast.overlay.messages import Source
 from pathcast.transport.broker import DELIVERIES, RegisterSource
 from pathcast.transport.broker import Publish as PublishAtBroker
@@ -30,7 +30,7 @@ from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.network import LocalNetwork, NetworkSection, Topology
 from pathcast.transport.peer import TOLD, Accepted, Outcome, Register, StandingQuery
 from pathcast.transport.peer import Publish as PublishAtPeer
-from pathcast.transport.process import OPERATOR, read_control
+from pathcast.transport.process import read_control
 
 T = TypeVar("T")
 
