@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 class SubscriptionSnapshot:
     """Subscriptions that do not change. Made by `Broker.freeze` or `SubscriptionSnapshot.open`.
 
+    Pickled, a snapshot is its table, also where it was opened from a file: another machine need not
+    have that file. About as many bytes as the file has; `open` in processes of one machine shares
+    its pages, which unpickling does not. A copy is the snapshot itself, since nothing changes it.
+
     Attributes:
         engine: The engine that answers unless another one is asked for.
     """
@@ -168,6 +172,12 @@ class SubscriptionSnapshot:
             path=str(self._path or "the snapshot"),
             reason=f"its subscription {name} is refused ({error})",
         )
+
+    def __copy__(self) -> SubscriptionSnapshot:
+        return self
+
+    def __deepcopy__(self, memo: object) -> SubscriptionSnapshot:
+        return self
 
     def __len__(self) -> int:
         return int(self._content.table.num_rows)

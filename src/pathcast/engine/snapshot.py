@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pathcast.engine.backend import EngineModule, SnapshotBackend
 from pathcast.engine.explain import explain_query
@@ -32,7 +33,18 @@ from pathcast.query import CompiledQuery, Population, compile_query
 
 
 class Snapshot:
-    """Standing queries that do not change. Made by `QueryIndex.freeze` or `Snapshot.open`."""
+    """Standing queries that do not change. Made by `QueryIndex.freeze` or `Snapshot.open`.
+
+    Pickled, a snapshot is the bytes of its file and the name of its engine, also where it was
+    opened from a file: another machine need not have that file. It opens there as a file does, and
+    fails with `KernelMissingError` where its engine is not installed. A copy is the snapshot
+    itself, since nothing changes it.
+
+    Cost of pickling: the file is written to the temporary directory and read, about 100 B a query;
+    of unpickling: the same, and `open`; the bytes stay mapped, without a name, for as long as the
+    snapshot is used. Processes of one machine that `open` a file that was saved share its pages,
+    which unpickled snapshots do not.
+    """
 
     def __init__(
         self,
@@ -172,11 +184,30 @@ class Snapshot:
         queries = self._backend if isinstance(query, str) else None
         return explain_query(asked, message, self._module, options, queries)
 
+    def __copy__(self) -> Snapshot:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Snapshot:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "pickled.snapshot")
+            self.save(file)
+            return _unpickled, (file.read_bytes(), self._engine)
+
     def __len__(self) -> int:
         return len(self._backend)
 
     def __repr__(self) -> str:
         return f"Snapshot({len(self)} queries, version={self.version!r}, engine={self._engine!r})"
+
+
+def _unpickled(content: bytes, engine: EngineName) -> Snapshot:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "unpickled.snapshot")
+        file.write_bytes(content)
+        return Snapshot.open(file, engine=engine)
 
 
 def plan_of(query: Query) -> CompiledQuery:
