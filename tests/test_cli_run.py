@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -13,14 +15,21 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.spark import pipeline
+from pathcast.spark.outputs import inbox, read_output
+from pathcast.spark.settings import load_settings
 from pathcast.spark.summary import Summary
+from pathcast.spark.workers import InProcess
+from silent_progress import Silent
 
 
 @pytest.mark.parametrize(
     ("mode", "summary", "code"),
     [
         ("batch", Summary("out"), ExitCode.OK),
-        ("batch", Summary("out", refused={"xml.end": 3}, unread=2), ExitCode.OK),
+        ("batch", Summary("out", messages=3, refused={"xml.end": 3}, unread=2), ExitCode.OK),
+        ("batch", Summary("out", messages=3, unread=2), ExitCode.OK),
+        ("batch", Summary("out", unread=2), ExitCode.REFUSED),
+        ("stream", Summary("out", unread=2), ExitCode.OK),
         ("batch", Summary("out", unlisted={"in/a": "Permission denied"}), ExitCode.REFUSED),
         ("batch", Summary("out", was_stopped=True, stopped_by="SIGTERM"), ExitCode.INTERRUPTED),
         ("stream", Summary("out", was_stopped=True, stopped_by="SIGTERM"), ExitCode.OK),
@@ -47,4 +56,47 @@ def test_exit_codes(
     for folder, reason in summary.unlisted.items():
         assert f"{folder}: {reason}" in result.stdout
     assert ("unread files" in result.stdout) == bool(summary.unread)
+    # A run that did nothing must not look like one that had nothing to do.
+    assert ("nothing was read:" in result.stdout) == summary.has_read_nothing
+    assert ("every message is a dead letter" in result.stdout) == summary.has_refused_all
     assert ("stopped:" in result.stdout) == summary.was_stopped
+
+
+def test_generated_parquet_is_what_a_pipeline_reads(tmp_path: Path) -> None:
+    # Each setting has its default: a column of another name makes the file one dead letter.
+    packed = tmp_path / "in" / "made.parquet"
+    command = ["generate", "documents", "--domain", "alerts", "-n", "7", "--out", str(packed)]
+    assert CliRunner().invoke(build_app(), command).exit_code == ExitCode.OK
+    (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\nann\tall\t/*\n")
+    (tmp_path / "p.toml").write_text(
+        '[source]\nkind = "parquet"\npath = "in"\n[subscriptions]\npath = "s.tsv"\n'
+        '[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+    )
+    settings = load_settings(tmp_path / "p.toml")
+    summary = pipeline.run(settings, workers=InProcess(), progress=Silent())
+    assert (summary.messages, summary.unread) == (7, 0)
+    assert inbox(tmp_path / "out", "ann").num_rows == 7
+
+
+def test_a_file_whose_columns_have_other_names_says_which_and_what_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    pq.write_table(pa.table({"id": ["m1"], "message": [b"<a/>"]}), source / "old.parquet")
+    (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\nann\tall\t/*\n")
+    (tmp_path / "p.toml").write_text(
+        '[source]\nkind = "parquet"\npath = "in"\n[subscriptions]\npath = "s.tsv"\n'
+        '[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+    )
+    notes: list[str] = []
+    report = Silent()
+    monkeypatch.setattr(report, "note", notes.append)
+    settings = load_settings(tmp_path / "p.toml")
+    summary = pipeline.run(settings, workers=InProcess(), progress=report)
+    assert summary.has_read_nothing
+    [letter] = read_output(tmp_path / "out", "dead_letters").to_pylist()
+    [note] = [note for note in notes if "could not be read" in note]
+    for told in (letter["message"], note):
+        assert "source.id_column" in told
+        assert "among id, message" in told
