@@ -9,7 +9,8 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name
+from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name, existing
+from pathcast.cli.queries import read_bytes
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,10 +93,10 @@ def why(
         typer.Option(
             "--content",
             metavar="FILE",
-            exists=True,
             dir_okay=False,
-            help="The message. Default: it is looked for in the pipeline's source, if OUTPUT is a "
-            "TOML file.",
+            callback=existing,
+            help="The message, - for standard input. Default: it is looked for in the pipeline's "
+            "source, if OUTPUT is a TOML file.",
             show_default=False,
         ),
     ] = None,
@@ -114,7 +115,7 @@ def why(
     with extra("spark", "pathcast why"):
         from pathcast.spark.reasons import why as reasons_of
     place, settings = find_output(output)
-    batch_id, found = None, None if content is None else content.read_bytes()
+    batch_id, found = None, None if content is None else read_bytes(content)
     if settings is not None:
         with extra("spark", "pathcast why"):
             from pathcast.spark.lookup import batch_of, message_of
