@@ -36,6 +36,7 @@ from pathcast.customize.snapshot_file import (
     write_snapshot,
 )
 from pathcast.engine.selection import engine_name
+from pathcast.engine.snapshot import errors_named
 from pathcast.errors import PathcastError, SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, Gate, Subscription
@@ -103,7 +104,8 @@ class SubscriptionSnapshot:
         what was compiled before it was saved.
         """
         file = Path(path)
-        return cls(read_snapshot(file), engine_name(engine), file)
+        with errors_named(path):
+            return cls(read_snapshot(file), engine_name(engine), file)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -111,7 +113,8 @@ class SubscriptionSnapshot:
         Raises:
             OSError: The file cannot be written.
         """
-        write_snapshot(Path(path), self._content)
+        with errors_named(path):
+            write_snapshot(Path(path), self._content)
 
     @property
     def version(self) -> str:

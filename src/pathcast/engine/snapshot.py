@@ -15,8 +15,10 @@ It is safe to use from many threads and, once saved, from many processes.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -69,7 +71,8 @@ class Snapshot:
             OSError: The file cannot be read.
         """
         name, module = select_engine(engine)
-        return cls(module.open_snapshot(Path(path)), name, module)
+        with errors_named(path):
+            return cls(module.open_snapshot(Path(path)), name, module)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -77,7 +80,8 @@ class Snapshot:
         Raises:
             OSError: The file cannot be written.
         """
-        self._backend.save(Path(path))
+        with errors_named(path):
+            self._backend.save(Path(path))
 
     @property
     def engine(self) -> EngineName:
@@ -201,6 +205,33 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({len(self)} queries, version={self.version!r}, engine={self._engine!r})"
+
+
+@contextmanager
+def errors_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the system inside name this file, and no other that is made on the way.
+
+    Args:
+        path: As the caller knows it.
+
+    Raises:
+        OSError: With `errno` and `filename`.
+
+    Example:
+        >>> with errors_named("q.snapshot"):
+        ...     raise OSError(2, "not found (os error 2)")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: [Errno 2] No such file or directory: 'q.snapshot'
+    """
+    try:
+        yield
+    except OSError as error:
+        # Libraries that map files say something else of a folder.
+        code = errno.EISDIR if Path(path).is_dir() else error.errno
+        if code is None:
+            raise
+        raise OSError(code, os.strerror(code), os.fspath(path)) from error
 
 
 def _unpickled(content: bytes, engine: EngineName) -> Snapshot:
