@@ -237,6 +237,64 @@ class TestSuites:
         assert "s.toml" in result.stderr
 
 
+class TestFailedCases:
+    """A case that fails says where the query does: nobody should have to ask again."""
+
+    @staticmethod
+    def suite(query: str, wanted: str, more: str = "") -> str:
+        return (
+            f'[[case]]\nname = "n"\nquery = """{query}"""\nmessage = """{BOOKS}"""\n'
+            f"{wanted}\n{more}\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("query", "wanted", "more", "told"),
+        [
+            ("//book[price < 10]", "delivered = true", "", "`price` is '20', the query wants less"),
+            ("//book[price < 10]/title", 'expect = ["<a/>"]', "", "`price` is '20'"),
+            ("//bok", "delivered = true", "", "no such node"),
+            # What matches and must not is explained as well.
+            ("//book[price < 30]", "delivered = false", "", "query: match"),
+            ("//book", 'expect = ["<book/>"]', "", "//book   2 nodes"),
+            # On the message as the steps leave it.
+            (
+                "//book[price]",
+                "delivered = true",
+                'steps = ["drop //price"]',
+                "there is no `price`",
+            ),
+            (
+                "for $b in //book where $b/@isbn = '7' return <r>{$b/title}</r>",
+                "delivered = true",
+                "",
+                "//book[@isbn='7']",
+            ),
+            ("//p:book", "delivered = true", 'namespaces = { p = "urn:p" }', "no such node"),
+        ],
+    )
+    def test_it_is_explained(
+        self, call: Call, query: str, wanted: str, more: str, told: str
+    ) -> None:
+        Path("s.toml").write_text(self.suite(query, wanted, more))
+        result = call("test", "s.toml", "--junit", "report.xml")
+        assert result.exit_code == ExitCode.REFUSED
+        assert told in result.stdout
+        assert told.replace("<", "&lt;") in Path("report.xml").read_text()
+
+    def test_nothing_is_explained_where_the_diff_says_it(self, call: Call) -> None:
+        for query, wanted in (
+            ("//book[price < 30]/title", 'expect = ["<title>Reed</title>"]'),
+            ("//book[", "delivered = true"),
+            ("//title[1]", 'error = "xml.end"'),
+        ):
+            Path("s.toml").write_text(self.suite(query, wanted))
+            result = call("test", "s.toml")
+            assert result.exit_code == ExitCode.REFUSED
+            assert "query: " not in result.stdout
+        Path("s.toml").write_text(self.suite("//title", "delivered = true"))
+        assert "query: " not in call("test", "s.toml").stdout
+
+
 class TestExplain:
     def test_the_plan_and_what_is_shared(self, call: Call) -> None:
         Path("more").mkdir()

@@ -100,3 +100,75 @@ def test_a_file_whose_columns_have_other_names_says_which_and_what_names_them(
     for told in (letter["message"], note):
         assert "source.id_column" in told
         assert "among id, message" in told
+
+
+@pytest.fixture
+def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pipeline that has run in a folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.xml").write_text("<m><a/></m>")
+    (tmp_path / "s.tsv").write_text(
+        "subscriber\tquery_id\tquery\nann\tq1\t//a\nbob\tq2\t//nothing\nbob\tbad\t//a[\n"
+    )
+    (tmp_path / "pipeline.toml").write_text(
+        '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n[output]\npath = "out"\n'
+    )
+    go()
+    return tmp_path
+
+
+def go() -> None:
+    pipeline.run(load_settings("pipeline.toml"), workers=InProcess(), progress=Silent())
+
+
+def call(*arguments: str, stdin: bytes | None = None) -> Any:
+    return CliRunner().invoke(build_app(), arguments, input=stdin)
+
+
+def test_an_inbox_that_is_empty_is_told_from_one_that_nobody_has(delivered: Path) -> None:
+    assert call("inbox", "ann").stdout.count("\n") == 1
+    empty = call("inbox", "bob")
+    assert (empty.exit_code, empty.stdout, empty.stderr) == (ExitCode.OK, "", "")
+    typo = call("inbox", "amn")
+    assert (typo.exit_code, typo.stdout) == (ExitCode.USAGE, "")
+    assert "nobody has subscribed as 'amn'; did you mean ann?" in typo.stderr
+    assert "; there are ann, bob" in call("inbox", "zzzzzz").stderr
+    # Of a name that may be mistyped, --after gives nothing either.
+    assert call("inbox", "amn", "--after", "0").exit_code == ExitCode.USAGE
+
+
+def test_who_has_left_has_an_inbox_still(delivered: Path) -> None:
+    (delivered / "s.tsv").write_text("subscriber\tquery_id\tquery\nbob\tq2\t//nothing\n")
+    (delivered / "in" / "2.xml").write_text("<m><a/></m>")
+    go()
+    assert call("inbox", "ann").exit_code == ExitCode.OK
+    assert call("inbox", "ann", "--after", "99").exit_code == ExitCode.OK
+
+
+def test_an_inbox_before_the_first_micro_batch(delivered: Path) -> None:
+    for each in (delivered / "out" / "_commits").iterdir():
+        each.unlink()
+    result = call("inbox", "anybody")
+    assert result.exit_code == ExitCode.OK
+    assert "no micro-batch is complete yet" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["broadcast", "partitioned"])
+def test_explaining_a_pipeline_ends_as_any_command_does(delivered: Path, kind: str) -> None:
+    file = delivered / "pipeline.toml"
+    file.write_text(file.read_text() + f'[placement]\nkind = "{kind}"\npartitions = 2\n')
+    explain = ["explain", "pipeline.toml"]
+    assert call(*explain).exit_code == ExitCode.OK
+    assert call(*explain, "in/1.xml", "--id", "q1", "--id", "q2").exit_code == ExitCode.OK
+    for name in ("unknown", "bad"):
+        # One that is rejected is in no partition and on no worker.
+        result = call(*explain, "--id", "q1", "--id", name)
+        assert (result.exit_code, result.stdout) == (ExitCode.REFUSED, "")
+        assert name in result.stderr
+    (delivered / "torn.xml").write_text("<m>")
+    for message in ("torn.xml", "gone.xml"):
+        result = call(*explain, message)
+        assert (result.exit_code, result.stdout) == (ExitCode.REFUSED, "")
+        assert "error: " in result.stderr

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, say, write_json_line
+from pathcast.cli.console import answers, extra, say, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name, existing
 from pathcast.cli.queries import read_bytes
 from pathcast.errors import ConfigError
+from pathcast.query.near_names import near
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
     from pathcast.spark.storage import Storage
 
 PIPELINE_FILE = "pipeline.toml"
+
+SUBSCRIBERS_SHOWN = 10
+"""Names that are shown where none is like the one that was given."""
 
 PlaceOption = Annotated[
     str | None,
@@ -51,6 +56,9 @@ def inbox(
 ) -> ExitCode:
     """Print what was delivered to a subscriber, one line of JSON a delivery.
 
+    A name that nobody has subscribed under is an error, unless something was
+    delivered to it before; with --follow, a warning.
+
     Deliveries come in the order of micro-batches. With --follow, those that
     are there, then those that come; a program that remembers the batch_id of
     the last line goes on with --after, and misses nothing.
@@ -61,8 +69,11 @@ def inbox(
     with extra("spark", "pathcast inbox"):
         from pathcast.spark.outputs import follow as following
         from pathcast.spark.outputs import since
+        from pathcast.spark.reasons import subscribers_of
         from pathcast.spark.writing import as_json_rows
     place, _ = find_output(output)
+    if not follow or after is None:
+        _check_subscriber(place, subscriber, subscribers_of(place), is_awaited=follow)
     tables = (
         following(place, "inboxes", subscriber=subscriber, after=after)
         if follow
@@ -74,6 +85,43 @@ def inbox(
         # A reader behind a pipe sees a micro-batch when it is there.
         typer.get_text_stream("stdout").flush()
     return ExitCode.OK
+
+
+def _check_subscriber(
+    place: str | Storage, name: str, known: Sequence[str] | None, *, is_awaited: bool
+) -> None:
+    """Tells a name that nobody subscribed under from an inbox that is empty.
+
+    Args:
+        place: The output.
+        name: Who is asked for.
+        known: Who has subscriptions now; None where nothing was ever matched.
+        is_awaited: Whether somebody waits for what comes.
+
+    Raises:
+        ConfigError: Nobody has this name, and nobody had it.
+    """
+    from pathcast.spark.outputs import inbox as rows_of
+
+    if known is None:
+        say("no micro-batch is complete yet: nothing was delivered to anybody")
+        return
+    # Who has left has an inbox still.
+    if name in known or len(rows_of(place, name)):
+        return
+    told = f"nobody has subscribed as {name!r}{_likely(name, known)}"
+    if not is_awaited:
+        raise ConfigError("config.invalid", key="SUBSCRIBER", reason=told)
+    say_warning(told)
+
+
+def _likely(name: str, known: Sequence[str]) -> str:
+    """Who is likely meant, or some of those that there are."""
+    close = near(name, known)
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    more = f" and {len(known) - SUBSCRIBERS_SHOWN:,} more" if len(known) > SUBSCRIBERS_SHOWN else ""
+    return f"; there are {', '.join(known[:SUBSCRIBERS_SHOWN])}{more}" if known else ""
 
 
 def why(
