@@ -103,7 +103,7 @@ def explain(
         return _explain_pipeline(Path(query), message, query_id or [], engine, limit, format_)
     check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
-    asked = read_query(query, step)
+    asked = read_query(query, step)._replace(deliver="fragment")
     text = asked.query
     content = None if message is None else read_one(message, limits)
     if asked.steps or is_xquery(text):

@@ -77,8 +77,14 @@ def subscribe(
     at: AtOption,
     client: AsOption = OPERATOR,
     deliver: Annotated[
-        Deliver, typer.Option("--deliver", help="Results of the query, the message, or its id.")
-    ] = Deliver.FRAGMENT,
+        Deliver | None,
+        typer.Option(
+            "--deliver",
+            help="Results of the query, the message, or its id. Default: as FILE says, else "
+            "fragment.",
+            show_default=False,
+        ),
+    ] = None,
     step: StepOption = None,
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
@@ -95,7 +101,8 @@ def subscribe(
     from pathcast.overlay.content import Profile
 
     asked = read_query(query, step)
-    profile = Profile(asked.query, deliver.value, steps=asked.steps)
+    chosen = asked.deliver if deliver is None else deliver.value
+    profile = Profile(asked.query, chosen, steps=asked.steps)
     return asyncio.run(_subscribe(network, at, client, id, profile))
 
 

@@ -92,7 +92,7 @@ def transform(
     check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
     broker = Broker(engine_name(engine), limits, read_namespaces(namespace), threads)
-    report = broker.subscribe(read_query(query, step))
+    report = broker.subscribe(read_query(query, step)._replace(deliver="fragment"))
     for error in report.rejected.values():
         raise error
     writer = None if out is None else _ResultFiles(out)
@@ -121,7 +121,7 @@ def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
         steps: Steps that are done after those that the file says.
 
     Returns:
-        With `QUERY_ID` for id and subscriber, delivered as fragments.
+        With `QUERY_ID` for id and subscriber; delivered as the file says, else as fragments.
 
     Raises:
         ConfigError: The file is not UTF-8.
@@ -136,7 +136,7 @@ def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
         raise ConfigError("config.invalid", key=str(path), reason=reason) from error
     said = subscription_of(text, Path(path.name))
-    return Subscription(QUERY_ID, QUERY_ID, said.query, steps=(*said.steps, *(steps or ())))
+    return said._replace(id=QUERY_ID, subscriber=QUERY_ID, steps=(*said.steps, *(steps or ())))
 
 
 def _delivered(
