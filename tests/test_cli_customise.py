@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from pathcast.cli.app import build_app
+from command_line import run_command
 from pathcast.cli.exits import ExitCode
 from pathcast.customize.subscription_files import read_subscriptions, subscription_of
 from pathcast.errors import ConfigError
@@ -34,13 +34,7 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
     Path("books.xml").write_text(BOOKS)
     Path("cheap.xq").write_text(f"(: @subscriber ann :)\n{CHEAP}\n")
 
-    def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-        result = CliRunner().invoke(build_app(), [str(a) for a in arguments], input=stdin)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return run_command
 
 
 class TestTransform:

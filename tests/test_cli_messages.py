@@ -22,9 +22,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from pathcast.cli.app import build_app
+from command_line import run_command
 from pathcast.cli.clients import publish_files
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import PACKED_SUFFIXES, read_messages
@@ -44,13 +44,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command in this process."""
     monkeypatch.setenv("PATHCAST_ENGINE", "reference")
 
-    def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-        result = CliRunner().invoke(build_app(), [str(a) for a in arguments], input=stdin)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return run_command
 
 
 @pytest.fixture

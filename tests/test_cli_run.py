@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from command_line import run_command
+
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 from pathcast.cli.app import build_app
@@ -123,34 +125,30 @@ def go() -> None:
     pipeline.run(load_settings("pipeline.toml"), workers=InProcess(), progress=Silent())
 
 
-def call(*arguments: str, stdin: bytes | None = None) -> Any:
-    return CliRunner().invoke(build_app(), arguments, input=stdin)
-
-
 def test_an_inbox_that_is_empty_is_told_from_one_that_nobody_has(delivered: Path) -> None:
-    assert call("inbox", "ann").stdout.count("\n") == 1
-    empty = call("inbox", "bob")
+    assert run_command("inbox", "ann").stdout.count("\n") == 1
+    empty = run_command("inbox", "bob")
     assert (empty.exit_code, empty.stdout, empty.stderr) == (ExitCode.OK, "", "")
-    typo = call("inbox", "amn")
+    typo = run_command("inbox", "amn")
     assert (typo.exit_code, typo.stdout) == (ExitCode.USAGE, "")
     assert "nobody has subscribed as 'amn'; did you mean ann?" in typo.stderr
-    assert "; there are ann, bob" in call("inbox", "zzzzzz").stderr
+    assert "; there are ann, bob" in run_command("inbox", "zzzzzz").stderr
     # Of a name that may be mistyped, --after gives nothing either.
-    assert call("inbox", "amn", "--after", "0").exit_code == ExitCode.USAGE
+    assert run_command("inbox", "amn", "--after", "0").exit_code == ExitCode.USAGE
 
 
 def test_who_has_left_has_an_inbox_still(delivered: Path) -> None:
     (delivered / "s.tsv").write_text("subscriber\tquery_id\tquery\nbob\tq2\t//nothing\n")
     (delivered / "in" / "2.xml").write_text("<m><a/></m>")
     go()
-    assert call("inbox", "ann").exit_code == ExitCode.OK
-    assert call("inbox", "ann", "--after", "99").exit_code == ExitCode.OK
+    assert run_command("inbox", "ann").exit_code == ExitCode.OK
+    assert run_command("inbox", "ann", "--after", "99").exit_code == ExitCode.OK
 
 
 def test_an_inbox_before_the_first_micro_batch(delivered: Path) -> None:
     for each in (delivered / "out" / "_commits").iterdir():
         each.unlink()
-    result = call("inbox", "anybody")
+    result = run_command("inbox", "anybody")
     assert result.exit_code == ExitCode.OK
     assert "no micro-batch is complete yet" in result.stderr
 
@@ -160,15 +158,15 @@ def test_explaining_a_pipeline_ends_as_any_command_does(delivered: Path, kind: s
     file = delivered / "pipeline.toml"
     file.write_text(file.read_text() + f'[placement]\nkind = "{kind}"\npartitions = 2\n')
     explain = ["explain", "pipeline.toml"]
-    assert call(*explain).exit_code == ExitCode.OK
-    assert call(*explain, "in/1.xml", "--id", "q1", "--id", "q2").exit_code == ExitCode.OK
+    assert run_command(*explain).exit_code == ExitCode.OK
+    assert run_command(*explain, "in/1.xml", "--id", "q1", "--id", "q2").exit_code == ExitCode.OK
     for name in ("unknown", "bad"):
         # One that is rejected is in no partition and on no worker.
-        result = call(*explain, "--id", "q1", "--id", name)
+        result = run_command(*explain, "--id", "q1", "--id", name)
         assert (result.exit_code, result.stdout) == (ExitCode.REFUSED, "")
         assert name in result.stderr
     (delivered / "torn.xml").write_text("<m>")
     for message in ("torn.xml", "gone.xml"):
-        result = call(*explain, message)
+        result = run_command(*explain, message)
         assert (result.exit_code, result.stdout) == (ExitCode.REFUSED, "")
         assert "error: " in result.stderr

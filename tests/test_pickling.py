@@ -141,6 +141,10 @@ def test_a_result_travels_without_its_neighbours(engine: str) -> None:
     assert len(pickle.dumps(deliveries.deliveries(0))) < 2_000
 
 
+def identity_of(snapshot: Snapshot | SubscriptionSnapshot) -> tuple[str, str, Limits]:
+    return snapshot.engine, snapshot.version, snapshot.limits
+
+
 def answers_of(snapshot: Snapshot) -> list[list[str]]:
     return [list(found.query_ids) for found in snapshot.matcher(threads=1).match_batch(MESSAGES)]
 
@@ -155,11 +159,7 @@ def test_a_snapshot_is_the_same_elsewhere(engine: str, tmp_path: Path) -> None:
         # The file is not there on another machine.
         file.unlink(missing_ok=True)
         again = pickle.loads(content)
-        assert (again.engine, again.version, again.limits) == (
-            frozen.engine,
-            frozen.version,
-            frozen.limits,
-        )
+        assert identity_of(again) == identity_of(frozen)
         assert answers_of(again) == answers_of(frozen)
         assert again.query("q1") == frozen.query("q1")
         assert answers_of(pickle.loads(pickle.dumps(again))) == answers_of(frozen)
@@ -179,11 +179,7 @@ def test_a_snapshot_of_subscriptions_is_the_same_elsewhere(engine: str, tmp_path
         content = pickle.dumps(snapshot)
         file.unlink(missing_ok=True)
         again = pickle.loads(content)
-        assert (again.engine, again.version, again.limits) == (
-            frozen.engine,
-            frozen.version,
-            frozen.limits,
-        )
+        assert identity_of(again) == identity_of(frozen)
         assert again.matcher().process_batch(MESSAGES).table.equals(expected)
     assert copy.deepcopy(frozen) is frozen
 

@@ -30,10 +30,7 @@ AsOption = Annotated[
     typer.Option("--as", metavar="NAME", help="Client of the node: one that its file names."),
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The client's id of it.")]
-MessagesArgument = Annotated[
-    list[str],
-    typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP),
-]
+MessagesArgument = Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)]
 AfterOption = Annotated[
     int, typer.Option("--after", metavar="POSITION", min=0, help="Only what came after this one.")
 ]
@@ -53,10 +50,15 @@ async def publish_files(names: Sequence[str], limits: Limits, publish: Publish) 
     """Publishes files, and prints a line of JSON for each: its id, or why it is refused."""
     given = taken = 0
     for batch in read_batches(names, limits):
-        bodies = {message_id(body): body for _, body in batch if isinstance(body, bytes)}
+        ids = [message_id(body) if isinstance(body, bytes) else None for _, body in batch]
+        # Messages of one content are one: they have one id.
+        bodies = {
+            id: each.content
+            for id, each in zip(ids, batch, strict=True)
+            if id is not None and isinstance(each.content, bytes)
+        }
         refused = await publish(list(bodies.items()))
-        for name, content in batch:
-            id = message_id(content) if isinstance(content, bytes) else None
+        for id, (name, content) in zip(ids, batch, strict=True):
             error = str(content) if id is None else refused.get(id)
             write_json_line({"message": shown(name), "id": id, "error": error})
             given, taken = given + 1, taken + (error is None)

@@ -46,9 +46,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="MESSAGE",
-            help="One message: "
-            + MESSAGES_HELP
-            + " FILE!ID is one of several in a file. An XQuery is "
+            help=f"One message: {MESSAGES_HELP} FILE!ID is one of several in a file. An XQuery is "
             "explained without one, too.",
             show_default=False,
         ),

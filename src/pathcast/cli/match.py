@@ -18,10 +18,7 @@ from pathcast.errors import PathcastError, shown
 
 
 def match(
-    messages: Annotated[
-        list[str],
-        typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP),
-    ],
+    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)],
     queries: Annotated[
         Path,
         typer.Option(

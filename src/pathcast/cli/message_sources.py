@@ -17,9 +17,14 @@ import pyarrow as pa
 from pathcast.cli.console import say
 from pathcast.cli.messages import PACKED_SUFFIXES, Message
 from pathcast.customize.identity import message_id
-from pathcast.errors import MissingDependencyError, PathcastError, UnreadableMessageError, shown
+from pathcast.errors import (
+    KernelMissingError,
+    MissingDependencyError,
+    PathcastError,
+    UnreadableMessageError,
+)
 from pathcast.limits import Limits
-from pathcast.spark.files import FILE, FoundFile, unreadable
+from pathcast.spark.files import FILE, FoundFile, shown, unreadable
 from pathcast.spark.listing import file_at
 from pathcast.spark.lookup import batches_of
 from pathcast.spark.settings import SourceSettings, load_settings
@@ -39,7 +44,7 @@ class RefusedBySourceError(UnreadableMessageError):
     @property
     def message(self) -> str:
         """The sentence of the source."""
-        return shown(str(self.params["reason"]))
+        return str(self.params["reason"])
 
 
 def messages_at(given: str, limits: Limits) -> Iterator[Message]:
@@ -54,18 +59,22 @@ def messages_at(given: str, limits: Limits) -> Iterator[Message]:
 
     Raises:
         MissingDependencyError: A library that opens the place is not installed.
+        KernelMissingError: Records are to be cut, and the kernel is not installed.
     """
     try:
         if given.endswith(".toml") and not is_url(given):
             yield from _of_pipeline(given, limits)
         else:
             yield from _of_place(given, limits)
-    except MissingDependencyError:
+    except (MissingDependencyError, KernelMissingError):
         raise
     except PathcastError as error:
         yield Message(given, error)
     except Exception as error:
         # A file system behind a URL raises what its library likes: it is an input like any other.
+        is_elsewhere = is_url(given) or given.endswith(".toml")
+        if not is_elsewhere and not isinstance(error, OSError):
+            raise
         yield Message(given, unreadable(given, error))
 
 

@@ -46,7 +46,7 @@ BATCH_MESSAGES_MAX = 1_000
 BATCH_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of a batch, give or take one message: bounds memory whatever the size of the files."""
 
-_MEMBER: Final = re.compile(r"(.+?(?:\.parquet|\.zip|\.tar|\.tgz|\.gz))!.+", re.DOTALL)
+_MEMBER: Final = re.compile(f"(.+?(?:{'|'.join(map(re.escape, PACKED_SUFFIXES))}))!.+", re.DOTALL)
 
 
 class Message(NamedTuple):
@@ -127,10 +127,9 @@ def _walk(directory: str) -> Iterator[str | Message]:
         for file in sorted(filter(is_counted, files)):
             if file.lower().endswith(".xml") or file.endswith(PACKED_SUFFIXES):
                 yield str(Path(folder, file))
-        while faults:
-            yield _fault_of(faults.pop())
-    for fault in faults:
-        yield _fault_of(fault)
+        yield from map(_fault_of, faults)
+        faults.clear()
+    yield from map(_fault_of, faults)
 
 
 def is_counted(name: str) -> bool:

@@ -69,50 +69,48 @@ def inbox(
     with extra("spark", "pathcast inbox"):
         from pathcast.spark.outputs import follow as following
         from pathcast.spark.outputs import since
-        from pathcast.spark.reasons import subscribers_of
         from pathcast.spark.writing import as_json_rows
     place, _ = find_output(output)
-    if not follow or after is None:
-        _check_subscriber(place, subscriber, subscribers_of(place), is_awaited=follow)
+    if follow:
+        # Who is waited for may be about to subscribe.
+        told = _unknown(place, subscriber)
+        if told is not None:
+            say_warning(told)
     tables = (
         following(place, "inboxes", subscriber=subscriber, after=after)
         if follow
         else since(place, "inboxes", subscriber=subscriber, after=after)
     )
+    is_empty = True
     for _, rows in tables:
+        is_empty = False
         for row in as_json_rows(rows):
             write_json_line(row)
         # A reader behind a pipe sees a micro-batch when it is there.
         typer.get_text_stream("stdout").flush()
+    if is_empty:
+        told = _unknown(place, subscriber)
+        if told is not None:
+            raise ConfigError("config.invalid", key="SUBSCRIBER", reason=told)
     return ExitCode.OK
 
 
-def _check_subscriber(
-    place: str | Storage, name: str, known: Sequence[str] | None, *, is_awaited: bool
-) -> None:
-    """Tells a name that nobody subscribed under from an inbox that is empty.
+def _unknown(place: str | Storage, name: str) -> str | None:
+    """Why nothing comes to a subscriber whom nobody knows; None for one with an empty inbox.
 
-    Args:
-        place: The output.
-        name: Who is asked for.
-        known: Who has subscriptions now; None where nothing was ever matched.
-        is_awaited: Whether somebody waits for what comes.
-
-    Raises:
-        ConfigError: Nobody has this name, and nobody had it.
+    Cost: reads who has subscriptions, where nothing was delivered to this name.
     """
     from pathcast.spark.outputs import inbox as rows_of
+    from pathcast.spark.reasons import subscribers_of
 
+    # A subscriber who has left has an inbox still.
+    if len(rows_of(place, name)):
+        return None
+    known = subscribers_of(place)
     if known is None:
         say("no micro-batch is complete yet: nothing was delivered to anybody")
-        return
-    # Who has left has an inbox still.
-    if name in known or len(rows_of(place, name)):
-        return
-    told = f"nobody has subscribed as {name!r}{_likely(name, known)}"
-    if not is_awaited:
-        raise ConfigError("config.invalid", key="SUBSCRIBER", reason=told)
-    say_warning(told)
+        return None
+    return None if name in known else f"nobody has subscribed as {name!r}{_likely(name, known)}"
 
 
 def _likely(name: str, known: Sequence[str]) -> str:

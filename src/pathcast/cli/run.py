@@ -38,9 +38,9 @@ def run(
 
     Refused messages are a result of a pipeline (its dead letters), so they do
     not change the exit code; a batch that could read none of its files, or
-    not list a folder of its source, ends with 1. Ctrl-C and SIGTERM stop after the current
-    micro-batch; the next run goes on from there. A stream that SIGTERM has
-    stopped ends with 0.
+    not list a folder of its source, ends with 1. Ctrl-C and SIGTERM stop
+    after the current micro-batch; the next run goes on from there. A stream
+    that SIGTERM has stopped ends with 0.
     """
     if describe:
         from pathcast.spark.settings import describe_settings

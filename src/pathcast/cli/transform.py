@@ -61,10 +61,7 @@ QueryArgument = Annotated[
 
 def transform(
     query: QueryArgument,
-    messages: Annotated[
-        list[str],
-        typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP),
-    ],
+    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)],
     out: Annotated[
         Path | None,
         typer.Option(
