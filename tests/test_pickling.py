@@ -138,6 +138,9 @@ def test_a_result_travels_without_its_neighbours(engine: str) -> None:
     assert len(pickle.dumps(batch[0])) < 2_000
     deliveries = broker_of(engine).process_batch([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
     assert len(pickle.dumps(deliveries)) < 9_000
+    # Who reads results needs no engine, and may have none.
+    for found in (batch, batch[0], deliveries, deliveries.deliveries(0)):
+        assert b"kernel" not in pickle.dumps(found)
     assert len(pickle.dumps(deliveries.deliveries(0))) < 2_000
 
 
