@@ -186,7 +186,7 @@ def test_wrong_count_voids_the_benchmark(
 
 def test_settings_are_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
     settings = settings_of(
-        source={"kind": "parquet", "path": tmp_path / "in", "id_column": "id"},
+        source={"kind": "parquet", "path": tmp_path / "in"},
         subscriptions={"path": tmp_path / "s.tsv", "deliver": "fragment"},
         mode={"kind": "stream", "seconds_between_batches": 0.1, "bytes_per_batch_max": 2**40},
         output={"path": tmp_path / "out", "inboxes": False},
@@ -212,7 +212,7 @@ def test_failing_pipeline_says_why(tmp_path: Path) -> None:
 def test_floor_on_spark_sees_every_message(spark: SparkSession, tmp_path: Path) -> None:
     folder = write_parts(payments(12, seed=1), 12, tmp_path / "messages", parts=3)
     settings = settings_of(
-        source={"kind": "parquet", "path": folder, "id_column": "id"},
+        source={"kind": "parquet", "path": folder},
         subscriptions={"path": tmp_path / "s.tsv"},
         output={"path": tmp_path / "out"},
     )

@@ -239,7 +239,9 @@ def test_a_network_of_processes_by_command(tmp_path: Path, monkeypatch: pytest.M
 
 def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     """A subscription at one end of the network, and a message at the other."""
-    assert call("subscribe", "s", "//to[. = 'Bern']", "--at", "c")[0] == 0
+    Path("bern.xq").write_text("(: towns @deliver fragment :) //to[. = 'Bern']")
+    assert call("subscribe", "s", "@bern.xq", "--at", "c")[0] == 0
+    assert call("subscribe", "s", "@gone.xq", "--at", "c")[0] == 1
     assert call("subscribe", "bad", "//to[", "--at", "c")[0] == 1
     assert call("subscribe", "s", "//to", "--at", "c", "--as", "nobody")[0] == 1
     text = call("trace", "m.xml", "--at", "a")[1]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from pathcast.cli.app import build_app
+from command_line import run_command
 from pathcast.cli.exits import ExitCode
 from patience import PATIENCE_SECONDS, wait_until
 
@@ -32,13 +32,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command in this process."""
     monkeypatch.setenv("PATHCAST_ENGINE", ENGINE)
 
-    def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-        result = CliRunner().invoke(build_app(), [str(a) for a in arguments], input=stdin)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return run_command
 
 
 def spawn(*arguments: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:

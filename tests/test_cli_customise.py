@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from pathcast.cli.app import build_app
+from command_line import run_command
 from pathcast.cli.exits import ExitCode
 from pathcast.customize.subscription_files import read_subscriptions, subscription_of
 from pathcast.errors import ConfigError
@@ -34,13 +34,7 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
     Path("books.xml").write_text(BOOKS)
     Path("cheap.xq").write_text(f"(: @subscriber ann :)\n{CHEAP}\n")
 
-    def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-        result = CliRunner().invoke(build_app(), [str(a) for a in arguments], input=stdin)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return run_command
 
 
 class TestTransform:
@@ -235,6 +229,64 @@ class TestSuites:
         assert result.exit_code == ExitCode.USAGE
         assert words in result.stderr
         assert "s.toml" in result.stderr
+
+
+class TestFailedCases:
+    """A case that fails says where the query does: nobody should have to ask again."""
+
+    @staticmethod
+    def suite(query: str, wanted: str, more: str = "") -> str:
+        return (
+            f'[[case]]\nname = "n"\nquery = """{query}"""\nmessage = """{BOOKS}"""\n'
+            f"{wanted}\n{more}\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("query", "wanted", "more", "told"),
+        [
+            ("//book[price < 10]", "delivered = true", "", "`price` is '20', the query wants less"),
+            ("//book[price < 10]/title", 'expect = ["<a/>"]', "", "`price` is '20'"),
+            ("//bok", "delivered = true", "", "no such node"),
+            # What matches and must not is explained as well.
+            ("//book[price < 30]", "delivered = false", "", "query: match"),
+            ("//book", 'expect = ["<book/>"]', "", "//book   2 nodes"),
+            # On the message as the steps leave it.
+            (
+                "//book[price]",
+                "delivered = true",
+                'steps = ["drop //price"]',
+                "there is no `price`",
+            ),
+            (
+                "for $b in //book where $b/@isbn = '7' return <r>{$b/title}</r>",
+                "delivered = true",
+                "",
+                "//book[@isbn='7']",
+            ),
+            ("//p:book", "delivered = true", 'namespaces = { p = "urn:p" }', "no such node"),
+        ],
+    )
+    def test_it_is_explained(
+        self, call: Call, query: str, wanted: str, more: str, told: str
+    ) -> None:
+        Path("s.toml").write_text(self.suite(query, wanted, more))
+        result = call("test", "s.toml", "--junit", "report.xml")
+        assert result.exit_code == ExitCode.REFUSED
+        assert told in result.stdout
+        assert told.replace("<", "&lt;") in Path("report.xml").read_text()
+
+    def test_nothing_is_explained_where_the_diff_says_it(self, call: Call) -> None:
+        for query, wanted in (
+            ("//book[price < 30]/title", 'expect = ["<title>Reed</title>"]'),
+            ("//book[", "delivered = true"),
+            ("//title[1]", 'error = "xml.end"'),
+        ):
+            Path("s.toml").write_text(self.suite(query, wanted))
+            result = call("test", "s.toml")
+            assert result.exit_code == ExitCode.REFUSED
+            assert "query: " not in result.stdout
+        Path("s.toml").write_text(self.suite("//title", "delivered = true"))
+        assert "query: " not in call("test", "s.toml").stdout
 
 
 class TestExplain:

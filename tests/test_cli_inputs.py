@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pathcast.cli import messages as inputs
-from pathcast.cli.messages import message_names, read_batches, read_message
+from pathcast.cli.messages import read_batches, read_message, read_messages
 from pathcast.cli.options import read_limits, read_namespaces
-from pathcast.cli.query_file import query_lines, read_query_file
+from pathcast.cli.query_file import query_lines, rows_of
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import (
     ConfigError,
@@ -49,10 +49,9 @@ class TestQueryFile:
         [row] = query_lines("/a[@b='#1']").rows
         assert row.query == "/a[@b='#1']"
 
-    def test_windows_files_with_byte_order_mark_are_read(self, tmp_path: Path) -> None:
-        path = tmp_path / "queries.txt"
-        path.write_bytes("\ufeff/a\r\n/b\r\n".encode())
-        assert [row.query for row in read_query_file(path).rows] == ["/a", "/b"]
+    def test_windows_files_with_byte_order_mark_are_read(self) -> None:
+        rows, is_table = rows_of("\ufeff/a\r\n/b\r\n".encode(), Path("queries.txt"))
+        assert ([row.query for row in rows.rows], is_table) == (["/a", "/b"], False)
 
     def test_an_id_without_a_query_is_no_query_called_by_the_id(self) -> None:
         found = query_lines("news\t\n/a\nnews\t  \nb")
@@ -83,17 +82,14 @@ class TestQueryFile:
                     assert lines[line - 1][column - 1] == character
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-    def test_utf16_is_a_sentence(self, tmp_path: Path, encoding: str) -> None:
-        path = tmp_path / "queries.txt"
-        path.write_bytes("/a\n/b\n".encode(encoding))
+    def test_utf16_is_a_sentence(self, encoding: str) -> None:
         with pytest.raises(ConfigError, match=r"UTF-16.*save it as UTF-8"):
-            read_query_file(path)
+            rows_of("/a\n/b\n".encode(encoding), Path("queries.txt"))
 
-    def test_a_line_that_is_not_utf8_is_refused_alone(self, tmp_path: Path) -> None:
-        path = tmp_path / "queries.txt"
-        path.write_bytes(b"/a\n# caf\xe9\n/caf\xe9\ncaf\xe9\t/b\nd\t/c\n")
+    def test_a_line_that_is_not_utf8_is_refused_alone(self) -> None:
+        content = b"/a\n# caf\xe9\n/caf\xe9\ncaf\xe9\t/b\nd\t/c\n"
         engines = SubscriptionEngines("reference", Limits(), {})
-        taken = engines.take_up(read_query_file(path))
+        taken = engines.take_up(rows_of(content, Path("queries.txt"))[0])
         assert [(each.place.line, type(each.error)) for each in taken.rejected] == [
             (3, QuerySyntaxError),
             (4, UnusableRowError),
@@ -116,7 +112,9 @@ class TestMessages:
             path = tmp_path / name
             path.parent.mkdir(exist_ok=True)
             path.write_text("<a/>")
-        names = [str(Path(name).relative_to(tmp_path)) for name in message_names([str(tmp_path)])]
+        found = list(read_messages([str(tmp_path)], Limits()))
+        assert {each.content for each in found} == {b"<a/>"}
+        names = [str(Path(each.name).relative_to(tmp_path)) for each in found]
         # Order must not depend on the file system.
         assert names == ["a.xml", "b.xml", str(Path("sub", "c.XML"))]
 
@@ -124,7 +122,7 @@ class TestMessages:
         there = tmp_path / "there.xml"
         there.write_bytes(b"<a/>")
         names = [str(tmp_path / "gone.xml"), str(there)]
-        [[gone, found]] = read_batches(names, bytes_max=100)
+        [[gone, found]] = read_batches(names, Limits())
         assert isinstance(gone.content, UnreadableMessageError)
         assert found.content == b"<a/>"
 
@@ -149,9 +147,9 @@ class TestMessages:
         path.write_bytes(b"12345")
         names = [str(path)] * 7
         monkeypatch.setattr(inputs, "BATCH_MESSAGES_MAX", 3)
-        assert [len(batch) for batch in read_batches(names, bytes_max=10)] == [3, 3, 1]
+        assert [len(batch) for batch in read_batches(names, Limits())] == [3, 3, 1]
         monkeypatch.setattr(inputs, "BATCH_BYTES_MAX", 10)
-        assert [len(batch) for batch in read_batches(names, bytes_max=10)] == [2, 2, 2, 1]
+        assert [len(batch) for batch in read_batches(names, Limits())] == [2, 2, 2, 1]
 
 
 class TestOptions:

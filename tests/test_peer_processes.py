@@ -426,7 +426,10 @@ def test_clients_of_a_ring_by_command(tmp_path: Path, monkeypatch: pytest.Monkey
     try:
         assert call("up", "5")[0] == 0
         wait_until(lambda: "is not on the ring yet" not in call("ls")[1])
-        assert call("subscribe", "s", "//to[. = 'Bern']", "--at", "p01")[0] == 0
+        Path("bern.xq").write_text("//to[. = 'Bern']")
+        assert call("subscribe", "s", "@bern.xq", "--at", "p01")[0] == 0
+        Path("steps.xq").write_text("(: @step drop //to :) //to")
+        assert call("subscribe", "t", "@steps.xq", "--at", "p01")[0] == 2
         assert call("subscribe", "s", "//to[", "--at", "p01")[0] == 1
         code, text = call("publish", "m.xml", "nothing.xml", "--at", "p04")
         rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]

@@ -496,7 +496,7 @@ def test_a_column_of_another_kind_makes_a_file_unread(root: Path) -> None:
     (letter,) = rows_of(root, "dead_letters")
     assert letter["file"] == "2.parquet"
     assert "column 'channel' is string, not int64" in letter["message"]
-    assert any("could not be read, such as 2.parquet" in note for note in report.notes)
+    assert any("the first because 2.parquet" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("mode", ["batch", "stream"])
@@ -577,7 +577,7 @@ def test_an_unreadable_file_is_a_dead_letter_and_done_once_it_is_mended(
     assert (letter["file"], letter["message_id"]) == ("2.parquet", None)
     assert letter["code"] == "file.unreadable"
     assert [entry.name for entry in report.commits[0].unread] == ["2.parquet"]
-    assert any("such as 2.parquet" in note for note in report.notes)
+    assert any("the first because 2.parquet" in note for note in report.notes)
     # A rerun tries again, and says so again; nothing is delivered twice.
     go(root, *PACKED)
     assert {row["message_id"] for row in rows_of(root, "inboxes")} == {"x"}

@@ -120,7 +120,9 @@ def test_the_commands_say_it(pathcast: Callable[..., tuple[int, str, str]]) -> N
     ]
     assert all(len(row["delivery_id"]) == 32 for row in rows)
     assert pathcast("inbox", "ann", "--after", str(rows[-1]["batch_id"])) == (0, "", "")
-    assert pathcast("inbox", "nobody", "--output", "out") == (0, "", "")
+    code, out, err = pathcast("inbox", "nobody", "--output", "out")
+    assert (code, out) == (2, "")
+    assert "nobody has subscribed as 'nobody'; there are ann" in err
     who = ("--subscriber", "ann", "--message", "1.xml", "--engine", "reference")
     code, out, _ = pathcast("why", "pipeline.toml", *who)
     assert code == 0

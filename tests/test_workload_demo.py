@@ -175,10 +175,10 @@ def test_demo_as_parquet_holds_the_same_messages(tmp_path: Path) -> None:
     packed = write_demo(tmp_path / "a", messages=60, queries=10, subscribers=5, packing="parquet")
     files = write_demo(tmp_path / "b", messages=60, queries=10, subscribers=5)
     table = pq.read_table(packed.messages / "messages.parquet")
-    assert table.schema.names == ["id", "message"]
+    assert table.schema.names == ["message_id", "message"]
     assert [str(kind) for kind in table.schema.types] == ["string", "binary"]
     for row in table.to_pylist():
-        assert (files.messages / f"{row['id']}.xml").read_bytes() == row["message"]
+        assert (files.messages / f"{row['message_id']}.xml").read_bytes() == row["message"]
     assert table.num_rows == 60
     assert packed.bytes == files.bytes
 

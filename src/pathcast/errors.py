@@ -208,6 +208,15 @@ class UnusableRowError(PathcastError, ValueError):
     family = "UnusableRowError"
 
 
+class NotPicklableError(PathcastError, TypeError):
+    """The object belongs to one process and is neither pickled nor copied. `params["kind"]`.
+
+    `params["instead"]` says which object travels to another process and what to call there.
+    """
+
+    family = "NotPicklableError"
+
+
 class DuplicateQueryError(PathcastError, ValueError):
     """The id is taken."""
 
@@ -665,6 +674,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "byte {offset}: the file cannot be read any further: {reason}; what comes before was "
         "processed",
     ),
+    "pickle.refused": CatalogueEntry(
+        "NotPicklableError", "a {kind} is neither pickled nor copied: {instead}"
+    ),
     # Snapshots.
     "snapshot.foreign": CatalogueEntry(
         "SnapshotFormatError", "{path} is not a Pathcast snapshot: {reason}"
@@ -908,6 +920,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         UnreadableMessageError,
         UnknownQueryError,
         UnusableRowError,
+        NotPicklableError,
         DuplicateQueryError,
         SnapshotFormatError,
         SchemaError,

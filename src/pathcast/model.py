@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 from pathcast.errors import PathcastError
 from pathcast.limits import MIB, Limits
@@ -265,6 +265,12 @@ class MatcherOptions:
     cache_bytes_max: int
     engine: EngineName
     streams: Dictionaries | None = None
+
+
+class IdsByNumber(Protocol):
+    """Number of a query -> its id; a sequence of all ids, or a mapping that has some."""
+
+    def __getitem__(self, number: int, /) -> str: ...
 
 
 class OverBudget(NamedTuple):

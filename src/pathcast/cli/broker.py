@@ -11,7 +11,7 @@ import typer
 from pathcast.cli.console import begin_log, extra, guarded, print_settings, say, say_warning
 from pathcast.cli.dead_letters import dead_letters
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.messages import message_names, read_batches
+from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.queries import read_queries
 from pathcast.errors import ConfigError, PathcastError
@@ -140,7 +140,7 @@ def choose_levels(
         Path, typer.Argument(help="What is subscribed to: a query file, a table or a folder.")
     ],
     sample: Annotated[
-        list[str], typer.Option("--sample", help="Messages of the stream; files or directories.")
+        list[str], typer.Option("--sample", help="Messages of the stream: " + MESSAGES_HELP)
     ],
     percent: Annotated[
         float, typer.Option(min=0.1, max=100.0, help="Budget: of the bytes of exact tables.")
@@ -159,6 +159,7 @@ def choose_levels(
         from pathcast.overlay.disjuncts import disjuncts_of
         from pathcast.overlay.generalisation import Optimiser, Sample, table_bytes
         from pathcast.transport.levels import levels_text
+    check_standard_input(str(queries), *sample)
     entries: set[str] = set()
     for row in read_queries(queries).rows.rows:
         try:
@@ -167,7 +168,7 @@ def choose_levels(
             say_warning(f"{row.id} is left out: {error}")
     bodies = [
         each.content
-        for batch in read_batches(message_names(sample), bytes_max=Limits().message_bytes_max)
+        for batch in read_batches(sample, Limits())
         for each in batch
         if isinstance(each.content, bytes)
     ]

@@ -13,8 +13,10 @@ import typer
 
 from pathcast.cli.console import say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.messages import message_names, read_batches
+from pathcast.cli.messages import MESSAGES_HELP, read_batches
 from pathcast.customize.identity import message_id
+from pathcast.errors import shown
+from pathcast.limits import Limits
 
 if TYPE_CHECKING:
     from pathcast.overlay.deliveries import Dropped
@@ -28,10 +30,7 @@ AsOption = Annotated[
     typer.Option("--as", metavar="NAME", help="Client of the node: one that its file names."),
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The client's id of it.")]
-MessagesArgument = Annotated[
-    list[str],
-    typer.Argument(metavar="MESSAGE...", help="XML files; directories are walked; - is a pipe."),
-]
+MessagesArgument = Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)]
 AfterOption = Annotated[
     int, typer.Option("--after", metavar="POSITION", min=0, help="Only what came after this one.")
 ]
@@ -47,17 +46,21 @@ Publish = Callable[[Sequence[tuple[str, bytes]]], Awaitable[Mapping[str, str]]]
 """Publishes messages, each with its id; id -> reason of those that are refused."""
 
 
-async def publish_files(names: Sequence[str], bytes_max: int, publish: Publish) -> ExitCode:
+async def publish_files(names: Sequence[str], limits: Limits, publish: Publish) -> ExitCode:
     """Publishes files, and prints a line of JSON for each: its id, or why it is refused."""
     given = taken = 0
-    for batch in read_batches(message_names(names), bytes_max=bytes_max):
-        bodies = {each.name: each.content for each in batch if isinstance(each.content, bytes)}
-        ids = {name: message_id(body) for name, body in bodies.items()}
-        refused = await publish([(ids[name], body) for name, body in bodies.items()])
-        for name, content in batch:
-            id = ids.get(name)
+    for batch in read_batches(names, limits):
+        ids = [message_id(body) if isinstance(body, bytes) else None for _, body in batch]
+        # Messages of one content are one: they have one id.
+        bodies = {
+            id: each.content
+            for id, each in zip(ids, batch, strict=True)
+            if id is not None and isinstance(each.content, bytes)
+        }
+        refused = await publish(list(bodies.items()))
+        for id, (name, content) in zip(ids, batch, strict=True):
             error = str(content) if id is None else refused.get(id)
-            write_json_line({"message": name, "id": id, "error": error})
+            write_json_line({"message": shown(name), "id": id, "error": error})
             given, taken = given + 1, taken + (error is None)
     say(f"{taken:,} of {given:,} messages are taken")
     return ExitCode.OK if taken == given else ExitCode.REFUSED

@@ -10,7 +10,7 @@ import typer
 from pathcast.cli.console import answers, extra, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
-from pathcast.cli.messages import read_message
+from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
 from pathcast.cli.options import (
     Engine,
     EngineOption,
@@ -26,8 +26,7 @@ from pathcast.cli.options import (
 from pathcast.cli.queries import PIPELINE_SUFFIX
 from pathcast.cli.transform import read_query
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError, PathcastError
-from pathcast.limits import Limits
+from pathcast.errors import ConfigError
 from pathcast.model import Query
 from pathcast.query.xquery import is_xquery, without_comments
 
@@ -47,7 +46,8 @@ def explain(
         str | None,
         typer.Argument(
             metavar="MESSAGE",
-            help="An XML file, or - for standard input. An XQuery is explained without one, too.",
+            help=f"One message: {MESSAGES_HELP} FILE!ID is one of several in a file. An XQuery is "
+            "explained without one, too.",
             show_default=False,
         ),
     ] = None,
@@ -99,10 +99,11 @@ def explain(
     """
     if query.endswith(PIPELINE_SUFFIX) and Path(query).is_file():
         return _explain_pipeline(Path(query), message, query_id or [], engine, limit, format_)
+    check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
-    asked = read_query(query, step)
+    asked = read_query(query, step)._replace(deliver="fragment")
     text = asked.query
-    content = None if message is None else _content(message, limits)
+    content = None if message is None else read_one(message, limits)
     if asked.steps or is_xquery(text):
         return explain_subscription(
             asked,
@@ -143,17 +144,10 @@ def _explain_pipeline(
         from pathcast.spark.settings import load_settings
     settings = load_settings(path)
     limits = read_limits(limit, settings.engine.message_limits())
-    content = None if message is None else _content(message, limits)
+    content = None if message is None else read_one(message, limits)
     found = explain_placement(settings, engine_name(engine), query_ids=query_ids, message=content)
     if format_ is Format.JSON:
         write_json_line(found.to_dict())
     else:
         answers().print(found.to_text())
     return ExitCode.OK
-
-
-def _content(message: str, limits: Limits) -> bytes:
-    content = read_message(message, bytes_max=limits.message_bytes_max).content
-    if isinstance(content, PathcastError):
-        raise content
-    return content

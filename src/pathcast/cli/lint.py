@@ -11,7 +11,7 @@ import typer
 
 from pathcast.cli.console import answers, say, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.messages import message_names, read_batches
+from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.options import (
     EngineOption,
     Format,
@@ -59,10 +59,9 @@ SampleOption = Annotated[
     list[str] | None,
     typer.Option(
         "--sample",
-        metavar="DIR",
-        help="Messages like those that will come: a file, or a directory with its *.xml files "
-        "at any depth. Names, paths and values of the queries are looked up in them. "
-        "Repeatable.",
+        metavar="MESSAGES",
+        help="Messages like those that will come: " + MESSAGES_HELP + " Names, paths and values of "
+        "the queries are looked up in them. Repeatable.",
         show_default=False,
     ),
 ]
@@ -145,6 +144,7 @@ def lint_queries(
     docs/lint.md shows an example of each code.
     """
     _check_codes(ignore or [])
+    check_standard_input(str(queries), *(sample or ()))
     source = read_queries(queries, engine=engine, namespace=namespace, limit=limit)
     lines = _lines(source)
     structure = None
@@ -220,7 +220,7 @@ def _read_sample(names: list[str], engine: EngineName | None, limits: Limits) ->
     notes: list[str] = []
 
     def trees() -> Iterator[MessageTree]:
-        for batch in read_batches(message_names(names), bytes_max=limits.message_bytes_max):
+        for batch in read_batches(names, limits):
             for message in batch:
                 try:
                     if isinstance(message.content, PathcastError):

@@ -10,27 +10,21 @@ import typer
 
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.messages import Message, message_names, read_batches
-from pathcast.cli.options import EngineOption, LimitOption, NamespaceOption, ThreadsOption
+from pathcast.cli.messages import MESSAGES_HELP, Message, check_standard_input, read_batches
+from pathcast.cli.options import EngineOption, LimitOption, NamespaceOption, ThreadsOption, existing
 from pathcast.cli.queries import QUERIES_HELP, read_queries, told
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import PathcastError, shown
 
 
 def match(
-    messages: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MESSAGE...",
-            help="XML files; a directory stands for the *.xml files in it, - for standard input.",
-        ),
-    ],
+    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)],
     queries: Annotated[
         Path,
         typer.Option(
             "--queries",
             metavar="FILE",
-            exists=True,
+            callback=existing,
             help=QUERIES_HELP + " The id of a query without one is the number of its line; blank "
             "lines and lines that begin with # are skipped.",
         ),
@@ -51,6 +45,7 @@ def match(
     is 1 then, as for a refused message. Of subscriptions, matches are the ids
     of those that a run would deliver something of.
     """
+    check_standard_input(str(queries), *messages)
     source = read_queries(queries, engine=engine, namespace=namespace, limit=limit)
     engines, taken = source.take_up(threads)
     for each in taken.rejected:
@@ -60,8 +55,7 @@ def match(
         return ExitCode.REFUSED
     matcher = _Matcher(engines, threads)
     refused = undecided = 0
-    names = message_names(messages)
-    for batch in read_batches(names, bytes_max=source.limits.message_bytes_max):
+    for batch in read_batches(messages, source.limits):
         refused_here, undecided_here = _print_batch(matcher, batch)
         refused += refused_here
         undecided += undecided_here

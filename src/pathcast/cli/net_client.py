@@ -31,7 +31,9 @@ from pathcast.cli.clients import (
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.options import StepOption
+from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
+from pathcast.limits import Limits
 
 if TYPE_CHECKING:
     from pathcast.overlay.content import Profile
@@ -71,12 +73,18 @@ def network_in(directory: Path) -> LocalNetwork:
 
 def subscribe(
     id: IdArgument,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="XPath, or XQuery.")],
+    query: QueryArgument,
     at: AtOption,
     client: AsOption = OPERATOR,
     deliver: Annotated[
-        Deliver, typer.Option("--deliver", help="Results of the query, the message, or its id.")
-    ] = Deliver.FRAGMENT,
+        Deliver | None,
+        typer.Option(
+            "--deliver",
+            help="Results of the query, the message, or its id. Default: as FILE says, else "
+            "fragment.",
+            show_default=False,
+        ),
+    ] = None,
     step: StepOption = None,
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
@@ -87,11 +95,14 @@ def subscribe(
     is known gets the new query:
 
         pathcast net subscribe dear '//order[total > 100]' --at bern
+        pathcast net subscribe books @cheap.xq --at bern
     """
     network = network_in(directory)
     from pathcast.overlay.content import Profile
 
-    profile = Profile(query, deliver.value, steps=tuple(step or ()))
+    asked = read_query(query, step)
+    chosen = asked.deliver if deliver is None else deliver.value
+    profile = Profile(asked.query, chosen, steps=asked.steps)
     return asyncio.run(_subscribe(network, at, client, id, profile))
 
 
@@ -185,7 +196,7 @@ async def _publish(
             answers = await client.publish(made)
             return {each.message: each.reason for each in answers if isinstance(each, NotTaken)}
 
-        return await publish_files(names, MESSAGE_BYTES_MAX, send)
+        return await publish_files(names, Limits(message_bytes_max=MESSAGE_BYTES_MAX), send)
 
 
 def inbox(

@@ -87,6 +87,19 @@ LimitOption = Annotated[
 ]
 
 
+def existing(path: Path | None) -> Path | None:
+    """Refuses the name of a file that is not there; `-`, standard input, always is.
+
+    Typer's own check has no place for `-` in all of its releases.
+
+    Raises:
+        BadParameter: There is no such file or folder.
+    """
+    if path is not None and str(path) != "-" and not path.exists():
+        raise typer.BadParameter(f"{str(path)!r} does not exist")
+    return path
+
+
 def engine_name(engine: Engine | None) -> EngineName | None:
     """The engine as the library names it."""
     return None if engine is None else engine.value

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, say, write_json_line
+from pathcast.cli.console import answers, extra, say, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name
+from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name, existing
+from pathcast.cli.queries import read_bytes
 from pathcast.errors import ConfigError
+from pathcast.query.near_names import near
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
     from pathcast.spark.storage import Storage
 
 PIPELINE_FILE = "pipeline.toml"
+
+SUBSCRIBERS_SHOWN = 10
+"""Names that are shown where none is like the one that was given."""
 
 PlaceOption = Annotated[
     str | None,
@@ -50,6 +56,9 @@ def inbox(
 ) -> ExitCode:
     """Print what was delivered to a subscriber, one line of JSON a delivery.
 
+    A name that nobody has subscribed under is an error, unless something was
+    delivered to it before; with --follow, a warning.
+
     Deliveries come in the order of micro-batches. With --follow, those that
     are there, then those that come; a program that remembers the batch_id of
     the last line goes on with --after, and misses nothing.
@@ -62,17 +71,55 @@ def inbox(
         from pathcast.spark.outputs import since
         from pathcast.spark.writing import as_json_rows
     place, _ = find_output(output)
+    if follow:
+        # Who is waited for may be about to subscribe.
+        told = _unknown(place, subscriber)
+        if told is not None:
+            say_warning(told)
     tables = (
         following(place, "inboxes", subscriber=subscriber, after=after)
         if follow
         else since(place, "inboxes", subscriber=subscriber, after=after)
     )
+    is_empty = True
     for _, rows in tables:
+        is_empty = False
         for row in as_json_rows(rows):
             write_json_line(row)
         # A reader behind a pipe sees a micro-batch when it is there.
         typer.get_text_stream("stdout").flush()
+    if is_empty:
+        told = _unknown(place, subscriber)
+        if told is not None:
+            raise ConfigError("config.invalid", key="SUBSCRIBER", reason=told)
     return ExitCode.OK
+
+
+def _unknown(place: str | Storage, name: str) -> str | None:
+    """Why nothing comes to a subscriber whom nobody knows; None for one with an empty inbox.
+
+    Cost: reads who has subscriptions, where nothing was delivered to this name.
+    """
+    from pathcast.spark.outputs import inbox as rows_of
+    from pathcast.spark.reasons import subscribers_of
+
+    # A subscriber who has left has an inbox still.
+    if len(rows_of(place, name)):
+        return None
+    known = subscribers_of(place)
+    if known is None:
+        say("no micro-batch is complete yet: nothing was delivered to anybody")
+        return None
+    return None if name in known else f"nobody has subscribed as {name!r}{_likely(name, known)}"
+
+
+def _likely(name: str, known: Sequence[str]) -> str:
+    """Who is likely meant, or some of those that there are."""
+    close = near(name, known)
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    more = f" and {len(known) - SUBSCRIBERS_SHOWN:,} more" if len(known) > SUBSCRIBERS_SHOWN else ""
+    return f"; there are {', '.join(known[:SUBSCRIBERS_SHOWN])}{more}" if known else ""
 
 
 def why(
@@ -92,10 +139,10 @@ def why(
         typer.Option(
             "--content",
             metavar="FILE",
-            exists=True,
             dir_okay=False,
-            help="The message. Default: it is looked for in the pipeline's source, if OUTPUT is a "
-            "TOML file.",
+            callback=existing,
+            help="The message, - for standard input. Default: it is looked for in the pipeline's "
+            "source, if OUTPUT is a TOML file.",
             show_default=False,
         ),
     ] = None,
@@ -114,7 +161,7 @@ def why(
     with extra("spark", "pathcast why"):
         from pathcast.spark.reasons import why as reasons_of
     place, settings = find_output(output)
-    batch_id, found = None, None if content is None else content.read_bytes()
+    batch_id, found = None, None if content is None else read_bytes(content)
     if settings is not None:
         with extra("spark", "pathcast why"):
             from pathcast.spark.lookup import batch_of, message_of

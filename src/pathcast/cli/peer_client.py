@@ -28,6 +28,8 @@ from pathcast.cli.clients import (
 )
 from pathcast.cli.console import extra, guarded, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.transform import read_query
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
 if TYPE_CHECKING:
@@ -59,7 +61,9 @@ def ring_in(directory: Path) -> LocalRing:
 
 def subscribe(
     id: IdArgument,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="XPath.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="XPath, or @FILE for the one in FILE.")
+    ],
     at: AtOption,
     client: AsOption = OPERATOR,
     directory: DirectoryOption = RING,
@@ -71,7 +75,11 @@ def subscribe(
 
         pathcast peer subscribe dear '//order[total > 100]' --at p04
     """
-    return asyncio.run(_subscribe(ring_in(directory), at, client, id, query))
+    asked = read_query(query)
+    if asked.steps:
+        reason = "a ring does no steps; net subscribe does"
+        raise ConfigError("config.invalid", key=query, reason=reason)
+    return asyncio.run(_subscribe(ring_in(directory), at, client, id, asked.query))
 
 
 async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -> ExitCode:
@@ -137,7 +145,7 @@ async def _publish(ring: LocalRing, at: str, name: str, names: list[str]) -> Exi
             told = [each for each in answers if isinstance(each, Accepted)]
             return {id: sentence for each in told for id, _, sentence in each.refused}
 
-        return await publish_files(names, Limits().message_bytes_max, send)
+        return await publish_files(names, Limits(), send)
 
 
 def inbox(

@@ -10,6 +10,7 @@ is what a run takes and rejects.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,14 +20,15 @@ from typing import Annotated
 import typer
 
 from pathcast.cli.console import extra
-from pathcast.cli.options import Engine, engine_name, read_limits, read_namespaces
-from pathcast.cli.query_file import read_query_file
+from pathcast.cli.messages import STANDARD_INPUT
+from pathcast.cli.options import Engine, engine_name, existing, read_limits, read_namespaces
+from pathcast.cli.query_file import rows_of
 from pathcast.customize.subscription_engines import SubscriptionEngines, TakenRows
 from pathcast.customize.subscription_files import SUFFIX
 from pathcast.customize.subscription_rows import (
+    PARQUET,
     RejectedSubscription,
     SubscriptionRows,
-    is_table,
     read_rows,
 )
 from pathcast.limits import Limits
@@ -36,10 +38,13 @@ PIPELINE_SUFFIX = ".toml"
 
 QUERIES_HELP = (
     "One query a line, or id<TAB>query; or what pathcast run reads: a table of subscriptions "
-    "(.tsv, .csv, .parquet), a .xq file or a folder of them, or the TOML file of a pipeline."
+    "(.tsv, .csv, .parquet), a .xq file or a folder of them, or the TOML file of a pipeline; - for "
+    "standard input."
 )
 
-QueriesArgument = Annotated[Path, typer.Argument(metavar="QUERIES", exists=True, help=QUERIES_HELP)]
+QueriesArgument = Annotated[
+    Path, typer.Argument(metavar="QUERIES", callback=existing, help=QUERIES_HELP)
+]
 
 
 @dataclass(frozen=True)
@@ -125,10 +130,21 @@ def read_queries(
             read_limits(limit, settings.engine.message_limits()),
             rejected_max=wanted.rejected_max,
         )
-    has_subscribers = path.is_dir() or path.suffix == SUFFIX or is_table(path)
-    rows = read_rows(path, "ids") if has_subscribers else read_query_file(path)
+    if path.is_dir() or path.suffix in (SUFFIX, PARQUET):
+        rows, has_subscribers = read_rows(path, "ids"), True
+    else:
+        rows, has_subscribers = rows_of(read_bytes(path), path)
     asked, limits = engine_name(engine), read_limits(limit)
     return QuerySource(str(path), rows, asked, given, limits, has_subscribers)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file that a command is given, or of a pipe; `-` is standard input.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else path.read_bytes()
 
 
 def told(each: RejectedSubscription) -> str:

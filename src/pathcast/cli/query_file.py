@@ -2,8 +2,7 @@ r"""Query files: one standing query a line.
 
 A line is a query, whose id is then the number of the line (from 1), or an id, a tab and a query.
 Either may be quoted as in CSV (`delimited`). Blank lines and lines that begin with `#` are skipped,
-but counted. The file is UTF-8, and a line that is not is a query that is refused, alone; `-` is not
-accepted, because messages may come from standard input.
+but counted. The file is UTF-8, and a line that is not is a query that is refused, alone.
 
 The queries are rows of subscriptions without a subscriber, delivered as an id.
 
@@ -20,8 +19,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pathcast.customize.delimited import TextPlace, read_text, records
-from pathcast.customize.subscription_rows import RejectedSubscription, SubscriptionRows
+from pathcast.customize.delimited import TextPlace, decode, records
+from pathcast.customize.subscription_rows import (
+    RejectedSubscription,
+    SubscriptionRows,
+    is_table,
+    rows_of_table,
+)
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
 
@@ -53,14 +57,21 @@ def query_lines(text: str, path: str = "") -> SubscriptionRows:
     return found
 
 
-def read_query_file(path: Path) -> SubscriptionRows:
-    """The queries of a file, in order, and the lines that have none.
+def rows_of(content: bytes, path: Path) -> tuple[SubscriptionRows, bool]:
+    """The queries of a file, in order, and what has none; whether it is a table of subscriptions.
 
     Bytes that are not UTF-8 become lone surrogates, which no index takes in an id or a query: the
-    line is refused where it is taken up, and the others are not.
+    line is refused where it is taken up, and the others are not. Of a table they are an error.
+
+    Args:
+        content: Of the file, which may be a pipe: it is read once.
+        path: Its name.
 
     Raises:
-        ConfigError: The file is UTF-16.
-        OSError: The file cannot be read.
+        ConfigError: It is UTF-16, or a table that is not UTF-8 or lacks a column.
     """
-    return query_lines(read_text(path, keep_bytes=True), str(path))
+    name = str(path)
+    text = decode(content, name, keep_bytes=True)
+    if is_table(text, path):
+        return rows_of_table(decode(content, name), path, "ids"), True
+    return query_lines(text, name), False

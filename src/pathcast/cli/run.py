@@ -37,9 +37,10 @@ def run(
     """Run messages through Spark: matches, dead letters and an inbox per subscriber.
 
     Refused messages are a result of a pipeline (its dead letters), so they do
-    not change the exit code. Ctrl-C and SIGTERM stop after the current
-    micro-batch; the next run goes on from there. A stream that SIGTERM has
-    stopped ends with 0.
+    not change the exit code; a batch that could read none of its files, or
+    not list a folder of its source, ends with 1. Ctrl-C and SIGTERM stop
+    after the current micro-batch; the next run goes on from there. A stream
+    that SIGTERM has stopped ends with 0.
     """
     if describe:
         from pathcast.spark.settings import describe_settings
@@ -61,8 +62,8 @@ def run(
     else:
         out = answers()
         out.print(summary if out.is_terminal else summary.to_text())
-    if summary.unlisted and settings.mode.kind == "batch":
-        return ExitCode.REFUSED  # what lies there waits for a run that can list it
+    if settings.mode.kind == "batch" and (summary.unlisted or summary.has_read_nothing):
+        return ExitCode.REFUSED  # what lies there waits for a run that can list or read it
     # SIGTERM is how a service ends that has no other end; a batch has one, and is not there yet.
     is_service = settings.mode.kind == "stream" and summary.stopped_by == "SIGTERM"
     return ExitCode.INTERRUPTED if summary.was_stopped and not is_service else ExitCode.OK

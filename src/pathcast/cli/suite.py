@@ -32,6 +32,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pathcast.customize import Broker, Deliveries
+from pathcast.customize.explained import explained
 from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
@@ -104,6 +105,8 @@ class CaseResult:
         outcome: Whether what had to come came.
         reason: One sentence; empty if it passed.
         difference: Lines of a diff from what had to come to what came; empty where there is none.
+        explanation: Where the query fails or how it holds, where the number of results is wrong;
+            empty where nothing can be said.
     """
 
     suite: Path
@@ -111,6 +114,7 @@ class CaseResult:
     outcome: Outcome
     reason: str = ""
     difference: tuple[str, ...] = ()
+    explanation: str = ""
 
 
 def read_suite(path: Path) -> Suite:
@@ -155,8 +159,9 @@ def _run(
     limits: Limits,
     engine: EngineName | None,
 ) -> CaseResult:
-    broker = Broker(engine, limits, {**namespaces, **case.namespaces}, threads=1)
-    report = broker.subscribe(_asked(path, case))
+    asked = _asked(path, case)._replace(namespaces={**namespaces, **case.namespaces})
+    broker = Broker(engine, limits, threads=1)
+    report = broker.subscribe(asked)
     message = case.message if case.message is not None else _file(path, case.message_file)
     found: Deliveries | None = None
     error: PathcastError | None = report.rejected.get(CASE_ID)
@@ -164,8 +169,22 @@ def _run(
         found = broker.publish(message)
         error = found.error or found.verdicts.get(CASE_ID)
     reason, difference = _judged(path, case, [] if found is None else found, error)
-    outcome = Outcome.FAILED if reason else Outcome.PASSED
-    return CaseResult(path, case.name, outcome, reason, tuple(difference))
+    if not reason:
+        return CaseResult(path, case.name, Outcome.PASSED)
+    told = None
+    if found is not None and error is None and _is_miscounted(case, len(found)):
+        content = message if isinstance(message, bytes) else message.encode()
+        told = explained(asked, content, engine, limits)
+    return CaseResult(path, case.name, Outcome.FAILED, reason, tuple(difference), told or "")
+
+
+def _is_miscounted(case: Case, came: int) -> bool:
+    """Whether there are more results than had to come, or fewer: whether the query is to blame."""
+    if case.error is not None or case.delivered is not None:
+        return case.error is None
+    wanted = case.expect if case.expect is not None else case.expect_file
+    assert wanted is not None
+    return came != (1 if isinstance(wanted, str) else len(wanted))
 
 
 def _asked(path: Path, case: Case) -> Subscription:

@@ -47,7 +47,8 @@ def run_suites(
     """Run cases of query, message and what has to be delivered.
 
     Results are compared as canonical XML. For a case that fails, a diff
-    shows what was expected and what was delivered.
+    shows what was expected and what was delivered; where there are too few or
+    too many results, what pathcast explain says of the query follows.
     """
     started = time.monotonic()
     # All are read before the first is run: a fault in the last one is told at once.
@@ -76,6 +77,8 @@ def _show(result: CaseResult) -> None:
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in result.difference:
         out.print(Text(f"    {line}", style=colours.get(line[:1], "")))
+    for line in result.explanation.splitlines():
+        out.print(Text(f"    {line}"))
 
 
 def _xml(text: str) -> str:
@@ -99,5 +102,6 @@ def _write_junit(path: Path, results: list[CaseResult], seconds: float) -> None:
         )
         if result.outcome is Outcome.FAILED:
             failure = ElementTree.SubElement(case, "failure", message=_xml(result.reason))
-            failure.text = _xml("\n".join(result.difference))
+            told = [*result.difference, *result.explanation.splitlines()]
+            failure.text = _xml("\n".join(told))
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)

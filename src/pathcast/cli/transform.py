@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
@@ -11,7 +12,13 @@ import typer
 
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.messages import STANDARD_INPUT, Message, message_names, read_batches
+from pathcast.cli.messages import (
+    MESSAGES_HELP,
+    STANDARD_INPUT,
+    Message,
+    check_standard_input,
+    read_batches,
+)
 from pathcast.cli.options import (
     EngineOption,
     Format,
@@ -24,6 +31,7 @@ from pathcast.cli.options import (
     read_limits,
     read_namespaces,
 )
+from pathcast.cli.queries import read_bytes
 from pathcast.customize import Broker, Deliveries
 from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError, shown
@@ -31,6 +39,9 @@ from pathcast.model import Subscription
 from pathcast.query.names import is_text
 
 QUERY_ID = "query"
+
+STEM_BYTES_MAX = 200
+"""Bytes of a message's name that the names of its results begin with; systems allow 255 in all."""
 
 TRANSFORM_EPILOG = (
     "Example: pathcast transform 'for $b in //book where $b/price < 30 "
@@ -41,20 +52,16 @@ TRANSFORM_EPILOG = (
 QueryArgument = Annotated[
     str,
     typer.Argument(
-        metavar="QUERY", help="An XQuery FLWR or XPath expression, or @FILE for the one in FILE."
+        metavar="QUERY",
+        help="An XQuery FLWR or XPath expression, or @FILE for the one in FILE; @- for standard "
+        "input.",
     ),
 ]
 
 
 def transform(
     query: QueryArgument,
-    messages: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MESSAGE...",
-            help="XML files; a directory stands for the *.xml files in it, - for standard input.",
-        ),
-    ],
+    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -79,15 +86,15 @@ def transform(
     --step are done first. With --format json each
     result is an object: message, result_number, delivery_id, fragment.
     """
+    check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
     broker = Broker(engine_name(engine), limits, read_namespaces(namespace), threads)
-    report = broker.subscribe(read_query(query, step))
+    report = broker.subscribe(read_query(query, step)._replace(deliver="fragment"))
     for error in report.rejected.values():
         raise error
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
-    names = message_names(messages)
-    for batch in read_batches(names, bytes_max=limits.message_bytes_max):
+    for batch in read_batches(messages, limits):
         for message, found in _delivered(broker, batch):
             if isinstance(found, PathcastError):
                 refused += 1
@@ -111,7 +118,7 @@ def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
         steps: Steps that are done after those that the file says.
 
     Returns:
-        With `QUERY_ID` for id and subscriber, delivered as fragments.
+        With `QUERY_ID` for id and subscriber; delivered as the file says, else as fragments.
 
     Raises:
         ConfigError: The file is not UTF-8.
@@ -121,12 +128,12 @@ def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
         return Subscription(QUERY_ID, QUERY_ID, given, steps=tuple(steps or ()))
     path = Path(given[1:])
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
         raise ConfigError("config.invalid", key=str(path), reason=reason) from error
     said = subscription_of(text, Path(path.name))
-    return Subscription(QUERY_ID, QUERY_ID, said.query, steps=(*said.steps, *(steps or ())))
+    return said._replace(id=QUERY_ID, subscriber=QUERY_ID, steps=(*said.steps, *(steps or ())))
 
 
 def _delivered(
@@ -191,7 +198,10 @@ class _ResultFiles:
     def _name(self, message: str) -> str:
         """The message's file name, made different from that of every other message."""
         if message not in self._names:
-            stem = "stdin" if message == STANDARD_INPUT else PurePath(message).stem
+            # Of a message in a file of many it is the id that tells; that may be of any length.
+            within = (message.rpartition("!")[2] or message).replace("\0", "_")
+            stem = "stdin" if message == STANDARD_INPUT else PurePath(within).stem
+            stem = os.fsdecode(os.fsencode(stem)[:STEM_BYTES_MAX])
             name, turn = stem, 1
             while name in self._taken:
                 turn += 1

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -49,7 +50,7 @@ from pathcast.engine.rows import (
     usable_rows,
 )
 from pathcast.engine.selection import engine_name
-from pathcast.errors import UnknownQueryError
+from pathcast.errors import NotPicklableError, UnknownQueryError
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import (
@@ -372,6 +373,13 @@ class Broker:
         if subscription_id not in self._recipients:
             raise UnknownQueryError("query.unknown", id=subscription_id)
 
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="Broker",
+            instead="send broker.freeze(), which pickles, and give it to Broker.restored",
+        )
+
     def __len__(self) -> int:
         return len(self._recipients)
 
@@ -395,6 +403,13 @@ class DeliveryMatcher:
     ) -> DeliveryBatch:
         """As `Broker.process_batch`."""
         return self._broker.process_batch(messages, message_ids)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="DeliveryMatcher",
+            instead="send the SubscriptionSnapshot, which pickles, and call its matcher() there",
+        )
 
 
 def _with_bindings(subscription: Subscription, namespaces: Mapping[str, str]) -> Subscription:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.deliveries import take_ids
+from pathcast.engine.results import take_ids
 from pathcast.errors import PathcastError
 from pathcast.model import BatchStats, DeliveryAnswer
 

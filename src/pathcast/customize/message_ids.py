@@ -37,6 +37,7 @@ class MessageIds:
 
     Cost:
         A digest is made when it is asked for, about 1 µs a KB: messages that nobody gets need none.
+        Pickled and copied with the digests of all and without the messages.
     """
 
     def __init__(
@@ -58,7 +59,10 @@ class MessageIds:
         self._given = cast("list[str | None]", ids)
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return len(self._given)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _known_ids, (self.take(range(len(self))), self.errors)
 
     def __getitem__(self, row: int) -> str:
         given = self._given[row]
@@ -75,6 +79,13 @@ class MessageIds:
     def take(self, rows: Sequence[int]) -> list[str]:
         """The ids of many messages."""
         return [self[row] for row in rows]
+
+
+def _known_ids(ids: list[str], errors: Mapping[int, PathcastError]) -> MessageIds:
+    """Ids that are all made."""
+    known = MessageIds(pa.nulls(len(ids), pa.binary()), ids)
+    known.errors = errors
+    return known
 
 
 def _objects(given: pa.Array | pa.ChunkedArray | Iterable[object]) -> list[object]:

@@ -36,6 +36,7 @@ from pathcast.customize.snapshot_file import (
     write_snapshot,
 )
 from pathcast.engine.selection import engine_name
+from pathcast.engine.snapshot import errors_named
 from pathcast.errors import PathcastError, SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, EngineName, Gate, Subscription
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 
 class SubscriptionSnapshot:
     """Subscriptions that do not change. Made by `Broker.freeze` or `SubscriptionSnapshot.open`.
+
+    Pickled, a snapshot is its table, also where it was opened from a file: another machine need not
+    have that file. About as many bytes as the file has; `open` in processes of one machine shares
+    its pages, which unpickling does not. A copy is the snapshot itself, since nothing changes it.
 
     Attributes:
         engine: The engine that answers unless another one is asked for.
@@ -99,7 +104,8 @@ class SubscriptionSnapshot:
         what was compiled before it was saved.
         """
         file = Path(path)
-        return cls(read_snapshot(file), engine_name(engine), file)
+        with errors_named(path):
+            return cls(read_snapshot(file), engine_name(engine), file)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -107,7 +113,8 @@ class SubscriptionSnapshot:
         Raises:
             OSError: The file cannot be written.
         """
-        write_snapshot(Path(path), self._content)
+        with errors_named(path):
+            write_snapshot(Path(path), self._content)
 
     @property
     def version(self) -> str:
@@ -168,6 +175,12 @@ class SubscriptionSnapshot:
             path=str(self._path or "the snapshot"),
             reason=f"its subscription {name} is refused ({error})",
         )
+
+    def __copy__(self) -> SubscriptionSnapshot:
+        return self
+
+    def __deepcopy__(self, memo: object) -> SubscriptionSnapshot:
+        return self
 
     def __len__(self) -> int:
         return int(self._content.table.num_rows)

@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.customize.before_steps import conjunctions_before
-from pathcast.customize.deliveries import take_ids
 from pathcast.customize.steps import Steps
 from pathcast.engine import QueryIndex
+from pathcast.engine.results import take_ids
 from pathcast.model import MatcherOptions, Query, Subscription
 from pathcast.query import canonical_text
 

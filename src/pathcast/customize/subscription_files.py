@@ -28,7 +28,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -75,7 +77,7 @@ def read_subscriptions(path: Path) -> list[SubscriptionFile]:
     """
     if not path.is_dir():
         return [_read(path, Path(path.name))]
-    return [_read(file, file.relative_to(path)) for file in files_of(path)]
+    return [_found(file, file.relative_to(path)) for file in files_of(path)]
 
 
 def files_of(folder: Path) -> Iterator[Path]:
@@ -127,6 +129,15 @@ def subscription_of(text: str, place: Path) -> Subscription:
         None,
         tuple(header.get(_STEP, ())),
     )
+
+
+def _found(file: Path, place: Path) -> SubscriptionFile:
+    """A file of a folder, which nobody has named: a pipe there would be waited for for ever."""
+    with suppress(OSError):
+        if not stat.S_ISREG(file.stat().st_mode):
+            fault = _unusable(place, "a pipe or device in a folder is not read; name it to read it")
+            return SubscriptionFile(file, None, fault, TextPlace(str(file), 1))
+    return _read(file, place)
 
 
 def _read(file: Path, place: Path) -> SubscriptionFile:

@@ -86,16 +86,14 @@ class SubscriptionRows(NamedTuple):
     rejected: list[RejectedSubscription]
 
 
-def is_table(path: Path) -> bool:
-    """Whether a file is a table of subscriptions: Parquet, or text whose first line names columns.
+def is_table(text: str, path: Path) -> bool:
+    """Whether the text of a file is a table of subscriptions: whether its first line names columns.
 
-    Raises:
-        ConfigError: It is UTF-16.
-        OSError: It cannot be read.
+    Args:
+        text: The content of the file.
+        path: Its name, which says what separates columns.
     """
-    if path.suffix == PARQUET:
-        return True
-    header = next(records(read_text(path, keep_bytes=True), _delimiter(path)), None)
+    header = next(records(text, _delimiter(path)), None)
     return header is not None and len({*COLUMNS} & {*header.fields}) >= _COLUMNS_TELLING
 
 
@@ -134,6 +132,15 @@ def _of_files(path: Path) -> SubscriptionRows:
 
 def _of_table(path: Path, deliver: DeliverMode) -> SubscriptionRows:
     return checked_rows(read_table(path), deliver)
+
+
+def rows_of_table(text: str, path: Path, deliver: DeliverMode) -> SubscriptionRows:
+    """As `read_rows`, of a table whose text was read.
+
+    Raises:
+        ConfigError: It lacks a column.
+    """
+    return checked_rows(_text_table(text, path), deliver)
 
 
 def checked_rows(table: SubscriptionTable, deliver: DeliverMode) -> SubscriptionRows:
@@ -211,7 +218,7 @@ def read_table(path: Path) -> SubscriptionTable:
         ConfigError: The file cannot be read or lacks a column.
     """
     try:
-        return _read_parquet(path) if path.suffix == PARQUET else _read_text(path)
+        return _read_parquet(path) if path.suffix == PARQUET else _text_table(read_text(path), path)
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise unusable(path, reason) from error
@@ -242,8 +249,8 @@ def steps_in(column: pa.Array | pa.ChunkedArray) -> list[tuple[str, ...] | None]
     return [None if None in (each or ()) else tuple(each or ()) for each in lists]
 
 
-def _read_text(path: Path) -> SubscriptionTable:
-    found = records(read_text(path), _delimiter(path))
+def _text_table(text: str, path: Path) -> SubscriptionTable:
+    found = records(text, _delimiter(path))
     header = next(found, None)
     if header is None:
         raise unusable(path, "it is empty; the first line names the columns")

@@ -18,6 +18,7 @@ It holds no automaton; the engine behind it does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NoReturn
 
 from pathcast.engine.explain import explain_query
 from pathcast.engine.explanation import Explanation
@@ -32,6 +33,7 @@ from pathcast.engine.rows import (
 )
 from pathcast.engine.selection import select_engine
 from pathcast.engine.snapshot import Snapshot, plan_of
+from pathcast.errors import NotPicklableError
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query, RegisterReport
@@ -199,6 +201,13 @@ class QueryIndex:
         """
         options = matcher_options(self._engine, self._limits, threads, cache_bytes_max, streams)
         return Matcher(self._backend.matcher(options), options, is_live=True)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="QueryIndex",
+            instead="send index.freeze(), a Snapshot, which pickles",
+        )
 
     def __len__(self) -> int:
         return len(self._backend)

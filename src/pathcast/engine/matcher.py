@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -34,7 +35,7 @@ from pathcast.engine.results import (
 )
 from pathcast.engine.selection import available_threads
 from pathcast.engine.verdicts import verdict_table
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, NotPicklableError
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import BatchAnswer, EngineName, FewMatches
@@ -120,6 +121,13 @@ class Matcher:
             [[0], []]
         """
         return self._backend.match_few(list(messages))
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="Matcher",
+            instead="send the Snapshot, which pickles, and call its matcher() where it arrives",
+        )
 
     def _answers(self, messages: Messages) -> list[BatchAnswer]:
         """One answer a chunk, at least one; all with the same numbering of queries."""

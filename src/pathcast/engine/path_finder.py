@@ -19,9 +19,10 @@ It does not check what the part says of names that are not there: parts are made
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from pathcast.engine.selection import select_engine
+from pathcast.errors import NotPicklableError
 
 __all__ = ["FoundPaths", "PathFinder"]
 
@@ -79,6 +80,13 @@ class PathFinder:
         Cost: One look-up an element, and what the lazy DFA has not seen before.
         """
         return FoundPaths(*self._found_by.find(names, name, depth, entries))
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="PathFinder",
+            instead="send the labels of its paths, and number them in a PathFinder there",
+        )
 
     def __len__(self) -> int:
         return len(self._found_by)

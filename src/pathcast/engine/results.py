@@ -3,6 +3,9 @@
 No Python object is made for a match unless somebody asks for it: a `MatchResult` knows where its
 numbers lie, its ids are looked up and sorted when they are first read.
 
+Results pickle without the engine that gave them: a process that has no kernel can read them. A
+result of one message pickles with the ids of its own queries only, however many others there are.
+
 Example:
     >>> ids = QueryIds(pa.array([0, 1], pa.uint32()), ["q9", "q1"])
     >>> len(ids), list(ids), "q9" in ids
@@ -14,16 +17,17 @@ It matches nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pathcast.engine.verdicts import Verdicts, undecided_at
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import BatchAnswer, BatchStats
+from pathcast.model import BatchAnswer, BatchStats, IdsByNumber
 
 ERROR_TYPE = pa.struct(
     [
@@ -78,6 +82,9 @@ class QueryNumbers(Sequence[int]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return QueryNumbers, (without_neighbours(self.array),)
+
     def __repr__(self) -> str:
         return f"QueryNumbers({list(self)!r})"
 
@@ -90,7 +97,7 @@ class QueryIds(Sequence[str]):
 
     __slots__ = ("_ids", "_names", "_numbers")
 
-    def __init__(self, numbers: pa.Array, names: Sequence[str]) -> None:
+    def __init__(self, numbers: pa.Array, names: IdsByNumber) -> None:
         self._numbers = numbers
         self._names = names
         self._ids: list[str] | None = None
@@ -115,6 +122,10 @@ class QueryIds(Sequence[str]):
 
     def __hash__(self) -> int:
         return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        numbers = without_neighbours(self._numbers)
+        return QueryIds, (numbers, some_ids(self._names, numbers))
 
     def __repr__(self) -> str:
         return f"QueryIds({list(self)!r})"
@@ -142,7 +153,7 @@ class MatchResult:
     def __init__(
         self,
         numbers: pa.Array,
-        names: Sequence[str],
+        names: IdsByNumber,
         error: PathcastError | None,
         verdicts: Verdicts,
     ) -> None:
@@ -161,6 +172,11 @@ class MatchResult:
         """Ids of the satisfied queries, sorted; empty for a refused or missing message."""
         return QueryIds(self._numbers, self._names)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        numbers = without_neighbours(self._numbers)
+        names = some_ids(self._names, numbers)
+        return MatchResult, (numbers, names, self.error, self.verdicts)
+
     def __repr__(self) -> str:
         if self.error is not None:
             return f"MatchResult(error={self.error!r})"
@@ -175,9 +191,15 @@ class BatchResult(Sequence[MatchResult]):
         stats: Counters of the batch.
     """
 
-    def __init__(self, answers: Sequence[BatchAnswer], limits: Limits) -> None:
+    def __init__(
+        self,
+        answers: Sequence[BatchAnswer],
+        limits: Limits,
+        names: Sequence[IdsByNumber] | None = None,
+    ) -> None:
         self._answers = answers
         self._limits = limits
+        self._names = [answer.query_ids for answer in answers] if names is None else names
         self._errors = _errors_by_position(answers)
         self.stats = total_stats(answers)
 
@@ -195,9 +217,8 @@ class BatchResult(Sequence[MatchResult]):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = index + len(self) if index < 0 else index
         local = position
-        for answer in self._answers:
+        for answer, names in zip(self._answers, self._names, strict=True):
             if 0 <= local < len(answer.matches):
-                names = answer.query_ids
                 undecided = undecided_at(answer.over_budget, local)
                 return MatchResult(
                     _numbers_at(answer.matches, local),
@@ -207,6 +228,17 @@ class BatchResult(Sequence[MatchResult]):
                 )
             local -= len(answer.matches)
         raise IndexError(f"no message {index} in a batch of {len(self)}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        answers = [replace(answer, query_ids=()) for answer in self._answers]
+        names = [
+            some_ids(
+                known,
+                pa.concat_arrays([answer.matches.flatten(), answer.over_budget.query_numbers]),
+            )
+            for answer, known in zip(self._answers, self._names, strict=True)
+        ]
+        return BatchResult, (answers, self._limits, names)
 
     def __repr__(self) -> str:
         return f"BatchResult({len(self)} messages, {self.stats.matches} matches)"
@@ -224,7 +256,8 @@ class ArrowBatch:
             within `Limits.evaluation_steps_max`, or before the message had used up
             `Limits.message_steps_max`. Empty as a rule.
         stats: Counters of the batch.
-        query_ids: Number of a query -> its id.
+        query_ids: Number of a query -> its id. Pickled, it is a tuple of all ids: send `matches`
+            alone where the receiver has the snapshot.
     """
 
     matches: pa.Array | pa.ChunkedArray
@@ -232,6 +265,29 @@ class ArrowBatch:
     verdicts: pa.Table
     stats: BatchStats
     query_ids: Sequence[str]
+
+
+def take_ids(ids: IdsByNumber, numbers: list[int]) -> list[str]:
+    """Ids of many numbers; the kernel looks them up in one call."""
+    take = getattr(ids, "take", None)
+    found: list[str] = take(numbers) if take is not None else [ids[number] for number in numbers]
+    return found
+
+
+def some_ids(ids: IdsByNumber, numbers: pa.Array) -> dict[int, str]:
+    """The ids of these numbers, each once, to be sent without the others."""
+    distinct: list[int] = pc.unique(numbers).to_pylist()
+    return dict(zip(distinct, take_ids(ids, distinct), strict=True))
+
+
+def without_neighbours(column: pa.Array) -> pa.Array:
+    """The same values in buffers of their own: Arrow pickles a slice with all that it is cut from.
+
+    Example:
+        >>> len(without_neighbours(pa.array(range(1000)).slice(0, 2)).buffers()[1]) < 1000
+        True
+    """
+    return column.take(pa.array(range(len(column)), pa.int64()))
 
 
 def error_array(length: int, refusals: Sequence[tuple[int, PathcastError]]) -> pa.StructArray:

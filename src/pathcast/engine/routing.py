@@ -25,13 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 
 from pathcast.engine.backend import RoutingStreamBackend
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.selection import select_engine
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, NotPicklableError
 from pathcast.limits import Limits, StreamBounds
 from pathcast.model import CACHE_BYTES_MAX, BatchStats, EngineName, RoutingEntry
 
@@ -128,6 +129,13 @@ class RoutingTable:
         options = matcher_options(self._engine, self.limits, 1, cache_bytes_max)
         return RoutingStream(self._backend.stream(options, bounds or StreamBounds()))
 
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="RoutingTable",
+            instead="send its entries and the number of targets, and make a RoutingTable of them",
+        )
+
     def __len__(self) -> int:
         """Number of entries."""
         return len(self.entries)
@@ -157,6 +165,13 @@ class Router:
         No target for a message that is refused. What has not been decided counts as reached.
         """
         return self._matcher.match_few(messages).numbers
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="Router",
+            instead="send the entries of its RoutingTable, and make a table and a router of them",
+        )
 
 
 class RoutingStream:
@@ -244,6 +259,13 @@ class RoutingStream:
     def memory(self) -> int:
         """Bytes of memory held for the message, about."""
         return self._backend.memory
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="RoutingStream",
+            instead="send the message, and feed it to a stream of a RoutingTable where it arrives",
+        )
 
 
 def _usable(entries: tuple[RoutingEntry, ...], targets: int) -> int:

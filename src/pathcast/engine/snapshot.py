@@ -15,9 +15,12 @@ It is safe to use from many threads and, once saved, from many processes.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pathcast.engine.backend import EngineModule, SnapshotBackend
 from pathcast.engine.explain import explain_query
@@ -32,7 +35,18 @@ from pathcast.query import CompiledQuery, Population, compile_query
 
 
 class Snapshot:
-    """Standing queries that do not change. Made by `QueryIndex.freeze` or `Snapshot.open`."""
+    """Standing queries that do not change. Made by `QueryIndex.freeze` or `Snapshot.open`.
+
+    Pickled, a snapshot is the bytes of its file and the name of its engine, also where it was
+    opened from a file: another machine need not have that file. It opens there as a file does, and
+    fails with `KernelMissingError` where its engine is not installed. A copy is the snapshot
+    itself, since nothing changes it.
+
+    Cost of pickling: the file is written to the temporary directory and read, about 100 B a query;
+    of unpickling: the same, and `open`; the bytes stay mapped, without a name, for as long as the
+    snapshot is used. Processes of one machine that `open` a file that was saved share its pages,
+    which unpickled snapshots do not.
+    """
 
     def __init__(
         self,
@@ -57,7 +71,8 @@ class Snapshot:
             OSError: The file cannot be read.
         """
         name, module = select_engine(engine)
-        return cls(module.open_snapshot(Path(path)), name, module)
+        with errors_named(path):
+            return cls(module.open_snapshot(Path(path)), name, module)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -65,7 +80,8 @@ class Snapshot:
         Raises:
             OSError: The file cannot be written.
         """
-        self._backend.save(Path(path))
+        with errors_named(path):
+            self._backend.save(Path(path))
 
     @property
     def engine(self) -> EngineName:
@@ -172,11 +188,57 @@ class Snapshot:
         queries = self._backend if isinstance(query, str) else None
         return explain_query(asked, message, self._module, options, queries)
 
+    def __copy__(self) -> Snapshot:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Snapshot:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "pickled.snapshot")
+            self.save(file)
+            return _unpickled, (file.read_bytes(), self._engine)
+
     def __len__(self) -> int:
         return len(self._backend)
 
     def __repr__(self) -> str:
         return f"Snapshot({len(self)} queries, version={self.version!r}, engine={self._engine!r})"
+
+
+@contextmanager
+def errors_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the system inside name this file, and no other that is made on the way.
+
+    Args:
+        path: As the caller knows it.
+
+    Raises:
+        OSError: With `errno` and `filename`.
+
+    Example:
+        >>> with errors_named("q.snapshot"):
+        ...     raise OSError(2, "not found (os error 2)")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: [Errno 2] No such file or directory: 'q.snapshot'
+    """
+    try:
+        yield
+    except OSError as error:
+        # Libraries that map files say something else of a folder.
+        code = errno.EISDIR if Path(path).is_dir() else error.errno
+        if code is None:
+            raise
+        raise OSError(code, os.strerror(code), os.fspath(path)) from error
+
+
+def _unpickled(content: bytes, engine: EngineName) -> Snapshot:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "unpickled.snapshot")
+        file.write_bytes(content)
+        return Snapshot.open(file, engine=engine)
 
 
 def plan_of(query: Query) -> CompiledQuery:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
 from pathcast.limits import Limits
-from pathcast.model import OverBudget
+from pathcast.model import IdsByNumber, OverBudget
 
 VERDICTS_SCHEMA = pa.schema(
     [
@@ -39,14 +39,14 @@ sentence of the error."""
 
 
 class Verdicts(Mapping[str, EvaluationBudgetError]):
-    """Query id -> verdict, for one message; sorted by id.
+    """Query id -> verdict, for one message; sorted by id. Pickled and copied as a `dict`.
 
     Cost: nothing until the first read; the length costs nothing.
     """
 
     __slots__ = ("_errors", "_found", "_limits", "_names")
 
-    def __init__(self, found: OverBudget, names: Sequence[str], limits: Limits) -> None:
+    def __init__(self, found: OverBudget, names: IdsByNumber, limits: Limits) -> None:
         self._found = found
         self._names = names
         self._limits = limits
@@ -60,6 +60,9 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_id())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return dict, (self._by_id(),)
 
     def __repr__(self) -> str:
         return f"Verdicts({list(self)!r})"

@@ -55,7 +55,10 @@ class KernelMatcher:
 
 
 class KernelIds(Sequence[str]):
-    """Number of a query or a subscription -> its id. Nothing is decoded before it is read."""
+    """Number of a query or a subscription -> its id. Nothing is decoded before it is read.
+
+    Pickled and copied as a tuple of all ids.
+    """
 
     def __init__(self, ids: native.IdTable | native.DeliveryIds) -> None:
         self._ids = ids
@@ -77,6 +80,9 @@ class KernelIds(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._ids.take(list(range(len(self)))))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return tuple, (list(self),)
 
     def take(self, numbers: Sequence[int]) -> list[str]:
         """The ids of many numbers in one call."""

@@ -28,9 +28,9 @@ import contextlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
-from pathcast.errors import UnreadableMessageError, error_for
+from pathcast.errors import NotPicklableError, UnreadableMessageError, error_for
 from pathcast.kernel.boundary import native, native_errors
 from pathcast.limits import MIB, Limits, StreamBounds
 
@@ -111,6 +111,13 @@ class PushParser:
             raise ValueError("the message has been finished: a new one needs a new PushParser")
         with native_errors():
             check_refusal(self._native.feed(block))
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "pickle.refused",
+            kind="PushParser",
+            instead="send the message, and feed it to a PushParser where it arrives",
+        )
 
     def finish(self) -> StreamSummary:
         """The message ends here.

@@ -5,12 +5,14 @@ For questions afterwards; nothing of a run needs it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.errors import PathcastError
-from pathcast.spark.files import shown
+from pathcast.spark.files import FileReader, FoundFile, shown
 from pathcast.spark.journal import Journal
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, units_of
 from pathcast.spark.workers import InProcess
@@ -33,6 +35,21 @@ def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
     return None
 
 
+def batches_of(
+    reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a file of a source, read in this process.
+
+    Args:
+        reader: Of the source.
+        file: The file.
+        unread: Gets the file, if it cannot be read, or not to its end.
+    """
+    units = units_of(reader, [file], InProcess(), unread)
+    for batch, _ in reader.read(units, unread):
+        yield batch
+
+
 def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
     """The bytes of a message, if the source still has it.
 
@@ -52,8 +69,7 @@ def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
     reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
     unread: dict[str, PathcastError] = {}
     for file in files:
-        units = units_of(reader, [file], InProcess(), unread)
-        for batch, _ in reader.read(units, unread):
+        for batch in batches_of(reader, file, unread):
             place = pc.index(batch.column("message_id"), message_id).as_py()
             if place >= 0:
                 content: bytes | None = batch.column("message")[place].as_py()

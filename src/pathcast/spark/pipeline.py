@@ -364,8 +364,8 @@ class Pipeline:
         self._journal.reopen(entry.file for entry in commit.unread)
         if commit.unread:
             self._report.note(
-                f"{len(commit.unread):,} files of the source could not be read, such as "
-                f"{commit.unread[0].name}: see pathcast dlq {self._output}"
+                f"{len(commit.unread):,} files of the source could not be read (pathcast dlq "
+                f"{self._output}), the first because {commit.unread[0].message}"
             )
         self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)

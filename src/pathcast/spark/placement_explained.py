@@ -8,6 +8,7 @@ to the pipeline's output.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -15,10 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.engine.selection import engine_name
+from pathcast.customize.subscription_engines import SubscriptionEngines
+from pathcast.customize.subscription_rows import SubscriptionRows
+from pathcast.engine.selection import engine_name, select_engine
 from pathcast.errors import UnknownQueryError
 from pathcast.spark.placing import Choice, choice_of
 from pathcast.spark.storage import Storage
+from pathcast.spark.subscription_places import place_of
 
 if TYPE_CHECKING:
     from pathcast.model import EngineName
@@ -109,6 +113,9 @@ def explain_placement(
         storage = Storage(folder)
         choice = choice_of(settings, chosen, storage)
         if choice.placed is None:
+            _check_known(settings, chosen, query_ids)
+            if message is not None:
+                select_engine(chosen)[1].parse(message, settings.engine.message_limits())
             return PlacementExplanation(choice, dict.fromkeys(query_ids), None)
         queries = _partitions_of(choice.placed, storage, query_ids)
         routes: dict[int, list[str]] | None = None
@@ -121,6 +128,34 @@ def explain_placement(
         return PlacementExplanation(
             choice, queries, None if routes is None else dict(sorted(routes.items()))
         )
+
+
+def _check_known(
+    settings: PipelineSettings, engine: EngineName | None, query_ids: Sequence[str]
+) -> None:
+    """Refuses ids that no query has which a run would take.
+
+    Raises:
+        ConfigError: The subscriptions cannot be read.
+        UnknownQueryError: There is no such query, or it is rejected.
+
+    Cost: reads all subscriptions, and compiles those that are asked for.
+    """
+    if not query_ids:
+        return
+    wanted = settings.subscriptions
+    with closing(place_of(wanted)) as place:
+        found = place.rows(wanted.deliver)
+    asked = [
+        (row, at) for row, at in zip(found.rows, found.places, strict=True) if row.id in query_ids
+    ]
+    rows = SubscriptionRows([row for row, _ in asked], [at for _, at in asked], [])
+    limits = settings.engine.message_limits()
+    engines = SubscriptionEngines(engine, limits, wanted.namespaces)
+    engines.take_up(rows)
+    for name in query_ids:
+        if name not in engines.queries:
+            raise UnknownQueryError("query.unknown", id=name)
 
 
 def _partitions_of(

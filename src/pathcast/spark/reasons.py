@@ -20,16 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.customize import Broker, SubscriptionSnapshot
-from pathcast.customize.restructuring import Restructuring
-from pathcast.customize.steps import parse_steps
-from pathcast.engine import QueryIndex, Snapshot
-from pathcast.errors import PathcastError
+from pathcast.customize.explained import explained
+from pathcast.engine import Snapshot
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query, Subscription
+from pathcast.model import EngineName, Subscription
 from pathcast.spark.generations import Generation, GenerationFiles
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.outputs import layout_of, read_output
-from pathcast.spark.storage import Storage
+from pathcast.spark.storage import Storage, as_storage
 
 Verdict: TypeAlias = Literal["delivered", "not satisfied", "not decided"]
 Fate: TypeAlias = Literal["answered", "refused", "not read", "not seen"]
@@ -137,7 +135,7 @@ def why(
     Cost:
         Message ids have no order in the output: each of its files is looked through.
     """
-    storage = output if isinstance(output, Storage) else Storage(output)
+    storage = as_storage(output)
     layout = layout_of(storage)
     letters = _rows_of(storage, "dead_letters", message_id)
     inboxes = _rows_of(storage, "inboxes", message_id) if layout.inboxes else letters.slice(0, 0)
@@ -191,7 +189,7 @@ def _reason(
         verdict = "not decided"
     explanation = None
     if content is not None:
-        explanation = _explained(row, content, engine, limits)
+        explanation = explained(row, content, engine, limits)
     return Reason(
         name,
         row.query,
@@ -204,21 +202,28 @@ def _reason(
     )
 
 
-def _explained(
-    row: Subscription, content: bytes, engine: EngineName | None, limits: Limits | None
-) -> str | None:
-    """How an XPath holds or fails; None for XQuery, whose plan says nothing of a message."""
-    index = QueryIndex(engine=engine, limits=limits, namespaces=row.namespaces)
-    if index.register([Query("query", row.query)]).rejected:
+def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None:
+    """Who has subscriptions in the last micro-batch, sorted; None where there was no micro-batch.
+
+    Args:
+        output: Output of a pipeline.
+
+    Raises:
+        ConfigError: The place is no output.
+
+    Cost: reads the column of subscribers of all subscriptions.
+    """
+    storage = as_storage(output)
+    layout_of(storage)
+    batches = committed_batches(storage)
+    if not batches:
         return None
-    steps = Restructuring(parse_steps(row.steps, row.namespaces), engine, limits)
-    [message] = steps.apply([content])
-    if isinstance(message, PathcastError):
-        return str(message)
-    try:
-        return str(index.explain("query", message))
-    except PathcastError as error:
-        return str(error)
+    commit = Commit.from_json(storage.read(f"_commits/{batches[-1]}.json"))
+    found: set[str] = set()
+    for piece in Generation.read(storage, commit.snapshot_version).pieces():
+        with piece.files(storage) as files:
+            found.update(pc.unique(files.table().subscribers).to_pylist())
+    return sorted(found - {None})
 
 
 def _subscriptions(

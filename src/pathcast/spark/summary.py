@@ -94,6 +94,16 @@ class Summary:
         )
 
     @property
+    def has_read_nothing(self) -> bool:
+        """Whether files came, and none of them could be read."""
+        return self.unread > 0 and not self.messages
+
+    @property
+    def has_refused_all(self) -> bool:
+        """Whether messages came, and each of them was refused."""
+        return 0 < self.messages <= sum(self.refused.values())
+
+    @property
     def megabytes_per_second(self) -> float:
         """Bytes of messages over the time of the micro-batches, in 10^6 bytes a second."""
         return self.bytes / 1e6 / self.seconds if self.seconds else 0.0
@@ -140,7 +150,12 @@ class Summary:
     def _rows(self) -> list[tuple[str, str]]:
         refused = sum(self.refused.values())
         rejected = sum(self.rejected_queries.values())
-        rows = [
+        rows = []
+        if self.has_read_nothing:
+            rows.append(("nothing was read", "no file of the source could be read"))
+        elif self.has_refused_all:
+            rows.append(("nothing was taken", "every message is a dead letter"))
+        rows += [
             ("standing queries", f"{self.queries:,} for {self.subscriptions:,} subscriptions"),
             ("matches", f"{self.matches:,}"),
             ("deliveries", f"{self.deliveries:,}"),

@@ -38,7 +38,8 @@ def read_levels(path: Path) -> Generalisation:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("config.invalid", key=str(path), reason=str(error)) from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError("config.invalid", key=str(path), reason=reason) from error
     return levels_of(text, str(path))
 
 

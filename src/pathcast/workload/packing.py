@@ -28,8 +28,8 @@ from pathcast.workload.subscriptions import Subscription
 ROWS_PER_GROUP = 1024
 """Messages of one Parquet row group: some MB, and enough groups for several readers."""
 
-MESSAGE_SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("message", pa.binary())])
-"""Columns of packed messages."""
+MESSAGE_SCHEMA = pa.schema([pa.field("message_id", pa.string()), pa.field("message", pa.binary())])
+"""Columns of packed messages, named as pipelines read them."""
 
 SUBSCRIPTION_SCHEMA = pa.schema([pa.field(name, pa.string()) for name in Subscription._fields])
 """Columns of packed subscriptions."""
@@ -60,7 +60,7 @@ def write_message_files(
 def write_message_parquet(
     messages: Iterable[GeneratedMessage], path: str | os.PathLike[str]
 ) -> int:
-    """A Parquet file with the columns `id` (string) and `message` (binary).
+    """A Parquet file with the columns `message_id` (string) and `message` (binary).
 
     Returns:
         Number of messages.

@@ -47,7 +47,7 @@ def run_spark(
     source = write_parts(messages, count, folder / "messages", chosen.batches * cores)
     rows = [Row("all", id, text) for id, text in load.queries.items()]
     sections: dict[str, Any] = {
-        "source": {"kind": "parquet", "path": source, "id_column": "id"},
+        "source": {"kind": "parquet", "path": source},
         "subscriptions": {"path": write_subscriptions(rows, folder / "subscriptions.tsv")},
         "output": {"path": folder / "output", "matches": "none"},
         "spark": {"master": f"local[{cores}]"},

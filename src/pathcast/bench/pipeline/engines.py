@@ -91,7 +91,9 @@ class ResultEngine:
         for batch in _batches(folder):
             with undisturbed():
                 started = time.perf_counter_ns()
-                made = self._broker.process_batch(batch.column("message"), batch.column("id"))
+                made = self._broker.process_batch(
+                    batch.column("message"), batch.column("message_id")
+                )
                 found += made.rows.num_rows
                 total_ns += time.perf_counter_ns() - started
             parts["parse"] += made.stats.parsing_ns

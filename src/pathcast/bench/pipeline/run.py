@@ -328,7 +328,7 @@ class _Cases:
     ) -> PipelineSettings:
         """Settings of a run: messages, subscriptions, cores, and what sections have besides."""
         sections: dict[str, dict[str, Any]] = {
-            "source": {"kind": kind, "path": source, "id_column": "id"},
+            "source": {"kind": kind, "path": source},
             "subscriptions": {"path": wanted},
             "output": {"path": self._folder / f"output-{source.name}"},
             "spark": {"master": f"local[{cores}]"},
