@@ -241,6 +241,8 @@ def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     """A subscription at one end of the network, and a message at the other."""
     assert call("subscribe", "s", "//to[. = 'Bern']", "--at", "c")[0] == 0
     assert call("subscribe", "bad", "//to[", "--at", "c")[0] == 1
+    code, text = call("subscribe", "dead", "//to[. > 'Bern']", "--at", "c")
+    assert (code, "dead: PL201: no message can satisfy the query" in text) == (0, True)
     assert call("subscribe", "s", "//to", "--at", "c", "--as", "nobody")[0] == 1
     text = call("trace", "m.xml", "--at", "a")[1]
     for told in ("a (published here)", "wanted there: //to[.='Bern']", "delivered: operator/s"):

@@ -365,7 +365,7 @@ class Broker:
             names = {row.id for row in usable} - self._recipients.keys()
             self._backend.unsubscribe([name for name in names if name in self._backend])
             raise
-        return report_on(rows, errors, taken)
+        return report_on(rows, errors, taken, namespaces)
 
     def _check_known(self, subscription_id: str) -> None:
         usable_ids([subscription_id])

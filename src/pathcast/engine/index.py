@@ -91,7 +91,8 @@ class QueryIndex:
         """
         rows = many(queries, Query)
         usable, errors = usable_rows(rows, Query)
-        return report_on(rows, errors, self._backend.register(usable, self._namespaces))
+        taken = self._backend.register(usable, self._namespaces)
+        return report_on(rows, errors, taken, self._namespaces)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Takes queries out; from the next batch on they are not reported.

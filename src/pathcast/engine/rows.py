@@ -21,8 +21,10 @@ It does not read queries, and knows no engine.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
+from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import (
     ConfigError,
     PathcastError,
@@ -126,7 +128,10 @@ def usable_row(
 
 
 def report_on(
-    rows: Sequence[object], errors: Mapping[int, PathcastError], taken: RegisterReport
+    rows: Sequence[object],
+    errors: Mapping[int, PathcastError],
+    taken: RegisterReport,
+    namespaces: Mapping[str, str],
 ) -> RegisterReport:
     """The report on all rows of a call.
 
@@ -134,12 +139,17 @@ def report_on(
         rows: The rows.
         errors: Place -> error, for those that no engine saw.
         taken: What an engine reports on the others, in their order.
+        namespaces: Prefixes for all rows.
+
+    Returns:
+        The report, with warnings that are looked for when they are read.
     """
-    if not errors:
-        return taken
-    places = [place for place in range(len(rows)) if place not in errors]
-    refused = {places[place]: error for place, error in taken.errors.items()}
-    return RegisterReport.of(rows, {**errors, **refused})
+    report = taken
+    if errors:
+        places = [place for place in range(len(rows)) if place not in errors]
+        refused = {places[place]: error for place, error in taken.errors.items()}
+        report = RegisterReport.of(rows, {**errors, **refused})
+    return replace(report, warnings=LazyWarnings(rows, report.errors, namespaces))
 
 
 def usable_ids(ids: Sequence[object]) -> list[str]:

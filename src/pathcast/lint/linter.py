@@ -23,7 +23,6 @@ from typing import Final
 from pathcast.customize.steps import parse_steps
 from pathcast.engine.rows import many, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
-from pathcast.lint.conditions import ConditionIssue, condition_issues
 from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
 from pathcast.lint.paths import PathChecker, PathIssue
 from pathcast.lint.programs import program_issues
@@ -31,6 +30,7 @@ from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sa
 from pathcast.message import MessageTree
 from pathcast.model import Query, Subscription
 from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
+from pathcast.query.condition_issues import EXCLUDING, ConditionIssue, query_issues
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
@@ -225,7 +225,7 @@ class _Linter:
         """What is known of the messages that a program delivers anything of."""
         gate = Alternatives(compiled.paths, False)
         if not gate.can_match:
-            self.say("PL201", subject, 0, "conditions of the query exclude each other")
+            self.say("PL201", subject, 0, EXCLUDING)
         if compiled.alternatives == ANY_MESSAGE:
             message = "the query is evaluated for every message: nothing must be there for it"
             self.say("PL401", subject, 0, message)
@@ -245,7 +245,7 @@ class _Linter:
         resolved = resolve(parse(text), text, namespaces)
         compiled = compile_query(text, namespaces)
         subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
-        for issue in condition_issues(resolved, Notation(namespaces)):
+        for issue in query_issues(resolved, subject.alternatives, Notation(namespaces)):
             self.say_condition(subject, issue)
         # A broken query is like those only that are broken in the same way: what it would be equal
         # to or cover as it stands is no finding about the others.
@@ -285,8 +285,7 @@ class _Linter:
         fix = issue.fix
         if issue.truth == "implied":
             severity, fix = "info", "leave it out"
-        code = "PL201" if is_never else "PL202"
-        self.say(code, subject, issue.offset, issue.reason, fix=fix, severity=severity)
+        self.say(issue.code, subject, issue.offset, issue.reason, fix=fix, severity=severity)
         subject.is_hopeless = subject.is_hopeless or (is_never and issue.is_decisive)
         subject.is_broken = subject.is_broken or issue.truth != "implied"
 
@@ -327,9 +326,6 @@ class _Linter:
         self, subject: _Subject, alternatives: Alternatives, compiled: CompiledQuery
     ) -> None:
         """What the query says as a whole."""
-        if not alternatives.can_match and not subject.is_hopeless:
-            subject.is_hopeless = True
-            self.say("PL201", subject, 0, "conditions of the query exclude each other")
         if alternatives.covers(self.every):
             subject.is_trivial = True
             self.say("PL203", subject, 0, "every message satisfies this query")

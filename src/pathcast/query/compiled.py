@@ -27,6 +27,7 @@ from pathcast.query.normal import NormalQuery
 from pathcast.query.parser import DEPTH_MAX, TEXT_BYTES_MAX, check_length, parse
 from pathcast.query.spine import DOCUMENT
 from pathcast.query.static import nesting, resolve
+from pathcast.query.syntax import Expr
 from pathcast.query.weakening import Weakener
 
 _BRACKETS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[()\[\]]")
@@ -100,7 +101,19 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
     if nesting(written) > 2 * DEPTH_MAX:
         # Operators of many levels within one another would exhaust the stack.
         raise _too_deep(text)
-    resolved = resolve(written, text, namespaces or {})
+    return compile_resolved(resolve(written, text, namespaces or {}), text)
+
+
+def compile_resolved(resolved: Expr, text: str) -> CompiledQuery:
+    """As `compile_query`, of what was read and resolved already.
+
+    Args:
+        resolved: The query, names resolved.
+        text: What it was read from, for errors.
+
+    Raises:
+        QuerySyntaxError: It is over a limit.
+    """
     weakener = Weakener()
     spines = weakener.true(resolved, (DOCUMENT,), counts=False)
     alternatives, is_all = alternatives_of(spines)
