@@ -156,7 +156,7 @@ def _run(
     engine: EngineName | None,
 ) -> CaseResult:
     broker = Broker(engine, limits, {**namespaces, **case.namespaces}, threads=1)
-    report = broker.subscribe(_asked(path, case))
+    report = broker.subscribe([_asked(path, case)])
     message = case.message if case.message is not None else _file(path, case.message_file)
     found: Deliveries | None = None
     error: PathcastError | None = report.rejected.get(CASE_ID)

@@ -81,9 +81,7 @@ def transform(
     """
     limits = read_limits(limit)
     broker = Broker(engine_name(engine), limits, read_namespaces(namespace), threads)
-    report = broker.subscribe(read_query(query, step))
-    for error in report.rejected.values():
-        raise error
+    broker.subscribe(read_query(query, step))
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
     names = message_names(messages)

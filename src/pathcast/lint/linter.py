@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pathcast.customize.steps import parse_steps
-from pathcast.engine.rows import many, usable_namespaces, usable_row
+from pathcast.engine.rows import one_or_many, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
 from pathcast.lint.paths import PathChecker, PathIssue
@@ -45,7 +45,7 @@ _BEFORE_NAME: Final = re.compile(rf"(?:Q\{{[^{{}}]*\}}|(?:{NCNAME}|\*):(?!:))?")
 
 
 def lint(
-    queries: Iterable[Query | Subscription],
+    queries: Query | Subscription | Iterable[Query | Subscription],
     *,
     refused: Mapping[int, PathcastError] | None = None,
     sample: Iterable[MessageTree] | Structure | None = None,
@@ -57,7 +57,7 @@ def lint(
     """Looks for mistakes in standing queries.
 
     Args:
-        queries: The queries, or subscriptions, which may be XQuery. Ids need not be unique:
+        queries: One query or many, or subscriptions, which may be XQuery. Ids need not be unique:
             findings name positions, too. A row that is neither, or has a field that is not what it
             has to be, is a finding (PL001).
         refused: Position -> why it was not taken up, of rows that are known not to be; each is a
@@ -75,7 +75,7 @@ def lint(
     Raises:
         SchemaError: The sample is empty, or the DTD does not declare a root.
         ConfigError: `namespaces` are no bindings of prefixes.
-        TypeError: `queries` are not many.
+        TypeError: `queries` are neither one nor many.
 
     Cost: some 0.2 ms a query, plus `comparisons_max` comparisons at most (about 20 µs each).
     """
@@ -87,9 +87,7 @@ def lint(
     if dtd is not None:
         structures.append(structure_of_dtd(dtd, roots))
     linter = _Linter(structures, usable_namespaces(namespaces))
-    if isinstance(queries, Subscription):
-        raise TypeError("rows must be many: put a single Subscription into a list")
-    rows = many(queries, Query)
+    rows, _ = one_or_many(queries)
     known = refused or {}
     subjects = [linter.look_at(number, row, known.get(number)) for number, row in enumerate(rows)]
     linter.compare(subjects, comparisons_max)
