@@ -329,7 +329,7 @@ class TestCalls:
         [
             (Query("q", "//a["), QuerySyntaxError),
             (Query("taken", "//b"), DuplicateQueryError),
-            (Query(7, "//a"), UnusableRowError),
+            (Query(7, "//a"), UnusableRowError),  # type: ignore[arg-type]
             (Subscription("q", "ann", "//a"), UnusableRowError),
         ],
     )
