@@ -109,7 +109,7 @@ def test_what_is_recommended_is_in_both_languages(template: str) -> None:
 @pytest.mark.parametrize("name", sorted(HOLDS))
 def test_what_is_recommended_says_the_same(name: str) -> None:
     in_xquery, compared, value, other = HOLDS[name]
-    text = f"//a[{compared.format((IN_XQUERY | INSTEAD)[name])}]"
+    text = f"//a[{compared.format(({**IN_XQUERY, **INSTEAD})[name])}]"
     texts = [text] if in_xquery is None else [text, f"//a[{in_xquery}]"]
     assert QueryIndex(engine="reference").register(Query("q", text)).accepted == 1
     for each in texts:
