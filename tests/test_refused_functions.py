@@ -140,7 +140,10 @@ def test_what_is_recommended_for_a_type_orders_as_it_does(
     [
         ("//a[lower-case(@b) = 'x']", "in a Subscription, lower-case() is there, as XQuery"),
         ("//a[fn:lower-case(@b) = 'x']", "write `translate(x, 'ABC"),
-        ("//a[lowercase(@b) = 'x']", "did you mean lower-case()? write `translate(x, 'ABC"),
+        (
+            "//a[lowercase(@b) = 'x']",
+            "did you mean lower-case()? for a path x write `translate(x, 'ABC",
+        ),
         ("//a[matches(@b, 'x')]", f"{NOWHERE}; for most uses write `contains(x, 's')`"),
         ("//a[parse-json(@b)]", NOWHERE),
         ("//a[xs:date(@b) > 1]", "write `number(translate(substring(x, 1, 10), '-', ''))`"),

@@ -118,8 +118,7 @@ class SubscriptionEngines:
         Args:
             taken: What became of the rows that are taken up now.
 
-        Cost: about 3 µs a plain query and 1 ms for any other
-            (`pathcast.query.query_warnings`), when its warnings are asked for first.
+        Cost: what `pathcast.query.query_warnings` costs, of queries that were not asked for before.
         """
         first: dict[str, tuple[Subscription, TextPlace]] = {}
         for row, place in taken.takers.values():

@@ -27,9 +27,12 @@ class LazyWarnings(Sequence[QueryWarning]):
         refused: Places of those that were not taken up.
         namespaces: Prefixes for all of them.
 
-    Cost: nothing until it is read; then 2 µs for a plain query, 1 ms for any other, once for equal
-    texts. A copy, and what is pickled, is a tuple.
+    A copy, and what is pickled, is a tuple.
+
+    Cost: nothing until it is read; then what `warnings_of` costs, once for equal texts.
     """
+
+    __slots__ = ("_found", "_namespaces", "_refused", "_rows")
 
     def __init__(
         self, rows: Sequence[object], refused: Collection[int], namespaces: Mapping[str, str]

@@ -21,7 +21,6 @@ It does not read queries, and knows no engine.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
 from pathcast.engine.lazy_warnings import LazyWarnings
@@ -44,6 +43,8 @@ _TEXT_FIELDS: Final[dict[type, tuple[str, ...]]] = {
 }
 _QUERY_FIELD: Final[dict[type, str]] = {Query: "text", Subscription: "query"}
 
+_ROWS: Final = (Query, Subscription)
+
 _ROWS_AT_ONCE: Final = 256
 """Rows that are looked at together, so that a processor's cache holds them."""
 
@@ -61,9 +62,11 @@ def one_or_many(given: object) -> tuple[list[object], bool]:
         >>> one_or_many(Query("q1", "/a"))[1], one_or_many([Query("q1", "/a")])[1]
         (True, False)
     """
-    if isinstance(given, Query | Subscription):
+    if isinstance(given, _ROWS):
         return [given], True
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    if isinstance(given, (list, tuple)):
+        return list(given), False
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         found = type(given).__name__
         raise TypeError(f"a Query, a Subscription or an iterable of them is expected, not {found}")
     return list(given), False
@@ -166,7 +169,8 @@ def report_on(
         report = RegisterReport.of(rows, {**errors, **refused})
     if is_one and report.errors:
         raise report.errors[0]
-    return replace(report, warnings=LazyWarnings(rows, report.errors, namespaces))
+    warnings = LazyWarnings(rows, report.errors, namespaces)
+    return RegisterReport(report.accepted, report.rejected, report.errors, warnings)
 
 
 def usable_ids(ids: Sequence[object]) -> list[str]:

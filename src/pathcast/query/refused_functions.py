@@ -4,14 +4,14 @@
 
 Example:
     >>> for_function("ends-with")
-    "write `substring(x, string-length(x) - string-length('s') + 1) = 's'`; in a Subscription, \
+    "for a path x write `substring(x, string-length(x) - string-length('s') + 1) = 's'`; in a Subscription, \
 ends-with() is there, as XQuery"
     >>> for_function("head"), for_function("parse-json")
     ('it is in neither language here; for most uses write `x[1]`', 'it is in neither language here')
     >>> for_type("integer")
-    'write `number(x)`'
+    'for a path x write `number(x)`'
 
-What is written instead is XPath 1.0, where `x` stands for a path; XQuery takes it as well.
+All recommendations are XPath 1.0, which XQuery takes as well.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def for_function(name: str) -> str | None:
         name: Without a prefix.
     """
     if name in IN_XQUERY:
-        return f"write `{IN_XQUERY[name]}`; in a Subscription, {name}() is there, as XQuery"
+        return f"for a path x write `{IN_XQUERY[name]}`; in a Subscription, {name}() is there, as XQuery"
     return for_refused(name) if name in REFUSED_FUNCTIONS else None
 
 
@@ -230,4 +230,4 @@ def for_refused(name: str) -> str:
 
 def for_type(name: str) -> str:
     """What to write for a type of XML Schema that is called; without a prefix."""
-    return f"write `{TYPES[name]}`" if name in TYPES else NOWHERE
+    return f"for a path x write `{TYPES[name]}`" if name in TYPES else NOWHERE
