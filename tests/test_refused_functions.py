@@ -142,7 +142,7 @@ def test_what_is_recommended_for_a_type_orders_as_it_does(
         ("//a[fn:lower-case(@b) = 'x']", "write `translate(x, 'ABC"),
         (
             "//a[lowercase(@b) = 'x']",
-            "did you mean lower-case()? for a path x write `translate(x, 'ABC",
+            "did you mean lower-case()? for a path x write `tran",
         ),
         ("//a[matches(@b, 'x')]", f"{NOWHERE}; for most uses write `contains(x, 's')`"),
         ("//a[parse-json(@b)]", NOWHERE),

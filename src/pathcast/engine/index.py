@@ -93,7 +93,7 @@ class QueryIndex:
             >>> index.register(Query("q1", "/a[b"))
             Traceback (most recent call last):
             ...
-            pathcast.errors.QuerySyntaxError: XPST0003: found the end where ] is expected
+            pathcast.errors.QuerySyntaxError: XPST0003: found the end where an operator or ] is expected
               /a[b
                   ^
               close the predicate with ]

@@ -4,8 +4,8 @@
 
 Example:
     >>> for_function("ends-with")
-    "for a path x write `substring(x, string-length(x) - string-length('s') + 1) = 's'`; in a Subscription, \
-ends-with() is there, as XQuery"
+    "for a path x write `substring(x, string-length(x) - string-length('s') + 1) = 's'`; in a \
+Subscription, ends-with() is there, as XQuery"
     >>> for_function("head"), for_function("parse-json")
     ('it is in neither language here; for most uses write `x[1]`', 'it is in neither language here')
     >>> for_type("integer")
@@ -219,7 +219,8 @@ def for_function(name: str) -> str | None:
         name: Without a prefix.
     """
     if name in IN_XQUERY:
-        return f"for a path x write `{IN_XQUERY[name]}`; in a Subscription, {name}() is there, as XQuery"
+        there = f"in a Subscription, {name}() is there, as XQuery"
+        return f"for a path x write `{IN_XQUERY[name]}`; {there}"
     return for_refused(name) if name in REFUSED_FUNCTIONS else None
 
 
