@@ -88,19 +88,20 @@ class QueryIndex:
             UnusableRowError: Likewise, and a field is not what it has to be.
             TypeError: `queries` are neither one nor many: a text, a number.
 
-        Example:
-            >>> index = QueryIndex(engine="reference")
-            >>> index.register(Query("q1", "/a[b"))
-            Traceback (most recent call last):
-            ...
-            pathcast.errors.QuerySyntaxError: XPST0003: found the end where an operator or ] is expected
-              /a[b
-                  ^
-              close the predicate with ]
-
         Cost: a parse and a walk down the automaton, a query. When more than 16,384 have come, and
         more than half as many as there were, the next batch merges them first: about 1 µs for each
         query of the index.
+
+        Example:
+            >>> index = QueryIndex(engine="reference")
+            >>> index.register(Query("q1", "/a/"))
+            Traceback (most recent call last):
+            ...
+            pathcast.errors.QuerySyntaxError: XPST0003: found the end where a location step is \
+expected
+              /a/
+                 ^
+              leave out the / at the end, or write /* for any child element
         """
         rows, is_one = one_or_many(queries)
         usable, errors = usable_rows(rows, Query)
