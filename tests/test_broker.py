@@ -188,7 +188,7 @@ class TestSubscribing:
         broker = Broker(engine)
         broker.subscribe(Subscription("s1", "ann", "//a"))
         version = broker.version
-        report = broker.subscribe(Subscription("s1", "bob", "//b"))
+        report = broker.subscribe([Subscription("s1", "bob", "//b")])
         assert isinstance(report.rejected["s1"], DuplicateQueryError)
         assert broker.version == version
         assert broker.publish(b"<a/>")[0].subscriber == "ann"
@@ -276,7 +276,7 @@ class TestArguments:
         broker = Broker("reference")
         report = broker.subscribe([("s1", "ann", "//a")])  # type: ignore[list-item]
         assert report.rejected["row 0"].code == "row.type"
-        report = broker.subscribe(Subscription("s1", 7, "//a"))  # type: ignore[arg-type]
+        report = broker.subscribe([Subscription("s1", 7, "//a")])  # type: ignore[arg-type]
         assert report.rejected["s1"].code == "row.field"
         assert len(broker) == 0
 

@@ -243,6 +243,8 @@ def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     assert call("subscribe", "s", "@bern.xq", "--at", "c")[0] == 0
     assert call("subscribe", "s", "@gone.xq", "--at", "c")[0] == 1
     assert call("subscribe", "bad", "//to[", "--at", "c")[0] == 1
+    code, text = call("subscribe", "dead", "//to[. > 'Bern']", "--at", "c")
+    assert (code, "dead: PL201: no message can satisfy the query" in text) == (0, True)
     assert call("subscribe", "s", "//to", "--at", "c", "--as", "nobody")[0] == 1
     text = call("trace", "m.xml", "--at", "a")[1]
     for told in ("a (published here)", "wanted there: //to[.='Bern']", "delivered: operator/s"):

@@ -212,6 +212,10 @@ class TestExplain:
         assert "no match" in result.stdout
         assert "120" in result.stdout, "the value that was seen is what a person looks for"
 
+    def test_what_can_never_match_is_warned_of(self, call: Call, message: Path) -> None:
+        result = call("explain", "/quotes/quote[price > 'high']", message)
+        assert "warning: PL201: no message can satisfy the query" in result.stderr
+
     def test_a_refused_query_is_shown_with_a_caret(self, call: Call, message: Path) -> None:
         result = call("explain", "/quotes[", message)
         assert (result.stdout, result.exit_code) == ("", ExitCode.REFUSED)

@@ -142,7 +142,7 @@ def test_no_prefix_is_predeclared_in_xpath(engine: EngineName) -> None:
         ways: tuple[DeliverMode, ...] = ("fragment", "ids")
         for deliver in ways:
             broker = Broker(engine=engine)
-            report = broker.subscribe(Subscription("q", "", f"//{prefix}:a", deliver))
+            report = broker.subscribe([Subscription("q", "", f"//{prefix}:a", deliver)])
             assert report.rejected["q"].code == "XPST0081"
 
 

@@ -55,6 +55,35 @@ def test_a_match_shows_where_each_step_is(engine: EngineName) -> None:
     assert found.steps[2].offset == 12
 
 
+@pytest.mark.parametrize(
+    ("query", "names", "hint"),
+    [
+        # At a step, in a condition, in a path of a condition, in a call, in one of two paths.
+        ("//boddy", ("body",), "did you mean body?"),
+        ("/nitf[boddy]", ("body",), "did you mean body?"),
+        ("//head[titel = 'x']", ("title",), "did you mean title?"),
+        ("//nitf[heed/title]", ("head",), "did you mean head?"),
+        ("//nitf[head/titel]", ("title",), "did you mean title?"),
+        ("//tobject[@aera = 'SFO']", ("@area",), "did you mean @area?"),
+        ("//nitf[head and sum(boddy) > 3]", ("body",), "did you mean body?"),
+        ("//head[title = titel]", ("title",), "did you mean title?"),
+        # Nothing near is there, but elsewhere in the message.
+        ("/nitf/titel", ("title",), "did you mean title? It occurs at /nitf[1]/head[1]/title[1]"),
+        ("/nitf[@aera]", ("@area",), "did you mean @area? It occurs at"),
+        ("//body[zzz]", (), None),
+        # What a condition rightly asks not to be there is no slip.
+        ("//head[not(titel) and zzz]", (), None),
+    ],
+)
+def test_names_that_may_be_meant(query: str, names: tuple[str, ...], hint: str | None) -> None:
+    failure = explain(query).failure
+    assert failure is not None
+    assert failure.near_names == names
+    assert failure.hint is None if hint is None else str(failure.hint).startswith(hint)
+    if hint is not None:
+        assert str(explain(query)).count("did you mean") == 1
+
+
 @engines
 @pytest.mark.parametrize(
     ("query", "steps", "kind", "text", "seen", "miss"),

@@ -25,6 +25,7 @@ from pathcast.customize.snapshot_file import SnapshotContent as SubscriptionCont
 from pathcast.customize.snapshot_file import write_snapshot as write_subscriptions
 from pathcast.errors import (
     ConfigError,
+    DuplicateQueryError,
     PathcastError,
     QuerySyntaxError,
     SchemaError,
@@ -36,6 +37,8 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.lint import lint
 from pathcast.model import EngineName
+from pathcast.partition import HashPlacement
+from pathcast.partition.partitioned import PartitionedIndex
 from pathcast.reference.snapshot_file import SnapshotContent, write_snapshot
 from pathcast.schema import parse_dtd, read_doctype
 from pathcast.testing import ENGINES, missing_reason, random_message, random_query
@@ -314,12 +317,57 @@ def test_engines_say_the_same() -> None:
 class TestCalls:
     """What is wrong with a whole call is an error of the call, and changes nothing."""
 
-    @pytest.mark.parametrize("rows", [5, None, "//a", b"//a", Query("q", "//a"), object()])
+    @pytest.mark.parametrize("rows", [5, None, "//a", b"//a", object()])
     def test_no_rows_of_queries(self, rows: Any) -> None:
         index = QueryIndex(engine="reference")
         with pytest.raises(TypeError):
             index.register(rows)
         assert len(index) == 0
+
+    @pytest.mark.parametrize(
+        ("row", "kind"),
+        [
+            (Query("q", "//a["), QuerySyntaxError),
+            (Query("taken", "//b"), DuplicateQueryError),
+            (Query(7, "//a"), UnusableRowError),  # type: ignore[arg-type]
+            (Subscription("q", "ann", "//a"), UnusableRowError),
+        ],
+    )
+    def test_one_row_that_cannot_be_used_is_raised(self, row: Any, kind: type[Exception]) -> None:
+        """Nobody reads a report on one row: it would be lost in silence."""
+        query = Query("taken", "//a")
+        indexes = (
+            QueryIndex(engine="reference"),
+            PartitionedIndex(HashPlacement(2), engine="reference"),
+        )
+        for index in indexes:
+            assert index.register(query).accepted == 1
+            with pytest.raises(kind):
+                index.register(row)
+            assert index.register([row]).accepted == 0
+            assert len(index) == 1
+
+    @pytest.mark.parametrize(
+        ("row", "kind"),
+        [
+            (Subscription("q", "ann", "//a["), QuerySyntaxError),
+            (Subscription("q", "ann", "//a", "by pigeon"), UnsupportedQueryError),  # type: ignore[arg-type]
+            (Subscription("q", "ann", "//a", steps=("move //b",)), QuerySyntaxError),
+            (Subscription("taken", "ann", "//b"), DuplicateQueryError),
+            (Subscription("q", 7, "//a"), UnusableRowError),  # type: ignore[arg-type]
+            (Query("q", "//a"), UnusableRowError),
+        ],
+    )
+    def test_one_subscription_that_cannot_be_used_is_raised(
+        self, row: Any, kind: type[Exception]
+    ) -> None:
+        broker = Broker("reference")
+        assert broker.subscribe(Subscription("taken", "ann", "//a")).accepted == 1
+        version = broker.version
+        with pytest.raises(kind):
+            broker.subscribe(row)
+        assert broker.subscribe([row]).accepted == 0
+        assert (len(broker), broker.version) == (1, version)
 
     @pytest.mark.parametrize("rows", [5, None, "//a", b"//a", object()])
     def test_no_rows_of_subscriptions(self, rows: Any) -> None:
@@ -379,7 +427,7 @@ class TestSubscribing:
 
     @pytest.mark.parametrize("deliver", ["", "Ids", "by pigeon", "ids\udcff"])
     def test_a_way_to_deliver_that_does_not_exist(self, deliver: Any) -> None:
-        report = Broker("reference").subscribe(Subscription("s", "desk", "//a", deliver))
+        report = Broker("reference").subscribe([Subscription("s", "desk", "//a", deliver)])
         assert type(report.rejected["s"]) is UnsupportedQueryError
         assert str(report.rejected["s"]).encode()
 

@@ -11,6 +11,7 @@ import random
 import re
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -28,17 +29,18 @@ from pathcast.lint import (
     structure_of_dtd,
     structure_of_sample,
 )
-from pathcast.lint.conditions import ConditionIssue, condition_issues
 from pathcast.lint.structure import VALUE_LENGTH_MAX, VALUES_MAX
 from pathcast.message import parse_message
 from pathcast.query import normalise, parse
-from pathcast.query.notation import Notation
+from pathcast.query.condition_issues import ConditionIssue, condition_issues
+from pathcast.query.notation import Notation, notation
 from pathcast.query.static import resolve
 from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.reference.oracle import is_satisfied
 from pathcast.reference.xpath import Evaluator
 from pathcast.schema import parse_dtd
-from pathcast.testing import random_expression, random_message, random_query
+from pathcast.testing import LxmlQuery, lxml_tree, random_expression, random_message, random_query
+from pathcast.testing.lxml_differences import may_differ
 from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"
@@ -373,8 +375,10 @@ def with_constant(expr: Expr, issue: ConditionIssue) -> Expr:
 def test_what_is_said_of_a_condition_is_what_it_is(seed: int) -> None:
     """With `true()` or `false()` in its place, the query is true of the same messages."""
     generator = random.Random(7100 + seed)
-    evaluators = [Evaluator(parse_message(random_message(generator))) for _ in range(8)]
+    messages = [random_message(generator) for _ in range(8)]
+    evaluators = [Evaluator(parse_message(message)) for message in messages]
     said = {"always": 0, "never": 0, "implied": 0}
+    same: list[tuple[str, str]] = []
     for _ in range(250):
         write = generator.choice((random_query, random_expression))
         text = write(generator)
@@ -388,6 +392,7 @@ def test_what_is_said_of_a_condition_is_what_it_is(seed: int) -> None:
                 continue
             other = with_constant(expr, issue)
             assert other != expr or isinstance(issue.expr, FunctionCall), text
+            same.append((notation(expr), notation(other)))
             for evaluator in evaluators:
                 asked, answer = evaluator.holds(expr), evaluator.holds(other)
                 assert asked == answer, (text, issue)
@@ -395,6 +400,35 @@ def test_what_is_said_of_a_condition_is_what_it_is(seed: int) -> None:
                     assert not asked, (text, issue)
     assert said["always"] > 30
     assert said["never"] > 30
+    assert_answered_alike(same, messages)
+
+
+def assert_answered_alike(same: Sequence[tuple[str, str]], messages: Sequence[bytes]) -> None:
+    """Both queries of each pair are satisfied by the same messages: by an engine, and by lxml."""
+    index = QueryIndex()
+    rows = [
+        Query(f"{at} {side}", text)
+        for at, pair in enumerate(same)
+        for side, text in zip("ab", pair, strict=True)
+    ]
+    refused = {name.split()[0] for name in index.register(rows).rejected}
+    for result in index.matcher().match_batch(messages):
+        found = {name for name in result.query_ids if name.split()[0] not in refused}
+        undecided = {name.split()[0] for name in result.verdicts}
+        for at in range(len(same)):
+            if str(at) not in undecided:
+                assert (f"{at} a" in found) == (f"{at} b" in found), same[at]
+    pytest.importorskip("lxml")
+    trees = [lxml_tree(message) for message in messages]
+    compared = 0
+    for one, other in same:
+        if any(may_differ(text) or "namespace::" in text for text in (one, other)):
+            continue
+        compared += 1
+        asked = [LxmlQuery(Query("q", text)) for text in (one, other)]
+        for tree in trees:
+            assert asked[0].matches(tree) == asked[1].matches(tree), (one, other)
+    assert compared > 30
 
 
 def test_a_part_that_need_not_hold_is_no_error() -> None:

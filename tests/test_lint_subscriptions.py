@@ -99,9 +99,10 @@ def test_a_program_that_every_message_is_asked_is_told() -> None:
     assert finding.code == "PL401"
 
 
-def test_a_single_subscription_is_no_list_of_them() -> None:
-    with pytest.raises(TypeError, match="put a single Subscription into a list"):
-        lint(Subscription("x", "ann", "//book"))  # type: ignore[arg-type]
+@pytest.mark.parametrize("row", [Subscription("x", "ann", "//book["), Query("x", "//book[")])
+def test_one_is_looked_at_as_many_are(row: Query | Subscription) -> None:
+    assert lint(row) == lint([row])
+    assert [each.code for each in lint(row).findings] == ["PL001"]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -140,7 +141,7 @@ def test_findings_about_generated_programs_are_true(programs: int) -> None:
         row = Subscription("x", "ann", text)
         findings = lint([row], sample=[tree]).findings
         broker = Broker(engine="reference")
-        if broker.subscribe(row).rejected:
+        if broker.subscribe([row]).rejected:
             assert [each.code for each in findings] == ["PL001"]
             continue
         for each in findings:

@@ -431,6 +431,8 @@ def test_clients_of_a_ring_by_command(tmp_path: Path, monkeypatch: pytest.Monkey
         Path("steps.xq").write_text("(: @step drop //to :) //to")
         assert call("subscribe", "t", "@steps.xq", "--at", "p01")[0] == 2
         assert call("subscribe", "s", "//to[", "--at", "p01")[0] == 1
+        code, text = call("subscribe", "dead", "//to[. > 'Bern']", "--at", "p02")
+        assert (code, "dead: PL201: no message can satisfy the query" in text) == (0, True)
         code, text = call("publish", "m.xml", "nothing.xml", "--at", "p04")
         rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         assert (code, [row["error"] is None for row in rows]) == (1, [True, False])

@@ -694,11 +694,16 @@ def test_rejected_subscriptions_are_counted_told_and_written(root: Path, format:
     if format == "delta":
         pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
     path = root / "subscriptions.tsv"
-    path.write_text(path.read_text() + "eve\tbad\t//[\nbob\tq-a\t//other\n")
+    path.write_text(
+        path.read_text() + "eve\tbad\t//[\nbob\tq-a\t//other\neve\tdead\t//a[day > '2026-06-01']\n"
+    )
     report = Recorder()
     summary = go(root, f"output.format={format}", report=report)
     assert sum(summary.rejected_queries.values()) == 2
     assert any("2 subscriptions were rejected" in note for note in report.notes)
+    # What is taken up and can deliver nothing is told, too; every format takes it up alike.
+    [warned] = [note for note in report.notes if "never or always" in note]
+    assert "dead: PL201: no message can satisfy the query" in warned
     (written,) = (root / "out/rejected_queries").iterdir()
     if written.suffix == ".jsonl":
         rows = [json.loads(line) for line in written.read_text().splitlines()]

@@ -219,7 +219,7 @@ def test_lint_compares_what_has_the_same_steps_only() -> None:
 
 def test_a_row_says_that_steps_are_too_many() -> None:
     engines = SubscriptionEngines("reference", Limits(), {})
-    report = engines.broker.subscribe(Subscription("s", "", "//a", steps=("drop //b",) * 65))
+    report = engines.broker.subscribe([Subscription("s", "", "//a", steps=("drop //b",) * 65)])
     error = report.rejected["s"]
     assert isinstance(error, UnsupportedQueryError)
     assert str(error) == "65 steps, where at most 64 are allowed"

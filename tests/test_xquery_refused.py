@@ -10,12 +10,9 @@ import pickle
 import pytest
 
 from pathcast.errors import CATALOGUE, FAMILIES, QuerySyntaxError, UnsupportedQueryError
+from pathcast.query.refused_functions import REFUSED_FUNCTIONS
 from pathcast.query.xquery import parse
-from pathcast.query.xquery.functions import (
-    ARGUMENT_COUNTS,
-    REFUSED_ARGUMENTS,
-    REFUSED_FUNCTIONS,
-)
+from pathcast.query.xquery.functions import ARGUMENT_COUNTS, REFUSED_ARGUMENTS
 from xquery_cases import NAMESPACES, REFUSED, WRONG
 
 

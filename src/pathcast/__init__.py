@@ -31,7 +31,15 @@ from pathcast.engine import (
 )
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import BatchStats, Delivery, EngineName, Query, RegisterReport, Subscription
+from pathcast.model import (
+    BatchStats,
+    Delivery,
+    EngineName,
+    Query,
+    QueryWarning,
+    RegisterReport,
+    Subscription,
+)
 from pathcast.query import CompiledQuery, CostClass
 
 __all__ = [
@@ -52,6 +60,7 @@ __all__ = [
     "PathcastError",
     "Query",
     "QueryIndex",
+    "QueryWarning",
     "RegisterReport",
     "Snapshot",
     "Subscription",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
-from pathcast.errors import PathcastError
+from pathcast.errors import PathcastError, caret, shown
 from pathcast.limits import MIB, Limits
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ DeliverMode: TypeAlias = Literal["fragment", "message", "ids"]
 query, the message as it arrived, or the bare notice."""
 
 DELIVER_MODES: tuple[DeliverMode, ...] = get_args(DeliverMode)
+
+SHOWN_MAX = 5
+"""Rejected ids that the `repr` of a report shows."""
 
 STEPS_MAX = 64
 """Steps of a subscription."""
@@ -139,6 +143,49 @@ class Delivery(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class QueryWarning:
+    """A condition of a query that was taken up, whose truth does not depend on the message.
+
+    Attributes:
+        query_id: The query.
+        query: Its text.
+        code: "PL201" where the condition never holds, "PL202" where it always does; as
+            `pathcast lint` calls it.
+        is_hopeless: Whether no message can satisfy the query because of it.
+        offset: Where the condition stands in the text, in characters from 0.
+        reason: Why, as a sentence.
+        fix: What may be meant, as a sentence; None if there is nothing sure to say.
+
+    Example:
+        >>> warning = QueryWarning("q1", "//a[0]", "PL201", True, 4, "positions begin with 1")
+        >>> print(warning)
+        PL201: no message can satisfy the query: positions begin with 1
+          //a[0]
+              ^
+    """
+
+    query_id: str
+    query: str
+    code: str
+    is_hopeless: bool
+    offset: int
+    reason: str
+    fix: str | None = None
+
+    @property
+    def message(self) -> str:
+        """What is wrong, on one line."""
+        if self.is_hopeless:
+            return f"{self.code}: no message can satisfy the query: {self.reason}"
+        truth = "never" if self.code == "PL201" else "always"
+        return f"{self.code}: a condition {truth} holds: {self.reason}"
+
+    def __str__(self) -> str:
+        tail = "" if self.fix is None else f"\n  {self.fix}"
+        return shown(f"{self.message}\n{caret(self.query, self.offset)}{tail}")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class RegisterReport:
     """What became of the queries of one call.
 
@@ -149,6 +196,9 @@ class RegisterReport:
             A row without an id that is text is called by its place: "row 3".
         errors: Place in the call (from 0) -> error, for every row that was rejected, ascending.
             Of several rows with one id, `rejected` has the last error only; here are all.
+        warnings: Conditions of accepted queries that never or always hold. They are looked for
+            when they are read first, so that registering costs nothing for them; until then the
+            report keeps the rows of the call.
 
     Example:
         >>> rows = [Query("q1", "/a"), Query("q2", "/a["), None]
@@ -156,11 +206,19 @@ class RegisterReport:
         >>> report = RegisterReport.of(rows, errors)
         >>> report.accepted, list(report.rejected)
         (1, ['q2', 'row 2'])
+        >>> report
+        RegisterReport(accepted=1, rejected=['q2', 'row 2'])
     """
 
     accepted: int
     rejected: Mapping[str, PathcastError] = field(default_factory=dict)
     errors: Mapping[int, PathcastError] = field(default_factory=dict)
+    warnings: Sequence[QueryWarning] = field(default=(), compare=False)
+
+    def __repr__(self) -> str:
+        names = [*islice(self.rejected, SHOWN_MAX)]
+        more = "" if len(self.errors) <= SHOWN_MAX else f" and {len(self.errors) - SHOWN_MAX} more"
+        return f"RegisterReport(accepted={self.accepted}, rejected={names}{more})"
 
     @classmethod
     def of(cls, rows: Sequence[object], errors: Mapping[int, PathcastError]) -> RegisterReport:

@@ -29,8 +29,10 @@ def check(
     """Check queries; print every fault with its line, a caret and a suggestion.
 
     Whatever pathcast run reads can be checked, and is rejected for the same
-    reasons. Of a pipeline, everything that a run would read is checked, with
-    the namespaces and limits of the pipeline; Spark is not started:
+    reasons. A condition that never or always holds, whatever the message is,
+    is warned of on standard error and does not change the exit code. Of a
+    pipeline, everything that a run would read is checked, with the
+    namespaces and limits of the pipeline; Spark is not started:
 
         pathcast check queries.txt
         pathcast check pipeline.toml --strict
@@ -39,15 +41,19 @@ def check(
     costs on messages of its source, and what a run would do.
     """
     source = read_queries(queries, engine=engine, namespace=namespace)
-    _, taken = source.take_up()
+    engines, taken = source.take_up()
     out = answers()
     for each in taken.rejected:
         out.print(told(each))
+    warnings = engines.warnings(taken)
+    for warned in warnings:
+        say_warning(str(warned))
     rejected = len(taken.rejected)
     if source.has_subscribers:
-        say(f"subscriptions: {len(source):,}, rejected: {rejected:,}")
+        count = f"subscriptions: {len(source):,}, rejected: {rejected:,}"
     else:
-        say(f"queries: {len(source)}, with faults: {rejected}")
+        count = f"queries: {len(source)}, with faults: {rejected}"
+    say(count + (f", warnings: {len(warnings):,}" if warnings else ""))
     if queries.suffix == ".toml" and taken.takers:
         _say_placement(queries, engine)
     if not taken.takers and not rejected:

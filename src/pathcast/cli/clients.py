@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.console import say, say_error, write_json_line
+from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, read_batches
 from pathcast.customize.identity import message_id
 from pathcast.errors import shown
 from pathcast.limits import Limits
+from pathcast.query.query_warnings import warnings_of
 
 if TYPE_CHECKING:
     from pathcast.overlay.deliveries import Dropped
@@ -71,6 +72,17 @@ def say_refused(refused: Sequence[tuple[str, str, str]]) -> ExitCode:
     for _, _, sentence in refused:
         say_error(sentence)
     return ExitCode.REFUSED if refused else ExitCode.OK
+
+
+def say_warnings(id: str, query: str) -> None:
+    """Says which conditions of a query that a node has taken never or always hold.
+
+    Args:
+        id: The client's id of it.
+        query: XPath or XQuery; what it names is in no namespace, or bound in it.
+    """
+    for warning in warnings_of(id, query, {}):
+        say_warning(f"{id}: {warning}")
 
 
 async def last_position(client: BrokerClient, name: str) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, write_json_line
+from pathcast.cli.console import answers, extra, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
@@ -119,9 +119,9 @@ def explain(
             "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
         )
     index = QueryIndex(engine=engine_name(engine), limits=limits, namespaces=namespaces)
-    report = index.register([Query(QUERY_ID, without_comments(text))])
-    for error in report.rejected.values():
-        raise error
+    report = index.register(Query(QUERY_ID, without_comments(text)))
+    for warning in report.warnings:
+        say_warning(str(warning))
     explanation = index.explain(QUERY_ID, content)
     if format_ is Format.JSON:
         write_json_line(explanation.to_dict())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from pathcast.cli.console import answers, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
@@ -12,7 +13,12 @@ from pathcast.customize import Broker, Deliveries
 from pathcast.customize.subscription_files import read_subscriptions
 from pathcast.errors import shown
 from pathcast.limits import Limits
+from pathcast.lint import lint
+from pathcast.message import MessageTree, parse_message
 from pathcast.model import EngineName, Subscription
+
+_ABOUT_NAMES: Final = ("PL101", "PL102", "PL103", "PL104", "PL105")
+"""Findings about names and paths that the message does not have."""
 
 
 def explain_subscription(
@@ -52,8 +58,26 @@ def explain_subscription(
         out.print(plan.to_text())
         if found is not None:
             out.print(_result_text(found))
+        if message is not None and found is not None and _is_nothing(found):
+            for line in _unknown_names(query, parse_message(message, limits), namespaces):
+                out.print(f"  {line}")
     is_refused = found is not None and (found.error is not None or bool(found.verdicts))
     return ExitCode.REFUSED if faults or is_refused else ExitCode.OK
+
+
+def _unknown_names(
+    query: Subscription, message: MessageTree, namespaces: Mapping[str, str]
+) -> Iterator[str]:
+    """The names and paths of a query that a message does not have, and what may be meant."""
+    for finding in lint(query, sample=[message], namespaces=namespaces).findings:
+        if finding.code in _ABOUT_NAMES:
+            fix = "" if finding.fix is None else f": {finding.fix}"
+            yield f"with this message as the sample, {finding.message}{fix}"
+
+
+def _is_nothing(found: Deliveries) -> bool:
+    """Whether it is known that nothing is delivered."""
+    return found.error is None and not found.verdicts and not len(found)
 
 
 def _alone(
@@ -61,9 +85,7 @@ def _alone(
 ) -> Broker:
     """A broker with one subscription."""
     broker = Broker(engine, limits, namespaces, threads=1)
-    report = broker.subscribe(query)
-    for error in report.rejected.values():
-        raise error
+    broker.subscribe(query)
     return broker
 
 
@@ -76,7 +98,7 @@ def _add(broker: Broker, others: Path) -> int:
             # Under a name that no other has, so that the query itself is never in the way.
             name = shown(str(file.path))
             named = file.subscription._replace(id=name, subscriber=name)
-            error = broker.subscribe(named).rejected.get(named.id)
+            error = broker.subscribe([named]).rejected.get(named.id)
         if error is not None:
             faults += 1
             say_error(f"{file.path}: {error}")

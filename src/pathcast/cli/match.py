@@ -50,6 +50,8 @@ def match(
     engines, taken = source.take_up(threads)
     for each in taken.rejected:
         say_error(told(each))
+    for warned in engines.warnings(taken):
+        say_warning(str(warned))
     if not taken.takers:
         say_error(f"{source.path}: no query that can be used")
         return ExitCode.REFUSED

@@ -26,6 +26,7 @@ from pathcast.cli.clients import (
     print_inbox,
     publish_files,
     say_refused,
+    say_warnings,
     until_told,
 )
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
@@ -128,6 +129,7 @@ async def _subscribe(
             say_error(sentence)
         if refused:
             return ExitCode.REFUSED
+        say_warnings(id, profile.query)
         is_told = await until_told(client, name, after, is_awaited)
     if is_full:
         say_warning(f"{id} is registered; when it is in force finds no room in the inbox of {name}")

@@ -24,6 +24,7 @@ from pathcast.cli.clients import (
     print_inbox,
     publish_files,
     say_refused,
+    say_warnings,
     until_told,
 )
 from pathcast.cli.console import extra, guarded, say, say_warning
@@ -93,6 +94,7 @@ async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -
         assert isinstance(answer, Accepted)
         if say_refused(answer.refused) is ExitCode.REFUSED:
             return ExitCode.REFUSED
+        say_warnings(id, query)
         if await until_told(
             client, name, after, lambda body: TOLD.decode(body) == Subscribed(own_id(name, id))
         ):

@@ -161,7 +161,7 @@ def _run(
 ) -> CaseResult:
     asked = _asked(path, case)._replace(namespaces={**namespaces, **case.namespaces})
     broker = Broker(engine, limits, threads=1)
-    report = broker.subscribe(asked)
+    report = broker.subscribe([asked])
     message = case.message if case.message is not None else _file(path, case.message_file)
     found: Deliveries | None = None
     error: PathcastError | None = report.rejected.get(CASE_ID)

@@ -89,9 +89,7 @@ def transform(
     check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
     broker = Broker(engine_name(engine), limits, read_namespaces(namespace), threads)
-    report = broker.subscribe(read_query(query, step)._replace(deliver="fragment"))
-    for error in report.rejected.values():
-        raise error
+    broker.subscribe(read_query(query, step)._replace(deliver="fragment"))
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
     for batch in read_batches(messages, limits):

@@ -43,7 +43,7 @@ from pathcast.engine.messages import (
     without_messages,
 )
 from pathcast.engine.rows import (
-    many,
+    one_or_many,
     report_on,
     usable_ids,
     usable_namespaces,
@@ -131,23 +131,25 @@ class Broker:
             subscriptions: One or many, with ids that are not taken.
 
         Returns:
-            How many were accepted, and id -> error for those that were not. A rejected one leaves
-            no trace and disturbs no other. So does a row that is no `Subscription`, or one whose
-            id, subscriber or query is not text, whose `deliver` does not exist, or whose namespaces
-            are no mapping: `RegisterReport.errors` has its place in the call.
+            How many were accepted, and of many id -> error for those that were not. A rejected one
+            leaves no trace and disturbs no other. So does a row that is no `Subscription`, or one
+            whose id, subscriber or query is not text, whose `deliver` does not exist, or whose
+            namespaces are no mapping: `RegisterReport.errors` has its place in the call.
 
         Raises:
+            QuerySyntaxError: One subscription was given by itself, and cannot be used.
+            DuplicateQueryError: Likewise, and its id is taken.
+            UnusableRowError: Likewise, and a field is not what it has to be.
             TypeError: `subscriptions` are neither one nor many: a text, a number.
 
         Example:
             >>> broker = Broker(engine="reference")
-            >>> broker.subscribe(Subscription("s1", "ann", "<a/>")).rejected["s1"].code
+            >>> broker.subscribe([Subscription("s1", "ann", "<a/>")]).rejected["s1"].code
             'subscription.constant'
         """
-        is_one = isinstance(subscriptions, Subscription)
-        rows = [subscriptions] if is_one else many(subscriptions, Subscription)
+        rows, is_one = one_or_many(subscriptions)
         with self._turns.alone():
-            return self._subscribe(rows, self._namespaces, None)
+            return self._subscribe(rows, self._namespaces, None, is_one=is_one)
 
     def unsubscribe(self, ids: str | Iterable[str]) -> None:
         """Takes subscriptions out; what is published from now on is not delivered to them.
@@ -351,6 +353,8 @@ class Broker:
         rows: Sequence[object],
         namespaces: Mapping[str, str],
         gates: Sequence[Gate | None] | None,
+        *,
+        is_one: bool = False,
     ) -> RegisterReport:
         usable, errors = usable_rows(rows, Subscription)
         if errors and gates is not None:
@@ -366,7 +370,7 @@ class Broker:
             names = {row.id for row in usable} - self._recipients.keys()
             self._backend.unsubscribe([name for name in names if name in self._backend])
             raise
-        return report_on(rows, errors, taken)
+        return report_on(rows, errors, taken, namespaces, is_one=is_one)
 
     def _check_known(self, subscription_id: str) -> None:
         usable_ids([subscription_id])

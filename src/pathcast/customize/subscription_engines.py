@@ -29,11 +29,16 @@ from typing import NamedTuple
 
 from pathcast.customize.broker import Broker
 from pathcast.customize.delimited import TextPlace
-from pathcast.customize.subscription_rows import RejectedSubscription, SubscriptionRows
+from pathcast.customize.subscription_rows import (
+    RejectedSubscription,
+    SubscriptionRows,
+    WarnedSubscription,
+)
 from pathcast.engine import QueryIndex
+from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query, Subscription
+from pathcast.model import EngineName, Query, QueryWarning, Subscription
 
 
 class TakenRows(NamedTuple):
@@ -71,8 +76,11 @@ class SubscriptionEngines:
     ) -> None:
         self.index = QueryIndex(engine=engine, limits=limits, namespaces=namespaces)
         self.broker = Broker(engine, limits, namespaces, threads=threads)
+        self._namespaces = dict(namespaces)
         # Query id -> what is compiled.
         self._held: dict[str, Subscription] = {}
+        # Query id -> its warnings, once somebody has asked for them.
+        self._warnings: dict[str, tuple[QueryWarning, ...]] = {}
 
     def take_up(self, found: SubscriptionRows) -> TakenRows:
         """Makes the queries of exactly these rows the ones that are answered.
@@ -104,6 +112,28 @@ class SubscriptionEngines:
                     del takers[key]
         return TakenRows(takers, rejected)
 
+    def warnings(self, taken: TakenRows) -> list[WarnedSubscription]:
+        """The conditions of queries that never or always hold, by place; of a query once.
+
+        Args:
+            taken: What became of the rows that are taken up now.
+
+        Cost: what `pathcast.query.query_warnings` costs, of queries that were not asked for before.
+        """
+        first: dict[str, tuple[Subscription, TextPlace]] = {}
+        for row, place in taken.takers.values():
+            first.setdefault(row.id, (row, place))
+        fresh = [row for name, (row, _) in first.items() if name not in self._warnings]
+        self._warnings |= dict.fromkeys((row.id for row in fresh), ())
+        for warning in LazyWarnings(fresh, (), self._namespaces):
+            self._warnings[warning.query_id] += (warning,)
+        found = [
+            WarnedSubscription(row, place, warning)
+            for name, (row, place) in first.items()
+            for warning in self._warnings[name]
+        ]
+        return sorted(found, key=lambda each: (each.place.path, each.place.line))
+
     @property
     def queries(self) -> Mapping[str, Subscription]:
         """Query id -> the query as one of its takers has it."""
@@ -119,6 +149,7 @@ class SubscriptionEngines:
         self.broker.unsubscribe([name for name in gone if name in self.broker])
         for name in gone:
             del self._held[name]
+            self._warnings.pop(name, None)
         new = [row for name, row in wanted.items() if name not in self._held]
         # Of messages as they come: an index does no steps.
         notices = [row for row in new if row.deliver == "ids" and not row.steps]

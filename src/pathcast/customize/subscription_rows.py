@@ -33,7 +33,7 @@ from pathcast.customize.delimited import TextPlace, read_text, records
 from pathcast.customize.steps import split_steps
 from pathcast.customize.subscription_files import SUFFIX, read_subscriptions
 from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
-from pathcast.model import DELIVER_MODES, DeliverMode, Subscription
+from pathcast.model import DELIVER_MODES, DeliverMode, QueryWarning, Subscription
 
 COLUMNS: Final = ("subscriber", "query_id", "query")
 DELIVER: Final = "deliver"
@@ -70,6 +70,26 @@ class RejectedSubscription:
     def reason(self) -> str:
         """What is wrong, in words."""
         return str(self.error)
+
+
+class WarnedSubscription(NamedTuple):
+    """A condition of a query that was taken up, which never or always holds.
+
+    Attributes:
+        row: The first that has the query.
+        place: Where its query stands, or the row.
+        warning: What is wrong.
+    """
+
+    row: Subscription
+    place: TextPlace
+    warning: QueryWarning
+
+    def __str__(self) -> str:
+        line, column = self.place.at(self.row.query, self.warning.offset)
+        at = f"{self.place.path}:{line}" + ("" if column is None else f":{column}")
+        named = f"{self.row.id}: " if self.row.subscriber else ""
+        return f"{at}: {named}{self.warning}"
 
 
 class SubscriptionRows(NamedTuple):

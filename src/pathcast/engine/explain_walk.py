@@ -10,7 +10,7 @@ gives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pathcast.engine.explanation import (
@@ -384,9 +384,16 @@ class Walk:
                 value if is_number else shown(value)
                 for value in list(dict.fromkeys(found))[:SEEN_MAX]
             )
-        nearest = self._path(context.node)
+        missing = next(_missing_names(detail), None)
         return detail, Failure(
-            "predicate", text, expr.offset, seen, tuple(misses), nearest, hint=None
+            "predicate",
+            text,
+            expr.offset,
+            seen,
+            tuple(misses),
+            self._path(context.node),
+            () if missing is None else missing.near_names,
+            None if missing is None else missing.hint,
         )
 
     def _score(self, parts: Sequence[Expr], context: Context) -> tuple[int, float]:
@@ -476,6 +483,17 @@ def value_text(value: Result) -> str:
     if isinstance(value, tuple):
         return counted(len(value))
     return literal_text(shortened(value)) if isinstance(value, str) else string_of(value)
+
+
+def _missing_names(found: ExpressionExplanation) -> Iterator[Failure]:
+    """The steps of what is false in an expression whose names do not occur, with a hint."""
+    if found.is_true:
+        return
+    for step in found.steps:
+        if step.failure is not None and step.failure.hint is not None:
+            yield step.failure
+    for operand in found.operands:
+        yield from _missing_names(operand)
 
 
 def _conjuncts(expr: Expr) -> list[Expr]:

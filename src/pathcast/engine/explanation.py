@@ -279,19 +279,24 @@ def _failure_lines(step: StepExplanation, indent: str) -> Iterator[str]:
     if failure is None:
         return
     candidates = step.predicates[-1].candidates if step.predicates else 0
-    yield from (f"{indent}{miss}" for miss in _misses(failure, has_place=candidates > 1))
     detail = step.predicates[-1].detail if step.predicates else None
-    if detail is not None and _is_worth_telling(detail):
+    is_told = detail is not None and _is_worth_telling(detail)
+    # What is told in detail has its hint there.
+    misses = _misses(failure, has_place=candidates > 1, has_hint=not is_told)
+    yield from (f"{indent}{miss}" for miss in misses)
+    if detail is not None and is_told:
         yield from _expression_lines(detail, indent + "  ")
 
 
-def _misses(failure: Failure | None, *, has_place: bool = False) -> Iterator[str]:
+def _misses(
+    failure: Failure | None, *, has_place: bool = False, has_hint: bool = True
+) -> Iterator[str]:
     if failure is None:
         return
     if failure.near_misses:
         where = f"nearest {failure.nearest}: " if has_place else ""
         yield where + "; ".join(failure.near_misses)
-    if failure.hint is not None:
+    if failure.hint is not None and has_hint:
         yield failure.hint
 
 

@@ -24,7 +24,7 @@ from pathcast.engine.explain import explain_query
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.rows import (
-    many,
+    one_or_many,
     report_on,
     usable_ids,
     usable_namespaces,
@@ -72,28 +72,43 @@ class QueryIndex:
         """The engine that answers."""
         return self._engine
 
-    def register(self, queries: Iterable[Query]) -> RegisterReport:
+    def register(self, queries: Query | Iterable[Query]) -> RegisterReport:
         """Adds queries; they count from the next batch on.
 
         Args:
-            queries: Queries with ids that are not taken.
+            queries: One query or many, with ids that are not taken.
 
         Returns:
-            How many were accepted, and id -> error for those that were not. A rejected query
-            leaves no trace and disturbs no other. So does a row that is no `Query`, or one whose id
-            or text is not text, or whose namespaces are no mapping: `RegisterReport.errors` has
-            its place in the call.
+            How many were accepted, and of many id -> error for those that were not. A rejected
+            query leaves no trace and disturbs no other. So does a row that is no `Query`, or one
+            whose id or text is not text, or whose namespaces are no mapping:
+            `RegisterReport.errors` has its place in the call.
 
         Raises:
-            TypeError: `queries` are not many: a single query, a text, a number.
+            QuerySyntaxError: One query was given by itself, and cannot be used.
+            DuplicateQueryError: Likewise, and its id is taken.
+            UnusableRowError: Likewise, and a field is not what it has to be.
+            TypeError: `queries` are neither one nor many: a text, a number.
 
         Cost: a parse and a walk down the automaton, a query. When more than 16,384 have come, and
         more than half as many as there were, the next batch merges them first: about 1 µs for each
         query of the index.
+
+        Example:
+            >>> index = QueryIndex(engine="reference")
+            >>> index.register(Query("q1", "/a/"))
+            Traceback (most recent call last):
+            ...
+            pathcast.errors.QuerySyntaxError: XPST0003: found the end where a location step is \
+expected
+              /a/
+                 ^
+              leave out the / at the end, or write /* for any child element
         """
-        rows = many(queries, Query)
+        rows, is_one = one_or_many(queries)
         usable, errors = usable_rows(rows, Query)
-        return report_on(rows, errors, self._backend.register(usable, self._namespaces))
+        taken = self._backend.register(usable, self._namespaces)
+        return report_on(rows, errors, taken, self._namespaces, is_one=is_one)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Takes queries out; from the next batch on they are not reported.

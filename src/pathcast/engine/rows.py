@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
+from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import (
     ConfigError,
     PathcastError,
@@ -42,20 +43,33 @@ _TEXT_FIELDS: Final[dict[type, tuple[str, ...]]] = {
 }
 _QUERY_FIELD: Final[dict[type, str]] = {Query: "text", Subscription: "query"}
 
+_ROWS: Final = (Query, Subscription)
+
 _ROWS_AT_ONCE: Final = 256
 """Rows that are looked at together, so that a processor's cache holds them."""
 
 
-def many(rows: Iterable[object], kind: type) -> list[object]:
-    """The rows of a call, as a list.
+def one_or_many(given: object) -> tuple[list[object], bool]:
+    """The rows of a call, and whether it was given one row by itself.
+
+    Args:
+        given: A query or a subscription, or what holds rows.
 
     Raises:
-        TypeError: It is a single row or text, or nothing that holds rows.
+        TypeError: It is a text, or nothing that holds rows.
+
+    Example:
+        >>> one_or_many(Query("q1", "/a"))[1], one_or_many([Query("q1", "/a")])[1]
+        (True, False)
     """
-    if isinstance(rows, (str, bytes, kind)):
-        name = kind.__name__
-        raise TypeError(f"rows must be many: put a single {name} into a list")
-    return list(rows)
+    if isinstance(given, _ROWS):
+        return [given], True
+    if isinstance(given, (list, tuple)):
+        return list(given), False
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        found = type(given).__name__
+        raise TypeError(f"a Query, a Subscription or an iterable of them is expected, not {found}")
+    return list(given), False
 
 
 def usable_rows(
@@ -126,7 +140,12 @@ def usable_row(
 
 
 def report_on(
-    rows: Sequence[object], errors: Mapping[int, PathcastError], taken: RegisterReport
+    rows: Sequence[object],
+    errors: Mapping[int, PathcastError],
+    taken: RegisterReport,
+    namespaces: Mapping[str, str],
+    *,
+    is_one: bool,
 ) -> RegisterReport:
     """The report on all rows of a call.
 
@@ -134,12 +153,24 @@ def report_on(
         rows: The rows.
         errors: Place -> error, for those that no engine saw.
         taken: What an engine reports on the others, in their order.
+        namespaces: Prefixes for all rows.
+        is_one: Whether the call was given one row by itself.
+
+    Returns:
+        The report, with warnings that are looked for when they are read.
+
+    Raises:
+        PathcastError: Why the one row was rejected: of one, nobody looks for it in a report.
     """
-    if not errors:
-        return taken
-    places = [place for place in range(len(rows)) if place not in errors]
-    refused = {places[place]: error for place, error in taken.errors.items()}
-    return RegisterReport.of(rows, {**errors, **refused})
+    report = taken
+    if errors:
+        places = [place for place in range(len(rows)) if place not in errors]
+        refused = {places[place]: error for place, error in taken.errors.items()}
+        report = RegisterReport.of(rows, {**errors, **refused})
+    if is_one and report.errors:
+        raise report.errors[0]
+    warnings = LazyWarnings(rows, report.errors, namespaces)
+    return RegisterReport(report.accepted, report.rejected, report.errors, warnings)
 
 
 def usable_ids(ids: Sequence[object]) -> list[str]:

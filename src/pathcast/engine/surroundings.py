@@ -40,6 +40,8 @@ class Surroundings:
         self._document = evaluator.document
         self._notation = Notation(namespaces)
         self._bound = namespaces
+        # Whether of attributes -> the names of the message.
+        self._names: dict[bool, dict[tuple[str, str], Node]] = {}
 
     def along(self, step: Step, node: Node) -> list[Node]:
         """The nodes on the axis of a step that pass its node test, in the order of the axis."""
@@ -77,6 +79,8 @@ class Surroundings:
             self._written(name, is_attribute) for each in alike for name in names if name[1] == each
         ]
         hint = f"did you mean {' or '.join(meant)}?" if meant else self._elsewhere(step, starts)
+        if hint is None:
+            meant, hint = self._near_anywhere(test.local, is_attribute)
         return Failure(
             "name",
             text,
@@ -101,6 +105,32 @@ class Surroundings:
         if anywhere:
             return f"it occurs elsewhere: {self._path(anywhere[0])}"
         return None
+
+    def _near_anywhere(self, local: str, is_attribute: bool) -> tuple[list[str], str | None]:
+        """Names of the message that are near one that it does not have, and where the first is."""
+        names = self._all_names(is_attribute)
+        if any(name == local for _, name in names):
+            return [], None
+        alike = near(local, [name for _, name in names])
+        found = [each for word in alike for each in names if each[1] == word]
+        if not found:
+            return [], None
+        meant = [self._written(each, is_attribute) for each in found]
+        return meant, f"did you mean {meant[0]}? It occurs at {self._path(names[found[0]])}"
+
+    def _all_names(self, is_attribute: bool) -> dict[tuple[str, str], Node]:
+        """The names of all elements, or of all attributes, each with its first node."""
+        if is_attribute not in self._names:
+            anything = NameTest(None, "*", None, 0)
+            nodes = self.along(Step(Axis.DESCENDANT, anything, (), 0), DOCUMENT_NODE)
+            if is_attribute:
+                attributes = Step(Axis.ATTRIBUTE, anything, (), 0)
+                nodes = [each for node in nodes for each in self.along(attributes, node)]
+            first: dict[tuple[str, str], Node] = {}
+            for node in nodes:
+                first.setdefault(self._document.expanded_name(node) or ("", ""), node)
+            self._names[is_attribute] = first
+        return self._names[is_attribute]
 
     def _prefix_hint(self, name: tuple[str, str], is_attribute: bool) -> str:
         """How to write a name in its namespace."""

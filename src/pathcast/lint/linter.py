@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pathcast.customize.steps import parse_steps
-from pathcast.engine.rows import many, usable_namespaces, usable_row
+from pathcast.engine.rows import one_or_many, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
-from pathcast.lint.conditions import ConditionIssue, condition_issues
 from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
 from pathcast.lint.paths import PathChecker, PathIssue
 from pathcast.lint.programs import program_issues
@@ -31,6 +30,7 @@ from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sa
 from pathcast.message import MessageTree
 from pathcast.model import Query, Subscription
 from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
+from pathcast.query.condition_issues import EXCLUDING, ConditionIssue, query_issues
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
@@ -45,7 +45,7 @@ _BEFORE_NAME: Final = re.compile(rf"(?:Q\{{[^{{}}]*\}}|(?:{NCNAME}|\*):(?!:))?")
 
 
 def lint(
-    queries: Iterable[Query | Subscription],
+    queries: Query | Subscription | Iterable[Query | Subscription],
     *,
     refused: Mapping[int, PathcastError] | None = None,
     sample: Iterable[MessageTree] | Structure | None = None,
@@ -57,7 +57,7 @@ def lint(
     """Looks for mistakes in standing queries.
 
     Args:
-        queries: The queries, or subscriptions, which may be XQuery. Ids need not be unique:
+        queries: One query or many, or subscriptions, which may be XQuery. Ids need not be unique:
             findings name positions, too. A row that is neither, or has a field that is not what it
             has to be, is a finding (PL001).
         refused: Position -> why it was not taken up, of rows that are known not to be; each is a
@@ -75,7 +75,7 @@ def lint(
     Raises:
         SchemaError: The sample is empty, or the DTD does not declare a root.
         ConfigError: `namespaces` are no bindings of prefixes.
-        TypeError: `queries` are not many.
+        TypeError: `queries` are neither one nor many.
 
     Cost: some 0.2 ms a query, plus `comparisons_max` comparisons at most (about 20 µs each).
     """
@@ -87,9 +87,7 @@ def lint(
     if dtd is not None:
         structures.append(structure_of_dtd(dtd, roots))
     linter = _Linter(structures, usable_namespaces(namespaces))
-    if isinstance(queries, Subscription):
-        raise TypeError("rows must be many: put a single Subscription into a list")
-    rows = many(queries, Query)
+    rows, _ = one_or_many(queries)
     known = refused or {}
     subjects = [linter.look_at(number, row, known.get(number)) for number, row in enumerate(rows)]
     linter.compare(subjects, comparisons_max)
@@ -225,7 +223,7 @@ class _Linter:
         """What is known of the messages that a program delivers anything of."""
         gate = Alternatives(compiled.paths, False)
         if not gate.can_match:
-            self.say("PL201", subject, 0, "conditions of the query exclude each other")
+            self.say("PL201", subject, 0, EXCLUDING)
         if compiled.alternatives == ANY_GATE:
             message = "the query is evaluated for every message: nothing must be there for it"
             self.say("PL401", subject, 0, message)
@@ -245,7 +243,7 @@ class _Linter:
         resolved = resolve(parse(text), text, namespaces)
         compiled = compile_query(text, namespaces)
         subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
-        for issue in condition_issues(resolved, Notation(namespaces)):
+        for issue in query_issues(resolved, subject.alternatives, Notation(namespaces)):
             self.say_condition(subject, issue)
         # A broken query is like those only that are broken in the same way: what it would be equal
         # to or cover as it stands is no finding about the others.
@@ -285,8 +283,7 @@ class _Linter:
         fix = issue.fix
         if issue.truth == "implied":
             severity, fix = "info", "leave it out"
-        code = "PL201" if is_never else "PL202"
-        self.say(code, subject, issue.offset, issue.reason, fix=fix, severity=severity)
+        self.say(issue.code, subject, issue.offset, issue.reason, fix=fix, severity=severity)
         subject.is_hopeless = subject.is_hopeless or (is_never and issue.is_decisive)
         subject.is_broken = subject.is_broken or issue.truth != "implied"
 
@@ -327,9 +324,6 @@ class _Linter:
         self, subject: _Subject, alternatives: Alternatives, compiled: CompiledQuery
     ) -> None:
         """What the query says as a whole."""
-        if not alternatives.can_match and not subject.is_hopeless:
-            subject.is_hopeless = True
-            self.say("PL201", subject, 0, "conditions of the query exclude each other")
         if alternatives.covers(self.every):
             subject.is_trivial = True
             self.say("PL203", subject, 0, "every message satisfies this query")

@@ -25,12 +25,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pathcast.lint.conditions import asks_for_nodes
 from pathcast.lint.names import NameAdvisor
 from pathcast.lint.reach import Node, Nodes, Reach
 from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, Place, Structure, ValueFacts
 from pathcast.lint.values import Values, listed, value_advice
 from pathcast.query.atoms import atom_of
+from pathcast.query.condition_issues import asks_for_nodes
 from pathcast.query.implication import holds
 from pathcast.query.near_names import near
 from pathcast.query.normal import Comparison

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from pathcast.engine import QueryIndex
 from pathcast.engine.messages import Messages, joined, message_column
-from pathcast.engine.rows import many, report_on, usable_rows
+from pathcast.engine.rows import one_or_many, report_on, usable_namespaces, usable_rows
 from pathcast.errors import ConfigError, DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, Query, RegisterReport
@@ -106,6 +106,7 @@ class PartitionedIndex:
         namespaces: Mapping[str, str] | None = None,
         threads: int | None = None,
     ) -> None:
+        self._namespaces = usable_namespaces(namespaces)
         self._new = partial(QueryIndex, engine=engine, limits=limits, namespaces=namespaces)
         self._indexes = [self._new() for _ in range(placement.partitions)]
         self._matchers = [index.matcher(threads=threads) for index in self._indexes]
@@ -125,13 +126,13 @@ class PartitionedIndex:
         """Number of the epoch of messages that come now."""
         return self._epoch
 
-    def register(self, queries: Iterable[Query]) -> RegisterReport:
-        """Adds queries, each to its partition; see `QueryIndex.register`.
+    def register(self, queries: Query | Iterable[Query]) -> RegisterReport:
+        """Adds one query or many, each to its partition; see `QueryIndex.register`.
 
         Cost: twice that of `QueryIndex`, as it has to be known what they ask for first.
         """
         with self._lock:
-            rows = many(queries, Query)
+            rows, is_one = one_or_many(queries)
             usable, errors = usable_rows(rows, Query)
             looked_at = self._new()
             report = looked_at.register(usable)
@@ -149,7 +150,8 @@ class PartitionedIndex:
                     self._begin_also(query, into)
             for partition, members in sorted(into.items()):
                 self._indexes[partition].register(members)
-            return report_on(rows, errors, RegisterReport.of(usable, taken))
+            report = RegisterReport.of(usable, taken)
+            return report_on(rows, errors, report, self._namespaces, is_one=is_one)
 
     def _begin_also(self, query: Query, into: dict[int, list[Query]]) -> None:
         """A query that comes while its unit moves is put where the unit is and where it goes."""

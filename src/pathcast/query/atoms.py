@@ -20,12 +20,16 @@ from typing import Final
 from pathcast.query.normal import FLIPPED, Comparison, Constant, Operator
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
+    Axis,
     BinaryExpr,
     BinaryOperator,
     Expr,
     FunctionCall,
     Literal,
+    LocationPath,
+    NameTest,
     Number,
+    Step,
     UnaryExpr,
 )
 
@@ -87,6 +91,23 @@ def atom_of(expr: Expr) -> Atom | None:
     if constant is None or constant_of(left) is not None or kind_of(left) is Kind.BOOLEAN:
         return None
     return Atom(expr, left, Comparison(operator, constant))
+
+
+def is_single(expr: Expr) -> bool:
+    """Whether an expression has one value for a node, not one for each of several nodes."""
+    if kind_of(expr) is not Kind.NODE_SET:
+        return kind_of(expr) is not Kind.BOOLEAN
+    if not isinstance(expr, LocationPath) or expr.is_absolute:
+        return False
+    return all(_gives_one(step) for step in expr.steps)
+
+
+def _gives_one(step: Step) -> bool:
+    test = step.test
+    if step.axis in (Axis.SELF, Axis.PARENT):
+        return True
+    is_named = isinstance(test, NameTest) and test.local != "*" and test.prefix != "*"
+    return step.axis is Axis.ATTRIBUTE and is_named
 
 
 def constant_of(expr: Expr) -> Constant | None:

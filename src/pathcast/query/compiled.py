@@ -33,6 +33,7 @@ from pathcast.query.normal import NormalQuery
 from pathcast.query.parser import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX, check_length, parse
 from pathcast.query.spine import DOCUMENT, Spine
 from pathcast.query.static import disjuncts, nesting, resolve
+from pathcast.query.syntax import Expr
 from pathcast.query.weakening import Weakener
 
 _BRACKETS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[()\[\]]")
@@ -126,7 +127,19 @@ def compile_query(
     if nesting(written) > 2 * DEPTH_MAX:
         # Operators of many levels within one another would exhaust the stack.
         raise _too_deep(text)
-    resolved = resolve(written, text, namespaces or {})
+    return compile_resolved(resolve(written, text, namespaces or {}), text)
+
+
+def compile_resolved(resolved: Expr, text: str) -> CompiledQuery:
+    """As `compile_query`, of what was read and resolved already.
+
+    Args:
+        resolved: The query, names resolved.
+        text: What it was read from, for errors.
+
+    Raises:
+        QuerySyntaxError: It is over a limit.
+    """
     weakener = Weakener(disjuncts(resolved))
     spines = weakener.true(resolved, (DOCUMENT,), counts=False)
     alternatives, is_all = alternatives_of(spines, weakener.alternatives_max)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from pathcast.query.alternatives import NO_MESSAGE
 from pathcast.query.containment import Pattern, pattern_covers
 from pathcast.query.normal import (
     AnyIn,
@@ -78,8 +79,11 @@ class Alternatives:
 
     @property
     def can_match(self) -> bool:
-        """False if the conditions of every path exclude each other."""
-        return any(pattern.can_match for pattern in self.patterns)
+        """False if steps or conditions of every path exclude each other."""
+        return any(
+            path.steps != NO_MESSAGE and pattern.can_match
+            for path, pattern in zip(self.paths, self.patterns, strict=True)
+        )
 
     @cached_property
     def wanted(self) -> tuple[frozenset[Token], ...]:

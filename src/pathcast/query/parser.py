@@ -28,6 +28,7 @@ from pathcast.errors import QuerySyntaxError, shown
 from pathcast.query import suggestions
 from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
 from pathcast.query.lexer import Token, TokenKind, tokenize
+from pathcast.query.refused_functions import IN_XQUERY, for_function, for_type
 from pathcast.query.syntax import (
     PRECEDENCE,
     Axis,
@@ -305,12 +306,7 @@ class _Parser:
 
     def check_function(self, name: Token, given: int) -> None:
         if name.text not in ARGUMENT_COUNTS:
-            known = [*ARGUMENT_COUNTS, *(type_.value for type_ in NodeType)]
-            local = name.text.rpartition(":")[2]
-            meant = suggestions.nearest(local, known)
-            hint = f"did you mean {meant}()?" if meant else None
-            if local in ("element", "attribute"):
-                hint = "write * for any element, @* for any attribute"
+            hint = _for_unknown_function(name.text)
             raise self.error("XPST0017", name.offset, f"there is no function {name.text}()", hint)
         fewest, most = ARGUMENT_COUNTS[name.text]
         if not fewest <= given <= most:
@@ -427,6 +423,26 @@ class _Parser:
             predicates.append(Predicate(self.expression(), offset))
             self.close()
         return tuple(predicates)
+
+
+def _for_unknown_function(written: str) -> str | None:
+    """What may be meant by a function that XPath 1.0 does not have.
+
+    Args:
+        written: Its name, perhaps with a prefix.
+    """
+    prefix, _, local = written.rpartition(":")
+    if local in ("element", "attribute"):
+        return "write * for any element, @* for any attribute"
+    if prefix == "xs":
+        return for_type(local)
+    if (instead := for_function(local)) is not None:
+        return instead
+    known = [*ARGUMENT_COUNTS, *(type_.value for type_ in NodeType)]
+    if (meant := suggestions.nearest(local, known)) is not None:
+        return f"did you mean {meant}()?"
+    meant = suggestions.nearest(local, IN_XQUERY)
+    return f"did you mean {meant}()? {for_function(meant)}" if meant is not None else None
 
 
 def _fold(

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_rows import RejectedSubscription
+from pathcast.customize.subscription_rows import RejectedSubscription, WarnedSubscription
 from pathcast.engine.selection import engine_name
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, EngineName, Subscription
@@ -47,10 +47,12 @@ class TakenUp:
     Attributes:
         generation: What can be delivered.
         rejected: What cannot, and why.
+        warnings: Conditions in it that never or always hold, by place.
     """
 
     generation: Generation
     rejected: Sequence[RejectedSubscription] = field(default=(), repr=False)
+    warnings: Sequence[WarnedSubscription] = field(default=(), repr=False)
 
 
 class SubscriptionBook:
@@ -150,7 +152,7 @@ class SubscriptionBook:
             return self._in_sections(self._sections())
 
     def _in_sections(self, workers: Workers) -> TakenUp:
-        generation, rejected = take_up_in_sections(
+        generation, rejected, warnings = take_up_in_sections(
             self.place,
             self._deliver,
             self._output,
@@ -159,7 +161,7 @@ class SubscriptionBook:
             namespaces=self._namespaces,
             limits=self._limits,
         )
-        return TakenUp(generation, tuple(rejected))
+        return TakenUp(generation, tuple(rejected), tuple(warnings))
 
     def _taken_up(self) -> TakenUp:
         limits = Limits(**self._limits)  # type: ignore[arg-type]
@@ -171,7 +173,7 @@ class SubscriptionBook:
         taken = engines.take_up(rows)
         self._engines = engines
         written = self._write(engines, {key: row for key, (row, _) in taken.takers.items()})
-        return TakenUp(written, tuple(taken.rejected))
+        return TakenUp(written, tuple(taken.rejected), tuple(engines.warnings(taken)))
 
     def _write(
         self, engines: SubscriptionEngines, takers: Mapping[tuple[str, str], Subscription]

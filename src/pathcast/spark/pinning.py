@@ -136,4 +136,11 @@ class Pinning:
         path = write_rejected(self._output, self._layout, rows, version, table)
         if path is not None:
             self._note(f"{len(rows):,} subscriptions were rejected: see {path}")
+        if taken.warnings:
+            first = taken.warnings[0]
+            self._note(
+                f"{len(taken.warnings):,} conditions of subscriptions never or always hold; the "
+                f"first is {first.place}: {first.row.id}: {first.warning.message}; pathcast check "
+                "lists all"
+            )
         return taken.generation

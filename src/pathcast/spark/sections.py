@@ -28,7 +28,7 @@ import pyarrow as pa
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.subscription_columns import ROW_SCHEMA, rows_of_table
 from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_rows import RejectedSubscription
+from pathcast.customize.subscription_rows import RejectedSubscription, WarnedSubscription
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.partition.placement import stable_hashes
@@ -89,6 +89,7 @@ class SectionReport:
         subscriptions: Pairs of subscriber and query.
         version: Of these.
         rejected: The others.
+        warnings: Conditions in it that never or always hold.
         error: Why it was not taken up.
     """
 
@@ -97,6 +98,7 @@ class SectionReport:
     files: PartFiles = NO_FILES
     subscriptions: int = 0
     rejected: list[RejectedSubscription] = field(default_factory=list)
+    warnings: list[WarnedSubscription] = field(default_factory=list)
     error: PathcastError | None = None
 
 
@@ -140,6 +142,7 @@ class TakeUpTask:
         engines = SubscriptionEngines(self.engine, limits, namespaces)
         taken = engines.take_up(rows)
         report.rejected = taken.rejected
+        report.warnings = engines.warnings(taken)
         report.subscriptions = len(taken.takers)
         held = {key: row for key, (row, _) in taken.takers.items()}
         table = takers_table(held, report.version, namespaces or None)
@@ -157,7 +160,7 @@ def take_up_in_sections(
     engine: EngineName | None,
     namespaces: Mapping[str, str],
     limits: Mapping[str, int | str],
-) -> tuple[Generation, list[RejectedSubscription]]:
+) -> tuple[Generation, list[RejectedSubscription], list[WarnedSubscription]]:
     """Takes up the subscriptions of a place.
 
     Args:
@@ -170,7 +173,8 @@ def take_up_in_sections(
         limits: What a message may cost, by name.
 
     Returns:
-        The generation, and what was rejected: what is no row first, then by their places.
+        The generation; what was rejected: what is no row first, then by their places; and what is
+        warned of, by place.
 
     Raises:
         ConfigError: They cannot be read.
@@ -190,12 +194,15 @@ def take_up_in_sections(
     reports.sort(key=lambda report: report.number)
     version = SetVersion(Limits(**dict(agreed)))  # type: ignore[arg-type]
     refused: list[RejectedSubscription] = []
+    warned: list[WarnedSubscription] = []
     for report in reports:
         if report.error is not None:
             raise report.error
         version.add_all(report.version)
         refused += report.rejected
-    refused.sort(key=lambda each: (each.place.path, each.place.line, each.place.column or 0))
+        warned += report.warnings
+    refused.sort(key=_place)
+    warned.sort(key=_place)
     parts = [report.files for report in reports]
     generation = Generation(
         version.text,
@@ -208,7 +215,11 @@ def take_up_in_sections(
         home=home,
         sections=tuple(parts),
     )
-    return _kept(storage, generation), [*rejected, *refused]
+    return _kept(storage, generation), [*rejected, *refused], warned
+
+
+def _place(each: RejectedSubscription | WarnedSubscription) -> tuple[str, int, int]:
+    return each.place.path, each.place.line, each.place.column or 0
 
 
 def _kept(storage: Storage, generation: Generation) -> Generation:

@@ -9,12 +9,12 @@ from typing import Final
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import suggestions
 from pathcast.query.names import NCNAME_PATTERN
+from pathcast.query.refused_functions import REFUSED_FUNCTIONS, for_refused, for_type
 from pathcast.query.xquery.functions import (
     ARGUMENT_COUNTS,
     CONTEXT_FUNCTIONS,
     FUNCTION_NAMESPACE,
     REFUSED_ARGUMENTS,
-    REFUSED_FUNCTIONS,
     SCHEMA_NAMESPACE,
     arguments_expected,
 )
@@ -322,12 +322,12 @@ class Paths(NodeTests):
         else:
             local = written
         if uri == SCHEMA_NAMESPACE:
-            raise self.unsupported(f"the schema type {written}()", offset)
+            raise self.unsupported(f"the schema type {written}()", offset, for_type(local))
         if uri == FUNCTION_NAMESPACE:
             if local in ARGUMENT_COUNTS:
                 return local
             if local in REFUSED_FUNCTIONS:
-                raise self.unsupported(f"the function {local}()", offset)
+                raise self.unsupported(f"the function {local}()", offset, for_refused(local))
             if local in ("typeswitch", "switch", "function"):
                 raise self.unsupported(f"{local} ()", offset)
         meant = suggestions.nearest(local, [*ARGUMENT_COUNTS, *NODE_KINDS])

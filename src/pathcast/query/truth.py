@@ -10,7 +10,7 @@ Example:
     >>> known_truth(parse("not(a or 'b')"), Notation())
     ('never', 'a string is true unless it is empty')
 
-It looks at no other condition; see `pathcast.lint.conditions`.
+It looks at no other condition; see `pathcast.query.condition_issues`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from pathcast.query.atoms import COMPARISONS, Atom, atom_of
+from pathcast.query.atoms import COMPARISONS, Atom, atom_of, is_single
+from pathcast.query.canonical import literal_text
 from pathcast.query.constants import constant_of
 from pathcast.query.implication import (
     always_holds,
@@ -29,16 +30,13 @@ from pathcast.query.implication import (
 )
 from pathcast.query.normal import Comparison, Constant, Operator
 from pathcast.query.notation import Notation
+from pathcast.query.ordered_text import for_order_of_text
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
-    Axis,
     BinaryExpr,
     BinaryOperator,
     Expr,
     FunctionCall,
-    LocationPath,
-    NameTest,
-    Step,
 )
 from pathcast.query.syntax import Literal as StringLiteral
 from pathcast.query.syntax import Number as NumberLiteral
@@ -79,7 +77,10 @@ def known_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
 
 
 def meant(expr: Expr, beside: Sequence[Expr], notation: Notation) -> str | None:
-    """What a constant may stand for, among the operands of an `and` or `or`."""
+    """What to write for a condition that says nothing, among the operands of an `and` or `or`."""
+    ordered = atom_of(expr)
+    if ordered is not None and orders_text(ordered):
+        return for_order_of_text(ordered, notation)
     if isinstance(expr, FunctionCall) and expr.name in ("not", "boolean"):
         return meant(expr.arguments[0], (), notation)
     if not isinstance(expr, StringLiteral | NumberLiteral):
@@ -128,9 +129,9 @@ def own_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
 def _truth_of_atom(atom: Atom, notation: Notation) -> tuple[Truth, str] | None:
     shown, compare = notation.expr(atom.expr), atom.compare
     operator, constant = compare.operator, compare.constant
-    is_order = operator not in (Operator.EQ, Operator.NE) and not atom.is_call
-    if is_order and isinstance(constant, str) and math.isnan(number_of(constant)):
-        return "never", f"`{shown}`: `{operator.value}` compares numbers, and this is none"
+    if orders_text(atom) and isinstance(constant, str):
+        reason = f"`{operator.value}` compares numbers, and {literal_text(constant)} is none"
+        return "never", f"`{shown}`: {reason}"
     least = least_of(atom.operand)
     if least is not None:
         name = notation.expr(atom.operand)
@@ -144,6 +145,13 @@ def _truth_of_atom(atom: Atom, notation: Notation) -> tuple[Truth, str] | None:
     if atom.is_call and always_holds(compare):
         return "always", f"`{shown}`: every string has the empty one in it"
     return None
+
+
+def orders_text(atom: Atom) -> bool:
+    """Whether a comparison orders something by a text that is no number; it holds for nothing."""
+    operator, constant = atom.compare.operator, atom.compare.constant
+    is_order = operator not in (Operator.EQ, Operator.NE) and not atom.is_call
+    return is_order and isinstance(constant, str) and math.isnan(number_of(constant))
 
 
 def _truth_of_comparison(expr: BinaryExpr, notation: Notation) -> tuple[Truth, str] | None:
@@ -178,20 +186,3 @@ def for_counts(compares: Sequence[Comparison]) -> list[tuple[Operator, float]]:
 def least_of(operand: Expr) -> int | None:
     """The least that a whole number can be; None if it is no whole number."""
     return _COUNTS.get(operand.name) if isinstance(operand, FunctionCall) else None
-
-
-def is_single(expr: Expr) -> bool:
-    """Whether an expression has one value for a node, not one for each of several nodes."""
-    if kind_of(expr) is not Kind.NODE_SET:
-        return kind_of(expr) is not Kind.BOOLEAN
-    if not isinstance(expr, LocationPath) or expr.is_absolute:
-        return False
-    return all(_gives_one(step) for step in expr.steps)
-
-
-def _gives_one(step: Step) -> bool:
-    test = step.test
-    if step.axis in (Axis.SELF, Axis.PARENT):
-        return True
-    is_named = isinstance(test, NameTest) and test.local != "*" and test.prefix != "*"
-    return step.axis is Axis.ATTRIBUTE and is_named

@@ -22,19 +22,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from pathcast.lint.truth import (
-    OPPOSITE,
-    Truth,
-    for_counts,
-    is_single,
-    known_truth,
-    least_of,
-    meant,
-    own_truth,
-)
-from pathcast.query.atoms import COMPARISONS, Atom, atom_of
+from pathcast.query.atoms import COMPARISONS, Atom, atom_of, is_single
 from pathcast.query.constants import constant_of
+from pathcast.query.covering import Alternatives
 from pathcast.query.implication import (
     can_hold,
     can_hold_for_count,
@@ -55,6 +47,18 @@ from pathcast.query.syntax import (
     Step,
     UnaryExpr,
 )
+from pathcast.query.truth import (
+    OPPOSITE,
+    Truth,
+    for_counts,
+    known_truth,
+    least_of,
+    meant,
+    own_truth,
+)
+
+EXCLUDING: Final = "steps or conditions of the query exclude each other"
+"""Why no path of a query can be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,11 @@ class ConditionIssue:
     fix: str | None = None
 
     @property
+    def code(self) -> str:
+        """The code that lint and warnings have for it; docs/lint.md explains each."""
+        return "PL201" if self.truth == "never" else "PL202"
+
+    @property
     def offset(self) -> int:
         """Where it stands, in characters."""
         return self.expr.offset
@@ -89,6 +98,23 @@ def condition_issues(expr: Expr, notation: Notation) -> list[ConditionIssue]:
     walk = _Walk(notation)
     walk.expression(expr, is_decisive=True)
     return sorted(walk.issues, key=lambda issue: issue.offset)
+
+
+def query_issues(
+    expr: Expr, alternatives: Alternatives, notation: Notation
+) -> list[ConditionIssue]:
+    """The conditions whose truth is known, and the query as a whole where it cannot hold.
+
+    Args:
+        expr: A resolved query.
+        alternatives: The paths that it became.
+        notation: Writes its names.
+    """
+    issues = condition_issues(expr, notation)
+    is_told = any(issue.truth == "never" and issue.is_decisive for issue in issues)
+    if not is_told and not alternatives.can_match:
+        issues.insert(0, ConditionIssue("never", expr, EXCLUDING, is_decisive=True))
+    return issues
 
 
 @dataclass(slots=True)
@@ -232,7 +258,8 @@ class _Walk:
             self.deny(expr, inner, scope, found, is_decisive)
             return
         truth = OPPOSITE[known[0]]
-        self.say(truth, expr, f"`{self.notation.expr(expr)}`: {known[1]}", is_decisive)
+        fix = meant(inner, (), self.notation)
+        self.say(truth, expr, f"`{self.notation.expr(expr)}`: {known[1]}", is_decisive, fix)
 
     def disjunction(self, expr: BinaryExpr, is_decisive: bool) -> None:
         known = known_truth(expr, self.notation)

@@ -1,0 +1,74 @@
+"""What to write where a query orders dates or other texts, which XPath 1.0 cannot.
+
+An order (`<`, `<=`, `>`, `>=`) compares numbers in XPath 1.0. The digits of a date are a number,
+and order as dates do; other text is ordered by XQuery, and `data()` makes a text XQuery.
+
+Example:
+    >>> from pathcast.query.atoms import atom_of
+    >>> from pathcast.query.parser import parse
+    >>> for text in ("@day >= '2026-06-01'", "price > 'high'"):
+    ...     print(for_order_of_text(atom_of(parse(text)), Notation()))
+    write `translate(substring(@day,1,10),'-','')>=20260601`; or, in a Subscription, \
+`data(@day)>='2026-06-01'`, which is XQuery and compares text
+    XPath 1.0 orders numbers only; in a Subscription write `data(price)>'high'`, which is XQuery \
+and compares text
+
+It does not say whether a comparison is an order of text; `pathcast.query.truth` does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pathcast.query.atoms import Atom, is_single
+from pathcast.query.canonical import literal_text
+from pathcast.query.notation import Notation
+from pathcast.query.static import Kind, kind_of
+from pathcast.query.syntax import Expr, FunctionCall, LocationPath
+
+_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?)?)Z?")
+"""A date, or a date and a time; messages may be more precise."""
+
+_SIGNS: Final = "-T:"
+
+
+def for_order_of_text(atom: Atom, notation: Notation) -> str | None:
+    """What to write for an order of text; None where a number is compared with it.
+
+    Args:
+        atom: A comparison by `<`, `<=`, `>` or `>=` with a text that is no number.
+        notation: Writes the names of the query.
+    """
+    compared = _read(atom.operand)
+    if kind_of(compared) is Kind.NUMBER:
+        return None
+    sign, text = atom.compare.operator.value, str(atom.compare.constant)
+    operand = notation.expr(compared)
+    in_xquery = f"`data({operand}){sign}{literal_text(text)}`, which is XQuery and compares text"
+    date = _DATE.fullmatch(text)
+    if date is None:
+        return f"XPath 1.0 orders numbers only; in a Subscription write {in_xquery}"
+    if is_single(compared):
+        written = _digits(operand, date[1], sign)
+    else:
+        # A function reads the first of several nodes; each of them is asked here.
+        nodes = operand if isinstance(compared, LocationPath) else f"({operand})"
+        written = f"{nodes}[{_digits('.', date[1], sign)}]"
+    return f"write `{written}`; or, in a Subscription, {in_xquery}"
+
+
+def _read(operand: Expr) -> Expr:
+    """What a comparison reads, without a conversion that is made anyway."""
+    while isinstance(operand, FunctionCall) and operand.name in ("number", "string"):
+        if not operand.arguments:
+            break
+        [operand] = operand.arguments
+    return operand
+
+
+def _digits(operand: str, date: str, sign: str) -> str:
+    """A comparison of the digits of dates."""
+    signs = "".join(each for each in _SIGNS if each in date)
+    digits = "".join(each for each in date if each.isdigit())
+    return f"translate(substring({operand},1,{len(date)}),'{signs}',''){sign}{digits}"
