@@ -67,7 +67,7 @@ from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
-from pathcast.spark.workers import SparkWorkers, Workers
+from pathcast.spark.workers import Workers
 from pathcast.spark.writing import LetterWriter, Target, WrittenFile
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def run(
     Args:
         settings: See `settings.load_settings`.
         progress: Who is told how it goes; a bar or lines on standard error when not given.
-        spark: A session to use, which is left running; one is started, and stopped, when not given.
+        spark: A session to use, which is left running; the one that runs in this process when not
+            given. If there is none, one is started, and stopped in the end.
         workers: Who runs the tasks, in place of a session.
         stop: Set it to stop after the current micro-batch, as SIGTERM and Ctrl-C do.
 
@@ -117,7 +118,7 @@ def run(
     with sole_writer(output), stopped_by_signals(stop) as received:
         _check_paths(settings)
         pipeline = Pipeline(settings, output, report, stop)
-        with _workers_of(settings, spark, workers) as ready:
+        with _workers_of(settings, spark, workers, report) as ready:
             try:
                 pipeline.begin(ready)
                 found_workers = ready()
@@ -555,7 +556,10 @@ def _top(received: Counter[str]) -> list[tuple[str, int]]:
 
 @contextmanager
 def _workers_of(
-    settings: PipelineSettings, spark: SparkSession | None, workers: Workers | None
+    settings: PipelineSettings,
+    spark: SparkSession | None,
+    workers: Workers | None,
+    report: ProgressReport,
 ) -> Iterator[Callable[[], Workers]]:
     """Gives those that were given, or those of a Spark that is started now and stopped in the end.
 
@@ -563,14 +567,21 @@ def _workers_of(
     """
     if workers is not None:
         yield lambda: workers
-    elif spark is not None:
-        given = SparkWorkers(spark.sparkContext)
+        return
+    # Whoever brings workers needs no PySpark.
+    from pathcast.spark.session import is_submitted, running_context
+    from pathcast.spark.starting import spark_workers, workers_in
+
+    chosen = settings.spark
+    ignored = ", ".join(f"spark.{key}" for key in ("master", "conf") if key in chosen.given)
+    if ignored and (spark is not None or running_context() is not None):
+        report.note(f"the Spark session of this process is used as it is, without {ignored}")
+    elif ignored and is_submitted():
+        report.note(f"the settings that spark-submit was given go over {ignored}")
+    if spark is not None:
+        given = workers_in(spark.sparkContext, is_shipped=chosen.ship)
         yield lambda: given
     else:
-        # Whoever brings workers needs no PySpark.
-        from pathcast.spark.starting import spark_workers
-
-        chosen = settings.spark
         with spark_workers(chosen.master, chosen.conf, is_shipped=chosen.ship) as starting:
             yield starting.result
 

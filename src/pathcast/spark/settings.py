@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -400,7 +400,7 @@ class PlacementSettings(BaseModel):
 
 
 class SparkSettings(BaseModel):
-    """The Spark session that the pipeline starts."""
+    """The Spark session that the pipeline starts, where there is none."""
 
     model_config = FROZEN
 
@@ -418,13 +418,18 @@ class SparkSettings(BaseModel):
         default_factory=dict, description="Further settings of Spark, over those of Pathcast."
     )
 
+    @property
+    def given(self) -> Set[str]:
+        """Keys that somebody has set."""
+        return self.model_fields_set
+
     @field_validator("master")
     @classmethod
     def _check_master(cls, master: str) -> str:
         if _MASTER.fullmatch(master) is None:
             raise ValueError(
                 f"{master!r} is no master URL; there are local, local[2], local[*], "
-                "spark://HOST:7077, yarn and k8s://..."
+                "spark://HOST:7077, yarn and k8s://https://HOST:PORT"
             )
         return master
 
