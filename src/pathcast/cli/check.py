@@ -45,7 +45,9 @@ def check(
         out.print(told(each))
     rejected = len(taken.rejected)
     if source.has_subscribers:
-        say(f"subscriptions: {len(source):,}, rejected: {rejected:,}")
+        kept = sum(each.in_force is not None for each in taken.rejected)
+        stay = f", in force as they were last valid: {kept:,}" if kept else ""
+        say(f"subscriptions: {len(source):,}, rejected: {rejected:,}{stay}")
     else:
         say(f"queries: {len(source)}, with faults: {rejected}")
     if queries.suffix == ".toml" and taken.takers:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, say, write_json_line
+from pathcast.cli.console import answers, extra, say, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name
 from pathcast.errors import ConfigError
@@ -58,10 +58,12 @@ def inbox(
         pathcast inbox ann --follow --after 41
     """
     with extra("spark", "pathcast inbox"):
+        from pathcast.spark.outputs import KEPT, kept_of, since
         from pathcast.spark.outputs import follow as following
-        from pathcast.spark.outputs import since
         from pathcast.spark.writing import as_json_rows
     place, _ = find_output(output)
+    for kept in kept_of(place, subscriber):
+        say_warning(f"{kept.query_id}: {KEPT}: {kept.in_force}; {kept.told}")
     tables = (
         following(place, "inboxes", subscriber=subscriber, after=after)
         if follow

@@ -21,7 +21,7 @@ import typer
 from pathcast.cli.console import extra
 from pathcast.cli.options import Engine, engine_name, read_limits, read_namespaces
 from pathcast.cli.query_file import read_query_file
-from pathcast.customize.subscription_engines import SubscriptionEngines, TakenRows
+from pathcast.customize.subscription_engines import LastValid, SubscriptionEngines, TakenRows
 from pathcast.customize.subscription_files import SUFFIX
 from pathcast.customize.subscription_rows import (
     RejectedSubscription,
@@ -54,6 +54,7 @@ class QuerySource:
         limits: What a message may cost.
         has_subscribers: Whether the rows are subscriptions, not queries a line.
         rejected_max: Share of the rows that may be rejected.
+        last_valid: Gives what a run answers in place of rows that are not valid any more.
     """
 
     path: str
@@ -63,6 +64,7 @@ class QuerySource:
     limits: Limits
     has_subscribers: bool = True
     rejected_max: float = 0.0
+    last_valid: LastValid | None = None
 
     def __len__(self) -> int:
         """Rows, whatever becomes of them."""
@@ -79,7 +81,7 @@ class QuerySource:
         """
         engine = self.engine or default
         engines = SubscriptionEngines(engine, self.limits, self.namespaces, threads)
-        taken = engines.take_up(self.rows)
+        taken = engines.take_up(self.rows, self.last_valid)
         taken.rejected.sort(key=_place)
         return engines, taken
 
@@ -111,6 +113,7 @@ def read_queries(
     given = read_namespaces(namespace)
     if path.suffix == PIPELINE_SUFFIX and path.is_file():
         with extra("spark", "the file of a pipeline"):
+            from pathcast.spark.last_valid import last_valid_of
             from pathcast.spark.settings import load_settings
             from pathcast.spark.subscription_places import place_of
         settings = load_settings(path)
@@ -124,6 +127,7 @@ def read_queries(
             {**wanted.namespaces, **given},
             read_limits(limit, settings.engine.message_limits()),
             rejected_max=wanted.rejected_max,
+            last_valid=last_valid_of(settings),
         )
     has_subscribers = path.is_dir() or path.suffix == SUFFIX or is_table(path)
     rows = read_rows(path, "ids") if has_subscribers else read_query_file(path)
@@ -134,4 +138,6 @@ def read_queries(
 def told(each: RejectedSubscription) -> str:
     """A rejection as a line: where, which, why."""
     named = f"{each.row.id}: " if each.row.subscriber and each.row.id else ""
-    return f"{each.place}: {named}{each.reason}"
+    kept = each.in_force
+    stays = "" if kept is None else f"\n  the last valid version stays in force: {kept.query}"
+    return f"{each.place}: {named}{each.reason}{stays}"

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 LAYOUT: Final = "_pathcast.json"
 LAYOUT_VERSION: Final = 2
 
+KEPT: Final = "its row is not valid, the last valid version stays in force"
+"""What is told of a subscription that is answered in place of a rejected row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -273,12 +276,14 @@ def write_rejected(
     version: str,
     table: pa.Table,
 ) -> str | None:
-    """Write the subscriptions that were rejected; where, or None when there are none."""
+    """Write the subscriptions that were rejected; where, or None when there are none.
+
+    The file of a version says what was rejected the last time that it was taken up.
+    """
+    name = _rejected_name(layout, version)
     if not rejected:
+        output.delete([name])
         return None
-    # Beside Delta tables, too, they are a file: nobody follows them.
-    suffix = "jsonl" if layout.format == "jsonl" else "parquet"
-    name = f"rejected_queries/{version}.{suffix}"
     if layout.format == "jsonl":
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
         output.write(name, "".join(lines).encode())
@@ -287,6 +292,77 @@ def write_rejected(
         pq.write_table(table, sink, compression="zstd")
         output.write(name, sink.getvalue().to_pybytes())
     return output.url(name)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A row of `rejected_queries`.
+
+    Attributes:
+        query_id: Id of the query; empty where the row does not say it.
+        query: Its text, or the row.
+        reason: What is wrong.
+        place: Where it stands.
+        in_force: The text that is answered in its place, the last valid one; None for none.
+    """
+
+    query_id: str
+    query: str
+    reason: str
+    place: str
+    in_force: str | None
+
+    @property
+    def told(self) -> str:
+        """Place and reason on one line."""
+        return f"{self.place}: {self.reason.partition(chr(10))[0]}"
+
+
+def rejected_of(
+    output: Storage, layout: Layout, version: str, subscriber: str
+) -> list[RejectedRow]:
+    """Returns the rows of a subscriber that were rejected when a generation was taken up.
+
+    Args:
+        output: Output of a pipeline.
+        layout: Of the output.
+        version: Of the generation.
+        subscriber: Whose rows.
+    """
+    try:
+        content = output.read(_rejected_name(layout, version))
+    except FileNotFoundError:
+        return []
+    if layout.format == "jsonl":
+        rows = [json.loads(line) for line in content.splitlines()]
+    else:
+        rows = pq.read_table(pa.BufferReader(content)).to_pylist()
+    return [
+        RejectedRow(row["query_id"], row["query"], row["reason"], row["place"], row.get("in_force"))
+        for row in rows
+        if row["subscriber"] == subscriber
+    ]
+
+
+def kept_of(output: str | os.PathLike[str] | Storage, subscriber: str) -> list[RejectedRow]:
+    """Returns the rows of a subscriber whose last valid versions are in force in their place.
+
+    They are those of the last micro-batch that is complete.
+    """
+    storage = as_storage(output)
+    layout = layout_of(storage)
+    batches = committed_batches(storage)
+    if not batches:
+        return []
+    last = Commit.from_json(storage.read(f"{COMMITS}/{batches[-1]}.json"))
+    rows = rejected_of(storage, layout, last.snapshot_version, subscriber)
+    return [row for row in rows if row.in_force is not None]
+
+
+def _rejected_name(layout: Layout, version: str) -> str:
+    # Beside Delta tables, too, they are a file: nobody follows them.
+    suffix = "jsonl" if layout.format == "jsonl" else "parquet"
+    return f"rejected_queries/{version}.{suffix}"
 
 
 def _live(storage: Storage, name: OutputName, subscriber: str | None) -> list[WrittenFile]:

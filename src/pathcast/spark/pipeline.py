@@ -106,6 +106,8 @@ def run(
         ConfigError: A setting cannot be used, the output belongs to another pipeline, or the
             subscriptions cannot be read.
         JavaMissingError: No session was given and there is no Java.
+        DiskError: The output, the checkpoint or a directory of Spark cannot be written.
+        SparkLostError: The JVM of Spark has ended.
 
     Cost:
         Spark starts while the subscriptions are compiled: 5 s, or 60 µs a subscription that was
@@ -254,6 +256,7 @@ class Pipeline:
             queries=generation.queries,
             subscriptions=generation.subscriptions,
             rejected_queries=dict(sorted(refused.items())),
+            last_valid=sum(row.in_force is not None for row in self._pinning.rejected),
             top_subscribers=_top(self._by_subscriber()),
             seconds=time.monotonic() - started,
             unlisted=self._unlisted,
@@ -339,10 +342,15 @@ class Pipeline:
         """Delivers what comes, until told to stop."""
         while not self._stop.is_set():
             looked = time.monotonic()
+            # Without a message nothing would ask for the workers, for days.
+            workers.check()
             due = self._due()
             if not self._unlisted:
                 self._say_what_is_left_alone()
             self._drain(workers, due)
+            if not due and not self._stop.is_set():
+                # Who has changed them is told at once, whether or not a message comes.
+                self._pinning.look()
             wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
             self._stop.wait(max(0.0, wait))
 

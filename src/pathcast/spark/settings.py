@@ -224,6 +224,12 @@ class SubscriptionSettings(BaseModel):
         "a file that was cut short or emptied, the earlier ones stay, and the run says so; 1 takes "
         "every file as it is.",
     )
+    invalid: Literal["keep", "end"] = Field(
+        default="keep",
+        description="What becomes of a subscription that was valid, once its row is not any more "
+        '(a typo, an unknown prefix): "keep": its last valid version stays in force until the row '
+        'is mended or taken out, and run, check, inbox and why say so; "end": it ends.',
+    )
     rejected_max: float = Field(
         default=1.0,
         ge=0,
