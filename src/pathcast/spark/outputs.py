@@ -21,7 +21,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ from pathcast.spark.ledger import (
     last_compaction,
     live_files,
 )
-from pathcast.spark.schemas import MatchesForm, OutputName
+from pathcast.spark.schemas import FragmentForm, MatchesForm, OutputName
 from pathcast.spark.storage import Storage, as_storage
 from pathcast.spark.writing import FileFormat, WrittenFile, of_json_rows
 
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from pathcast.customize.subscription_rows import RejectedSubscription
 
 LAYOUT: Final = "_pathcast.json"
-LAYOUT_VERSION: Final = 2
+LAYOUT_VERSION: Final = 3
+LAYOUT_BEFORE: Final = 2
+"""Rows without times, fragments as bytes alone: read, and gone on with, as it is."""
 
 KEPT: Final = "its row is not valid, the last valid version stays in force"
 """What is told of a subscription that is answered in place of a rejected row."""
@@ -60,13 +62,20 @@ class Layout:
         format: Format of the files.
         matches: Whether, and how, matches are written.
         inboxes: Whether inboxes are written.
+        fragments: How results are written.
         version: Version of the layout itself.
     """
 
     format: FileFormat
     matches: MatchesForm
     inboxes: bool
+    fragments: FragmentForm = "text"
     version: int = LAYOUT_VERSION
+
+    @property
+    def has_times(self) -> bool:
+        """Whether rows say when they were made, and when their message was."""
+        return self.version > LAYOUT_BEFORE
 
     def writes(self, name: OutputName) -> bool:
         """Whether an output is written."""
@@ -76,13 +85,17 @@ class Layout:
 
     def schema(self, name: OutputName) -> pa.Schema:
         """Columns of an output, those that are passed through aside."""
-        if name == "matches":
-            return schemas.matches(self.matches)
-        return schemas.INBOXES if name == "inboxes" else schemas.DEAD_LETTERS
+        if name == "inboxes":
+            return schemas.inboxes(self.fragments, has_times=self.has_times)
+        found = schemas.matches(self.matches) if name == "matches" else schemas.DEAD_LETTERS
+        return found if self.has_times else schemas.without_times(found)
 
 
-def claim(output: Storage, layout: Layout) -> None:
+def claim(output: Storage, layout: Layout) -> Layout:
     """Make an output ready for a run.
+
+    Returns:
+        The layout that it has: that of the version before goes on as it is.
 
     Raises:
         ConfigError: It holds output of another layout.
@@ -90,13 +103,20 @@ def claim(output: Storage, layout: Layout) -> None:
     found = _layout(output)
     if found is None:
         output.write(LAYOUT, json.dumps(asdict(layout)).encode())
-    elif found != asdict(layout):
+        return layout
+    if found.get("version") == LAYOUT_BEFORE:
+        before = Layout(**found, fragments="binary")
+        layout = replace(layout, fragments="binary", version=LAYOUT_BEFORE)
+        if before == layout:
+            return before
+    if found != asdict(layout):
         raise ConfigError(
             "config.invalid",
             key="output",
             reason=f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
             "a new directory",
         )
+    return layout
 
 
 def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
@@ -109,6 +129,8 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     if found is None:
         reason = f"{output} is not the output of a pipeline"
         raise ConfigError("config.invalid", key="output", reason=reason)
+    if found.get("version") == LAYOUT_BEFORE:
+        return Layout(**found, fragments="binary")
     if found.get("version") != LAYOUT_VERSION:
         reason = f"{output} was written by another version of Pathcast, with {_told(found)}"
         raise ConfigError("config.invalid", key="output", reason=reason)

@@ -8,6 +8,7 @@ more stays as it was last valid, and that is said for each change.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -70,7 +71,8 @@ class Pinning:
             return self._book.pinned(pin.snapshot_version)
         self.look()
         position = 0 if self.kept else self._book.place.position
-        self._ledger.write_pin(Pin(batch_id, self.generation.version, position))
+        now = time.time_ns() // 1000
+        self._ledger.write_pin(Pin(batch_id, self.generation.version, position, now))
         return self.generation
 
     def look(self) -> None:

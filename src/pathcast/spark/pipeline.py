@@ -50,6 +50,7 @@ from pathcast.spark.ledger import (
     remove_strays,
     sole_writer,
 )
+from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.placing import Placer, book_of, is_held_whole
@@ -150,9 +151,10 @@ class Pipeline:
         checkpoint = settings.checkpoint
         self._ledger = Ledger(output, checkpoint)
         out = settings.output
-        self._layout = Layout(out.format, out.matches, out.inboxes)
-        claim(output, self._layout)
+        wanted = Layout(out.format, out.matches, out.inboxes, out.fragments)
+        self._layout = claim(output, wanted)
         source = settings.source
+        self._check_times()
         self._checkpoint = self._ledger.claim_checkpoint(
             CheckpointSource(source.kind, str(source.path))
         )
@@ -376,6 +378,12 @@ class Pipeline:
                 f"{len(commit.unread):,} files of the source could not be read, such as "
                 f"{commit.unread[0].name}: see pathcast dlq {self._output}"
             )
+        untimed = sum(report.untimed for report in reports)
+        if untimed:
+            self._report.note(
+                f"{untimed:,} messages of micro-batch {batch_id} have no time at "
+                f"{self._settings.source.time} (source.time): message_time is null"
+            )
         self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
         self._report.batch(commit)
@@ -456,13 +464,47 @@ class Pipeline:
             generation=generation,
             reader=reader,
             batch_id=batch_id,
-            format=self._layout.format,
-            matches=self._layout.matches,
-            inboxes=self._layout.inboxes,
+            layout=self._layout,
+            processed_us=self._begun_us(batch_id),
+            times=self._times(),
             engine=engine_name(engine.engine),
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,
         )
+
+    def _begun_us(self, batch_id: int) -> int:
+        """When a micro-batch was begun: its rows say the same however often it is done."""
+        pin = self._ledger.pin(batch_id)
+        return (pin and pin.begun_us) or time.time_ns() // 1000
+
+    def _times(self) -> MessageTimes | None:
+        """What finds the times of messages."""
+        source, engine = self._settings.source, self._settings.engine
+        if source.time is None:
+            return None
+        bound = tuple(sorted(source.time_namespaces.items()))
+        limits = engine.message_limits()
+        return MessageTimes(source.time, bound, engine_name(engine.engine), limits)
+
+    def _check_times(self) -> None:
+        """Refuses a time of messages that cannot be found or written.
+
+        Raises:
+            ConfigError: It cannot.
+        """
+        times, output = self._times(), self._output
+        if not self._layout.has_times:
+            if times is not None:
+                reason = (
+                    f"{output} was begun by an earlier version, without times; choose a new one"
+                )
+                raise _invalid("source.time", reason)
+            self._report.note(
+                f"{output} was begun by an earlier version and goes on as it is: its rows have no "
+                "times, and fragments are bytes; a new output has both"
+            )
+        if times is not None:
+            times.check()
 
     def _commit(
         self,
@@ -507,7 +549,8 @@ class Pipeline:
         self, batch_id: int, generation: Generation, unread: Mapping[str, PathcastError]
     ) -> list[WrittenFile]:
         """A dead letter for each file that could not be read."""
-        target = Target(self._output, self._layout.format, batch_id, generation.version)
+        begun_us = self._begun_us(batch_id)
+        target = Target(self._output, self._layout, batch_id, generation.version, begun_us)
         writer = LetterWriter(target)
         for name, error in sorted(unread.items()):
             told = {"code": error.code, "message": error.message, "bytes": 0}

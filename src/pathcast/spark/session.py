@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -299,6 +299,9 @@ def end_context(context: SparkContext) -> None:
         stderr.hold()
     try:
         context.stop()
+    except (Py4JError, OSError):
+        # Its JVM has died: there is nothing to stop, and whoever needed it has been told.
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
     except BaseException:
         _hand_on()
         raise

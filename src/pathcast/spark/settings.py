@@ -41,7 +41,9 @@ from pathcast.settings import (
     did_you_mean,
     read_settings,
 )
+from pathcast.spark.message_times import is_path
 from pathcast.spark.network import NetworkSettings, PublishSettings
+from pathcast.spark.schemas import FragmentForm
 from pathcast.spark.storage import Storage
 
 
@@ -115,6 +117,16 @@ class SourceSettings(BaseModel):
         default=(),
         description="Parquet and Delta: columns that are passed through to inboxes and matches.",
     )
+    time: str | None = Field(
+        default=None,
+        description="Where a message says when it was made, for the column message_time of "
+        "inboxes: one of source.columns, or an XPath, such as /order/@at, whose first node counts. "
+        "What is no date or time there is null.",
+    )
+    time_namespaces: dict[str, str] = Field(
+        default_factory=dict,
+        description="Prefix -> namespace URI for source.time, where it is an XPath.",
+    )
     record: str | None = Field(
         default=None,
         description="Records: path of the elements that are messages, such as /orders/order.",
@@ -156,6 +168,15 @@ class SourceSettings(BaseModel):
         if self.inbox is not None and self.profile is not None:
             raise ValueError("a profile is one of network.client, whose inbox is its own")
         return self
+
+    @model_validator(mode="after")
+    def _check_time(self) -> SourceSettings:
+        if self.time is None or is_path(self.time) or self.time in self.columns:
+            return self
+        raise ValueError(
+            f"time is {self.time!r}: name a column of source.columns, or an XPath such as "
+            f"//{self.time}"
+        )
 
     @model_validator(mode="after")
     def _check_record(self) -> SourceSettings:
@@ -314,6 +335,11 @@ class OutputSettings(BaseModel):
         default=3600,
         ge=0,
         description="How long files stay that were merged into others: the time that a reader has.",
+    )
+    fragments: FragmentForm = Field(
+        default="text",
+        description='Results and messages in inboxes: "text", with the bytes of a message that is '
+        'no UTF-8 in the column fragment_bytes; or "binary", all of them as bytes.',
     )
     matches: Literal["none", "numbers", "ids"] = Field(
         default="numbers",
