@@ -21,6 +21,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -365,7 +366,20 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
         told = f"{java.origin} ({java.home}) does not start Spark: {reason(said)}"
         raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason=told) from error
     _hand_on()
+    server = context._accumulatorServer
+    # Where the JVM dies, its connection ends in the middle: `SparkWorkers.check` says it once.
+    server.handle_error = _unless_lost(server.handle_error)
     return context
+
+
+def _unless_lost(handle_error: Callable[..., None]) -> Callable[..., None]:
+    """What a server says of a connection that has failed, unless it was lost."""
+
+    def handle(*request: object) -> None:
+        if not isinstance(sys.exception(), OSError | EOFError | struct.error):
+            handle_error(*request)
+
+    return handle
 
 
 def _submitted(wanted: Mapping[str, str]) -> SparkContext:
