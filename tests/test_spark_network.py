@@ -324,7 +324,8 @@ def test_what_cannot_be_published_is_told(world: World) -> None:
     found = {row["message_id"]: body_of(row) for row in world.archived()}
     assert found["short.xml"] == b"<c>3</c>"
     assert found["short.xml#1"] == b"<c>4</c>"
-    assert sorted(found.values()) == [b"<c>1</c>", b"<c>2</c>", b"<c>3</c>", b"<c>4</c>"]
+    assert len(found) == 4
+    assert set(found.values()) == {b"<c>1</c>", b"<c>2</c>", b"<c>3</c>", b"<c>4</c>"}
     with pytest.raises(ConfigError, match=r"publish\.subscriber"):
         world.run("loader", "publish.subscriber=ann")
 

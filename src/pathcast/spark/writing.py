@@ -158,7 +158,8 @@ def _bound(value: Any, more_us: int = 0) -> Any:
 
 
 def _as_text(time: datetime, unit: str = "auto") -> str:
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=unit) + "Z"
+    in_utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return in_utc.replace(tzinfo=None).isoformat(timespec=unit) + "Z"
 
 
 class JsonLinesSink:
@@ -197,7 +198,7 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
                 row["fragment"] = fragment
                 row["fragment_base64"] = None if rest is None else base64.b64encode(rest).decode()
             for name in _TIMES:
-                if row.get(name) is not None:
+                if isinstance(row.get(name), datetime):
                     row[name] = _as_text(row[name])
             yield {name: _plain(value) for name, value in row.items()}
 
@@ -235,7 +236,7 @@ def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
         elif packed is not None:
             row["fragment"] = base64.b64decode(packed)
         for name in _TIMES:
-            if row.get(name) is not None:
+            if name in schema.names and row.get(name) is not None:
                 row[name] = datetime.fromisoformat(row[name])
     table = pa.Table.from_pylist(rows, schema=schema)
     passed = pa.Table.from_pylist([{k: row[k] for k in row.keys() - schema.names} for row in rows])
