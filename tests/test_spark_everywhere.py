@@ -30,6 +30,7 @@ import deltalake
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import run
+from pathcast.spark.schemas import body_of
 from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.summary import Summary
@@ -221,7 +222,7 @@ def found_in(output: Storage) -> Expected:
     """What the readers of an output see."""
     inboxes: Counter[Any] = Counter()
     for row in read_output(output, "inboxes").to_pylist():
-        key = (row["subscriber"], row["subscription_id"], row["message_id"], row["fragment"])
+        key = (row["subscriber"], row["subscription_id"], row["message_id"], body_of(row))
         inboxes[*key, row["delivery_id"].hex()] += 1
     matches = read_output(output, "matches").to_pylist()
     letters = read_output(output, "dead_letters").to_pylist()

@@ -27,6 +27,7 @@ from pathcast.spark.ledger import Commit, Ledger, committed_batches
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import Pipeline, run
 from pathcast.spark.progress import describe
+from pathcast.spark.schemas import body_of
 from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.summary import Summary
@@ -652,7 +653,7 @@ def test_results_and_notices_go_the_same_way(root: Path) -> None:
         + [("bob", "told", f"{n}.xml", None) for n, kind in kinds.items() if kind == "b"]
     )
     got = Counter(
-        (row["subscriber"], row["subscription_id"], row["message_id"], row["fragment"])
+        (row["subscriber"], row["subscription_id"], row["message_id"], body_of(row))
         for row in rows_of(root, "inboxes")
     )
     assert got == want

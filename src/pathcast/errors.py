@@ -345,9 +345,15 @@ class UnavailableError(PathcastError, ConnectionError):
 
 
 class DiskError(PathcastError, RuntimeError):
-    """What a broker process keeps cannot be read or written; it stops rather than forget."""
+    """What a process keeps cannot be read or written; it stops rather than forget."""
 
     family = "DiskError"
+
+
+class SparkLostError(PathcastError, RuntimeError):
+    """Spark has ended while a run needed it. What was committed is kept; the next run goes on."""
+
+    family = "SparkLostError"
 
 
 class WrongCountError(PathcastError, RuntimeError):
@@ -823,6 +829,16 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
     ),
     "disk.failed": CatalogueEntry("DiskError", "{path} cannot be read or written: {reason}"),
+    "disk.unwritable": CatalogueEntry(
+        "DiskError",
+        "{path} cannot be written: {reason}; {fix}. What was committed stays as it is, and the "
+        "next run goes on from there",
+    ),
+    "spark.lost": CatalogueEntry(
+        "SparkLostError",
+        "Spark is gone: {reason}. What was committed stays as it is, and the next run goes on from "
+        "there; if the memory of the machine was used up, the system has ended the JVM",
+    ),
     "bench.wrong_count": CatalogueEntry(
         "WrongCountError", "{case}: {found} matches, {expected} by {oracle}; no time is reported"
     ),
@@ -939,6 +955,7 @@ FAMILIES: dict[str, type[PathcastError]] = {
         PeerRefusedError,
         UnavailableError,
         DiskError,
+        SparkLostError,
         WrongCountError,
     )
 }

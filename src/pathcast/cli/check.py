@@ -50,7 +50,9 @@ def check(
         say_warning(str(warned))
     rejected = len(taken.rejected)
     if source.has_subscribers:
-        count = f"subscriptions: {len(source):,}, rejected: {rejected:,}"
+        kept = sum(each.in_force is not None for each in taken.rejected)
+        stay = f", in force as they were last valid: {kept:,}" if kept else ""
+        count = f"subscriptions: {len(source):,}, rejected: {rejected:,}{stay}"
     else:
         count = f"queries: {len(source)}, with faults: {rejected}"
     say(count + (f", warnings: {len(warnings):,}" if warnings else ""))

@@ -157,7 +157,7 @@ def _show_delivery(written: DemoInput, settings: PipelineSettings, summary: Summ
     )
     for row in shown[:INBOX_ROWS_SHOWN]:
         told = f"{row['message_id']}  because of {row['subscription_id']}"
-        out.print(f"  {told}  {len(row['fragment']):,} bytes")
+        out.print(f"  {told}  {len(row['fragment'].encode()):,} bytes")
     # The longest of the short ones shows most and still fits.
     fitting = [row for row in shown if len(row["fragment"].splitlines()) <= LINES_SHOWN]
     chosen = max(fitting or shown, key=lambda row: len(row["fragment"]))
@@ -191,7 +191,7 @@ def _show_before_and_after(written: DemoInput, output: Storage, row: dict[str, A
     out.print(f"\nBefore: {row['message_id']}, {len(message):,} bytes")
     out.print(_excerpt(message.decode(errors="replace")))
     out.print(f"\nAfter: result {row['result_number']} of it, delivery {row['delivery_id'].hex()}")
-    out.print(_excerpt(row["fragment"].decode()))
+    out.print(_excerpt(row["fragment"]))
     shared = {what: count for what, count in plan.shared.items() if count}
     if shared:
         out.print("\nShared with other subscriptions:")

@@ -67,8 +67,8 @@ def inbox(
         pathcast inbox ann --follow --after 41
     """
     with extra("spark", "pathcast inbox"):
+        from pathcast.spark.outputs import KEPT, kept_of, since
         from pathcast.spark.outputs import follow as following
-        from pathcast.spark.outputs import since
         from pathcast.spark.writing import as_json_rows
     place, _ = find_output(output)
     if follow:
@@ -76,6 +76,8 @@ def inbox(
         told = _unknown(place, subscriber)
         if told is not None:
             say_warning(told)
+    for kept in kept_of(place, subscriber):
+        say_warning(f"{kept.query_id}: {KEPT}: {kept.in_force}; {kept.told}")
     tables = (
         following(place, "inboxes", subscriber=subscriber, after=after)
         if follow

@@ -23,7 +23,7 @@ from pathcast.cli.console import extra
 from pathcast.cli.messages import STANDARD_INPUT
 from pathcast.cli.options import Engine, engine_name, existing, read_limits, read_namespaces
 from pathcast.cli.query_file import rows_of
-from pathcast.customize.subscription_engines import SubscriptionEngines, TakenRows
+from pathcast.customize.subscription_engines import LastValid, SubscriptionEngines, TakenRows
 from pathcast.customize.subscription_files import SUFFIX
 from pathcast.customize.subscription_rows import (
     PARQUET,
@@ -59,6 +59,7 @@ class QuerySource:
         limits: What a message may cost.
         has_subscribers: Whether the rows are subscriptions, not queries a line.
         rejected_max: Share of the rows that may be rejected.
+        last_valid: Gives what a run answers in place of rows that are not valid any more.
     """
 
     path: str
@@ -68,6 +69,7 @@ class QuerySource:
     limits: Limits
     has_subscribers: bool = True
     rejected_max: float = 0.0
+    last_valid: LastValid | None = None
 
     def __len__(self) -> int:
         """Rows, whatever becomes of them."""
@@ -84,7 +86,7 @@ class QuerySource:
         """
         engine = self.engine or default
         engines = SubscriptionEngines(engine, self.limits, self.namespaces, threads)
-        taken = engines.take_up(self.rows)
+        taken = engines.take_up(self.rows, self.last_valid)
         taken.rejected.sort(key=_place)
         return engines, taken
 
@@ -116,6 +118,7 @@ def read_queries(
     given = read_namespaces(namespace)
     if path.suffix == PIPELINE_SUFFIX and path.is_file():
         with extra("spark", "the file of a pipeline"):
+            from pathcast.spark.last_valid import last_valid_of
             from pathcast.spark.settings import load_settings
             from pathcast.spark.subscription_places import place_of
         settings = load_settings(path)
@@ -129,6 +132,7 @@ def read_queries(
             {**wanted.namespaces, **given},
             read_limits(limit, settings.engine.message_limits()),
             rejected_max=wanted.rejected_max,
+            last_valid=last_valid_of(settings),
         )
     if path.is_dir() or path.suffix in (SUFFIX, PARQUET):
         rows, has_subscribers = read_rows(path, "ids"), True
@@ -150,4 +154,6 @@ def read_bytes(path: Path) -> bytes:
 def told(each: RejectedSubscription) -> str:
     """A rejection as a line: where, which, why."""
     named = f"{each.row.id}: " if each.row.subscriber and each.row.id else ""
-    return f"{each.place}: {named}{each.reason}"
+    kept = each.in_force
+    stays = "" if kept is None else f"\n  the last valid version stays in force: {kept.query}"
+    return f"{each.place}: {named}{each.reason}{stays}"

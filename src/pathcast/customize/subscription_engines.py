@@ -19,18 +19,23 @@ Example:
     >>> list(taken.takers), [str(row.place) for row in taken.rejected], len(engines.index)
     ([('ann', 'q1'), ('bob', 'q1')], ['s.tsv:4'], 1)
 
+Where a row is not valid any more, the last valid version of its subscription can be answered in its
+place: `take_up` asks for it, and a rejected row says which it is.
+
 It reads no files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 from pathcast.customize.broker import Broker
 from pathcast.customize.delimited import TextPlace
 from pathcast.customize.subscription_rows import (
     RejectedSubscription,
+    SubscriptionKey,
     SubscriptionRows,
     WarnedSubscription,
 )
@@ -40,12 +45,18 @@ from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query, QueryWarning, Subscription
 
+LastValid: TypeAlias = Callable[
+    [Collection[SubscriptionKey]], Mapping[SubscriptionKey, Subscription]
+]
+"""Gives the last valid versions of some subscriptions, of those that have one."""
+
 
 class TakenRows(NamedTuple):
     """What became of rows.
 
     Attributes:
-        takers: Subscriber and id of the query -> the row and its place, in the order of the rows.
+        takers: Subscriber and id of the query -> the row and its place, in the order of the rows;
+            then the last valid versions that are answered in place of rejected rows.
         rejected: What was not taken up, and why: what was no row first, then in the order of rows.
     """
 
@@ -82,11 +93,13 @@ class SubscriptionEngines:
         # Query id -> its warnings, once somebody has asked for them.
         self._warnings: dict[str, tuple[QueryWarning, ...]] = {}
 
-    def take_up(self, found: SubscriptionRows) -> TakenRows:
+    def take_up(self, found: SubscriptionRows, last_valid: LastValid | None = None) -> TakenRows:
         """Makes the queries of exactly these rows the ones that are answered.
 
         Args:
             found: All rows there are, and what is none.
+            last_valid: Is asked for what is answered in place of rows that are rejected; None for
+                nothing.
 
         Returns:
             Who takes what, and what was rejected.
@@ -110,7 +123,36 @@ class SubscriptionEngines:
                 if row.id in faults:
                     rejected.append(RejectedSubscription(row, faults[row.id], place))
                     del takers[key]
+        if last_valid is not None:
+            self._keep_last_valid(takers, rejected, last_valid)
         return TakenRows(takers, rejected)
+
+    def _keep_last_valid(
+        self,
+        takers: dict[SubscriptionKey, tuple[Subscription, TextPlace]],
+        rejected: list[RejectedSubscription],
+        last_valid: LastValid,
+    ) -> None:
+        """Takes up last valid versions in place of rejected rows; both arguments are changed.
+
+        One whose id is taken by another query now cannot be answered: it is left out.
+        """
+        lost = {each.key for each in rejected} - takers.keys() - {None}
+        if not lost:
+            return
+        found = last_valid([key for key in lost if key is not None])
+        wanted = dict(self._held)
+        kept = {
+            key: row
+            for key, row in sorted(found.items())
+            if _is_same(wanted.setdefault(row.id, row), row)
+        }
+        faults = self._become(wanted) if kept else {}
+        for number, each in enumerate(rejected):
+            row = kept.get(each.key) if each.key is not None else None
+            if row is not None and row.id not in faults:
+                rejected[number] = replace(each, in_force=row)
+                takers.setdefault((row.subscriber, row.id), (row, each.place))
 
     def warnings(self, taken: TakenRows) -> list[WarnedSubscription]:
         """The conditions of queries that never or always hold, by place; of a query once.

@@ -54,12 +54,16 @@ class SubscriptionFile(NamedTuple):
         subscription: What it says; None where it cannot be read.
         error: Why it cannot; None where it can.
         place: Where its query begins; the beginning of the file where it cannot be read.
+        id: The id of the query, or the one that the path gives where the file cannot be read.
+        subscriber: Its subscriber, likewise.
     """
 
     path: Path
     subscription: Subscription | None
     error: PathcastError | None
     place: TextPlace
+    id: str
+    subscriber: str
 
 
 def read_subscriptions(path: Path) -> list[SubscriptionFile]:
@@ -116,8 +120,7 @@ def subscription_of(text: str, place: Path) -> Subscription:
     comments, query = _split(text)
     header = _header(comments, place)
     told = {key: values[0] for key, values in header.items()}
-    path = place.with_suffix("").as_posix()
-    owner = place.parts[0] if len(place.parts) > 1 else path
+    path, owner = _named_by(place)
     deliver = told.get("deliver", "fragment")
     if deliver not in DELIVER_MODES:
         raise _unusable(place, f"@deliver {deliver} is not one of {', '.join(DELIVER_MODES)}")
@@ -136,8 +139,14 @@ def _found(file: Path, place: Path) -> SubscriptionFile:
     with suppress(OSError):
         if not stat.S_ISREG(file.stat().st_mode):
             fault = _unusable(place, "a pipe or device in a folder is not read; name it to read it")
-            return SubscriptionFile(file, None, fault, TextPlace(str(file), 1))
+            return SubscriptionFile(file, None, fault, TextPlace(str(file), 1), *_named_by(place))
     return _read(file, place)
+
+
+def _named_by(place: Path) -> tuple[str, str]:
+    """Id and subscriber of a file that does not say them."""
+    path = place.with_suffix("").as_posix()
+    return path, place.parts[0] if len(place.parts) > 1 else path
 
 
 def _read(file: Path, place: Path) -> SubscriptionFile:
@@ -149,12 +158,12 @@ def _read(file: Path, place: Path) -> SubscriptionFile:
         start = len(text.rstrip()) - len(found.query)
         column = start - text.rfind("\n", 0, start)
         begin = TextPlace(str(file), text.count("\n", 0, start) + 1, column)
-        return SubscriptionFile(file, found, None, begin)
+        return SubscriptionFile(file, found, None, begin, found.id, found.subscriber)
     except OSError as error:
         fault = _unusable(place, error.strerror or str(error))
     except ConfigError as error:
         fault = error
-    return SubscriptionFile(file, None, fault, TextPlace(str(file), 1))
+    return SubscriptionFile(file, None, fault, TextPlace(str(file), 1), *_named_by(place))
 
 
 def _header(comments: list[str], place: Path) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,6 +43,9 @@ STEP_LISTS: Final = pa.list_(pa.string())
 """Steps of one subscription; null where it has none."""
 PARQUET: Final = ".parquet"
 
+SubscriptionKey: TypeAlias = tuple[str, str]
+"""Subscriber and id of the query, which are what a subscription is known by."""
+
 _COLUMNS_TELLING: Final = 2
 """A first line that has so many of `COLUMNS` names columns; no file of queries begins so."""
 
@@ -55,11 +58,20 @@ class RejectedSubscription:
         row: As in the file; what it does not have is empty.
         error: What is wrong.
         place: Where its query stands, or the row.
+        in_force: The last valid version of this subscription, which is answered in its place; None
+            where there is none.
     """
 
     row: Subscription
     error: PathcastError
     place: TextPlace
+    in_force: Subscription | None = None
+
+    @property
+    def key(self) -> SubscriptionKey | None:
+        """Subscriber and id of the query; None where the row does not say them."""
+        row = self.row
+        return (row.subscriber, row.id) if row.subscriber and row.id else None
 
     @property
     def code(self) -> str:
@@ -145,7 +157,7 @@ def _of_files(path: Path) -> SubscriptionRows:
             found.rows.append(file.subscription)
             found.places.append(file.place)
         elif file.error is not None:
-            row = Subscription(str(file.path), "", "")
+            row = Subscription(file.id, file.subscriber, "")
             found.rejected.append(RejectedSubscription(row, file.error, file.place))
     return found
 
@@ -288,13 +300,25 @@ def _text_table(text: str, path: Path) -> SubscriptionTable:
             rows.append([record.fields[number] for number in numbers])
             places.append(record.place(query, str(path)))
         else:
-            row = Subscription("", "", record.text)
+            row = Subscription(*_key_in(header.fields, record.fields), record.text)
             place = TextPlace(str(path), record.line)
             malformed.append(_malformed(row, f"line {record.line}: {fault}", place))
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     found_columns = dict(zip(names, columns, strict=True))
     steps = [split_steps(text) for text in found_columns.pop(STEPS, [""] * len(rows))]
     return SubscriptionTable(found_columns, steps, places, malformed)
+
+
+def _key_in(header: Sequence[str], fields: Sequence[str]) -> tuple[str, str]:
+    """Id of the query and subscriber of a line that is no row; empty where it cannot be told.
+
+    What is wrong with a line that lacks its last columns stands after the two; a line with more or
+    other columns, or quotes that do not match, may have them anywhere.
+    """
+    at = header.index("query_id"), header.index("subscriber")
+    if max(at) < len(fields) < len(header):
+        return fields[at[0]], fields[at[1]]
+    return "", ""
 
 
 def _delimiter(path: Path) -> str:

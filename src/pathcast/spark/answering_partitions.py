@@ -31,7 +31,7 @@ from pathcast.spark.answering import Answer, Answerer
 from pathcast.spark.partitions import PartitionedGeneration
 from pathcast.spark.routed import ROUTED, ROW, RoutedMessages, opened_ipc, routed_ids
 from pathcast.spark.tasks import Clock, DeliveryTask, TaskReport
-from pathcast.spark.writing import InboxWriter, LetterWriter, MatchWriter, Target
+from pathcast.spark.writing import InboxWriter, LetterWriter, MatchWriter
 
 if TYPE_CHECKING:
     from pathcast.model import EngineName
@@ -117,7 +117,7 @@ class _Run:
         task = job.task
         self._job, self._task, self._report = job, task, report
         self._clock = Clock(report.seconds)
-        target = Target(task.storage, task.format, task.batch_id, task.generation.version)
+        target = task.target
         self._letters = LetterWriter(target)
         with task.generation.files(task.storage) as files:
             table = files.table()
@@ -126,6 +126,7 @@ class _Run:
             table=table,
             make_ids=id_maker(task.engine),
             extra=task.reader.extra,
+            times=task.times,
         )
         self._finds = _FindsWriter(task)
         self._messages: dict[str, RoutedMessages] = {}
@@ -153,6 +154,7 @@ class _Run:
         writers = (self._inboxes, self._letters)
         report.files = {writer.name: writer.files for writer in writers if writer.files}
         report.received = self._inboxes.received()
+        report.untimed = self._inboxes.untimed
 
     def _answer(self, opened: _Partition, unit: PartitionUnit) -> None:
         task, report = self._task, self._report
@@ -357,8 +359,9 @@ class MergeTask:
         ends = np.searchsorted(keys >> np.uint64(32), np.arange(len(batch) + 1))
         numbers = pa.array((keys & np.uint64(0xFFFFFFFF)).astype(np.uint32))
         lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), numbers)
-        target = Target(task.storage, task.format, task.batch_id, task.generation.version)
-        writer = MatchWriter(target, form=task.matches, query_ids=names, extra=task.reader.extra)
+        writer = MatchWriter(
+            task.target, form=task.matches, query_ids=names, extra=task.reader.extra
+        )
         writer.add(_matched(batch, lists), batch)
         writer.finish()
         return writer

@@ -23,6 +23,7 @@ from pathcast.limits import Limits
 from pathcast.model import DeliverMode, EngineName, Subscription
 from pathcast.spark.cutting import Cutter
 from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
+from pathcast.spark.last_valid import LastValidVersions
 from pathcast.spark.sections import take_up_in_sections
 from pathcast.spark.taking_up import (
     collector_paused,
@@ -91,8 +92,12 @@ class SubscriptionBook:
         self._current: TakenUp | None = None
         self._engines: SubscriptionEngines | None = None
 
-    def current(self) -> TakenUp:
+    def current(self, earlier: Generation | None = None) -> TakenUp:
         """The generation of the subscriptions as they are now.
+
+        Args:
+            earlier: Has the last valid version of a subscription whose row is not valid any more.
+                None: such a subscription ends.
 
         Raises:
             ConfigError: They cannot be read.
@@ -103,7 +108,7 @@ class SubscriptionBook:
         """
         state = self.place.state()
         if self._current is None or state != self._state:
-            self._current = self._build()
+            self._current = self._build(self._last_valid(earlier))
             # Only now: a file that could not be read is looked at again, not taken for known.
             self._state = state
         return self._current
@@ -145,13 +150,18 @@ class SubscriptionBook:
                 write_queries(self._output, generation.folder, engines)
         return cutter.cut(generation, workers, sample)
 
-    def _build(self) -> TakenUp:
+    def _last_valid(self, earlier: Generation | None) -> LastValidVersions | None:
+        if earlier is None:
+            return None
+        return LastValidVersions(self._output, earlier, self._namespaces, self._engine)
+
+    def _build(self, last_valid: LastValidVersions | None) -> TakenUp:
         with collector_paused():
             if self._sections is None:
-                return self._taken_up()
-            return self._in_sections(self._sections())
+                return self._taken_up(last_valid)
+            return self._in_sections(self._sections(), last_valid)
 
-    def _in_sections(self, workers: Workers) -> TakenUp:
+    def _in_sections(self, workers: Workers, last_valid: LastValidVersions | None) -> TakenUp:
         generation, rejected, warnings = take_up_in_sections(
             self.place,
             self._deliver,
@@ -160,17 +170,18 @@ class SubscriptionBook:
             engine=self._engine,
             namespaces=self._namespaces,
             limits=self._limits,
+            last_valid=last_valid,
         )
         return TakenUp(generation, tuple(rejected), tuple(warnings))
 
-    def _taken_up(self) -> TakenUp:
+    def _taken_up(self, last_valid: LastValidVersions | None) -> TakenUp:
         limits = Limits(**self._limits)  # type: ignore[arg-type]
         rows = self.place.rows(self._deliver)
         # Whoever is interrupted from here on leaves engines that nobody knows the state of.
         engines, self._engines = self._engines, None
         if engines is None:
             engines = SubscriptionEngines(self._engine, limits, self._namespaces)
-        taken = engines.take_up(rows)
+        taken = engines.take_up(rows, last_valid)
         self._engines = engines
         written = self._write(engines, {key: row for key, (row, _) in taken.takers.items()})
         return TakenUp(written, tuple(taken.rejected), tuple(engines.warnings(taken)))
@@ -228,6 +239,7 @@ def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: s
         "code": [each.code for each in rejected],
         "reason": [each.reason for each in rejected],
         "place": [str(each.place) for each in rejected],
+        "in_force": [each.in_force and each.in_force.query for each in rejected],
         "snapshot_version": [snapshot_version] * len(rejected),
     }
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})

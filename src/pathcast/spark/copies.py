@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from pathcast.spark.unwritable import writing
+
 if TYPE_CHECKING:
     from pathcast.spark.storage import Storage
 
@@ -61,7 +63,7 @@ def local_files(storage: Storage, names: Sequence[str], key: str) -> Iterator[li
 
 def _copy(storage: Storage, name: str, path: Path) -> None:
     temporary = path.with_name(f".{uuid.uuid4().hex}")
-    with storage.open(name) as source, temporary.open("wb") as target:
+    with writing(f"{path} (TMPDIR)"), storage.open(name) as source, temporary.open("wb") as target:
         shutil.copyfileobj(source, target)
     temporary.replace(path)
 

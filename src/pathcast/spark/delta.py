@@ -27,6 +27,7 @@ from pathcast.spark.delta_log import LOG
 from pathcast.spark.ledger import Commit
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
+from pathcast.spark.unwritable import writing
 from pathcast.spark.writing import WrittenFile
 
 if TYPE_CHECKING:
@@ -157,14 +158,17 @@ class DeltaTables:
             )
             for file in files
         ]
-        table.create_write_transaction(
-            actions,
-            "append",
-            table.schema(),
-            commit_properties=transaction.CommitProperties(
-                app_transactions=[transaction.Transaction(commit.checkpoint, commit.batch_id, now)]
-            ),
-        )
+        with writing(table.table_uri):
+            table.create_write_transaction(
+                actions,
+                "append",
+                table.schema(),
+                commit_properties=transaction.CommitProperties(
+                    app_transactions=[
+                        transaction.Transaction(commit.checkpoint, commit.batch_id, now)
+                    ]
+                ),
+            )
         table.update_incremental()
 
     def _opened(self, name: OutputName) -> DeltaTable | None:

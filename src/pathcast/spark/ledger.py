@@ -29,11 +29,13 @@ from pathcast.errors import ConfigError
 from pathcast.spark.files import ColumnValues, FoundFile, column_values
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
+from pathcast.spark.unwritable import writing
 from pathcast.spark.writing import WrittenFile
 
 COMMITS: Final = "_commits"
 COMPACTIONS: Final = "_compactions"
 PINS: Final = "_pins"
+IN_FORCE: Final = "_in_force.json"
 SUMS: Final = "commit_sums"
 CHECKPOINT_ID: Final = "_checkpoint_id"
 SOURCE: Final = "_source.json"
@@ -89,11 +91,13 @@ class Pin:
         batch_id: Number of the micro-batch.
         snapshot_version: The subscriptions, and with them what a message may cost.
         position: Position of the log of changes that they are the state at; 0 where there is none.
+        begun_us: When it was begun, in microseconds since 1970, UTC; 0 in pins that did not say it.
     """
 
     batch_id: int
     snapshot_version: str
     position: int = 0
+    begun_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +242,22 @@ class Ledger:
         """What the last micro-batch that was begun was pinned to."""
         numbers = _numbers(self._checkpoint, PINS)
         return self.pin(numbers[-1]) if numbers else None
+
+    def write_in_force(self, version: str) -> None:
+        """Remember the subscriptions that were taken up, whether or not a message comes.
+
+        Args:
+            version: Of their generation.
+        """
+        self._checkpoint.write(IN_FORCE, _dump({"snapshot_version": version}))
+
+    def in_force(self) -> str | None:
+        """The version of the subscriptions that were taken up last; None where none ever were."""
+        found = _read(self._checkpoint, IN_FORCE)
+        if found is not None:
+            return str(found["snapshot_version"])
+        pin = self.last_pin()
+        return None if pin is None else pin.snapshot_version
 
     def commit(self, batch_id: int) -> Commit | None:
         """What came of a micro-batch, if it is complete."""
@@ -463,12 +483,15 @@ def sole_writer(output: Storage) -> Iterator[None]:
 
     Raises:
         ConfigError: Another pipeline holds it.
+        DiskError: The output cannot be written.
     """
     if not output.is_local:
         yield
         return
-    output.folder.mkdir(parents=True, exist_ok=True)
-    with (output.folder / "_lock").open("a") as handle:
+    with writing(str(output)):
+        output.folder.mkdir(parents=True, exist_ok=True)
+        handle = (output.folder / "_lock").open("a")
+    with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -19,7 +19,7 @@ from pathcast.spark.answering import message_ids_of, refusals_of, refused_in, si
 from pathcast.spark.partitions import PartitionedGeneration
 from pathcast.spark.routed import RoutedFile, RoutedWriter
 from pathcast.spark.tasks import GENERATIONS_OPEN_MAX, Clock, DeliveryTask, TaskReport
-from pathcast.spark.writing import LetterWriter, Target
+from pathcast.spark.writing import LetterWriter
 
 if TYPE_CHECKING:
     from pathcast.model import EngineName
@@ -66,8 +66,7 @@ class MarkingTask:
     def _run(self, units: Iterable[Unit], report: MarkReport) -> None:
         task, clock = self.task, Clock(report.seconds)
         marker = _marker(task.storage, self.placed, task.engine, task.threads)
-        target = Target(task.storage, task.format, task.batch_id, task.generation.version)
-        letters = LetterWriter(target)
+        letters = LetterWriter(task.target)
         routed = RoutedWriter(
             task.storage, task.batch_id, task.reader.extra, keep_all=self.keep_all
         )

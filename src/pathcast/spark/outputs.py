@@ -21,7 +21,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ from pathcast.spark.ledger import (
     last_compaction,
     live_files,
 )
-from pathcast.spark.schemas import MatchesForm, OutputName
+from pathcast.spark.schemas import FragmentForm, MatchesForm, OutputName
 from pathcast.spark.storage import Storage, as_storage
 from pathcast.spark.writing import FileFormat, WrittenFile, of_json_rows
 
@@ -46,7 +46,12 @@ if TYPE_CHECKING:
     from pathcast.customize.subscription_rows import RejectedSubscription
 
 LAYOUT: Final = "_pathcast.json"
-LAYOUT_VERSION: Final = 2
+LAYOUT_VERSION: Final = 3
+LAYOUT_BEFORE: Final = 2
+"""Rows without times, fragments as bytes alone: read, and gone on with, as it is."""
+
+KEPT: Final = "its row is not valid, the last valid version stays in force"
+"""What is told of a subscription that is answered in place of a rejected row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +62,20 @@ class Layout:
         format: Format of the files.
         matches: Whether, and how, matches are written.
         inboxes: Whether inboxes are written.
+        fragments: How results are written.
         version: Version of the layout itself.
     """
 
     format: FileFormat
     matches: MatchesForm
     inboxes: bool
+    fragments: FragmentForm = "text"
     version: int = LAYOUT_VERSION
+
+    @property
+    def has_times(self) -> bool:
+        """Whether rows say when they were made, and when their message was."""
+        return self.version > LAYOUT_BEFORE
 
     def writes(self, name: OutputName) -> bool:
         """Whether an output is written."""
@@ -73,13 +85,17 @@ class Layout:
 
     def schema(self, name: OutputName) -> pa.Schema:
         """Columns of an output, those that are passed through aside."""
-        if name == "matches":
-            return schemas.matches(self.matches)
-        return schemas.INBOXES if name == "inboxes" else schemas.DEAD_LETTERS
+        if name == "inboxes":
+            return schemas.inboxes(self.fragments, has_times=self.has_times)
+        found = schemas.matches(self.matches) if name == "matches" else schemas.DEAD_LETTERS
+        return found if self.has_times else schemas.without_times(found)
 
 
-def claim(output: Storage, layout: Layout) -> None:
+def claim(output: Storage, layout: Layout) -> Layout:
     """Make an output ready for a run.
+
+    Returns:
+        The layout that it has: that of the version before goes on as it is.
 
     Raises:
         ConfigError: It holds output of another layout.
@@ -87,13 +103,20 @@ def claim(output: Storage, layout: Layout) -> None:
     found = _layout(output)
     if found is None:
         output.write(LAYOUT, json.dumps(asdict(layout)).encode())
-    elif found != asdict(layout):
+        return layout
+    if found.get("version") == LAYOUT_BEFORE:
+        before = Layout(**found, fragments="binary")
+        layout = replace(layout, fragments="binary", version=LAYOUT_BEFORE)
+        if before == layout:
+            return before
+    if found != asdict(layout):
         raise ConfigError(
             "config.invalid",
             key="output",
             reason=f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
             "a new directory",
         )
+    return layout
 
 
 def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
@@ -106,6 +129,8 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     if found is None:
         reason = f"{output} is not the output of a pipeline"
         raise ConfigError("config.invalid", key="output", reason=reason)
+    if found.get("version") == LAYOUT_BEFORE:
+        return Layout(**found, fragments="binary")
     if found.get("version") != LAYOUT_VERSION:
         reason = f"{output} was written by another version of Pathcast, with {_told(found)}"
         raise ConfigError("config.invalid", key="output", reason=reason)
@@ -273,12 +298,14 @@ def write_rejected(
     version: str,
     table: pa.Table,
 ) -> str | None:
-    """Write the subscriptions that were rejected; where, or None when there are none."""
+    """Write the subscriptions that were rejected; where, or None when there are none.
+
+    The file of a version says what was rejected the last time that it was taken up.
+    """
+    name = _rejected_name(layout, version)
     if not rejected:
+        output.delete([name])
         return None
-    # Beside Delta tables, too, they are a file: nobody follows them.
-    suffix = "jsonl" if layout.format == "jsonl" else "parquet"
-    name = f"rejected_queries/{version}.{suffix}"
     if layout.format == "jsonl":
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
         output.write(name, "".join(lines).encode())
@@ -287,6 +314,77 @@ def write_rejected(
         pq.write_table(table, sink, compression="zstd")
         output.write(name, sink.getvalue().to_pybytes())
     return output.url(name)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A row of `rejected_queries`.
+
+    Attributes:
+        query_id: Id of the query; empty where the row does not say it.
+        query: Its text, or the row.
+        reason: What is wrong.
+        place: Where it stands.
+        in_force: The text that is answered in its place, the last valid one; None for none.
+    """
+
+    query_id: str
+    query: str
+    reason: str
+    place: str
+    in_force: str | None
+
+    @property
+    def told(self) -> str:
+        """Place and reason on one line."""
+        return f"{self.place}: {self.reason.partition(chr(10))[0]}"
+
+
+def rejected_of(
+    output: Storage, layout: Layout, version: str, subscriber: str
+) -> list[RejectedRow]:
+    """Returns the rows of a subscriber that were rejected when a generation was taken up.
+
+    Args:
+        output: Output of a pipeline.
+        layout: Of the output.
+        version: Of the generation.
+        subscriber: Whose rows.
+    """
+    try:
+        content = output.read(_rejected_name(layout, version))
+    except FileNotFoundError:
+        return []
+    if layout.format == "jsonl":
+        rows = [json.loads(line) for line in content.splitlines()]
+    else:
+        rows = pq.read_table(pa.BufferReader(content)).to_pylist()
+    return [
+        RejectedRow(row["query_id"], row["query"], row["reason"], row["place"], row.get("in_force"))
+        for row in rows
+        if row["subscriber"] == subscriber
+    ]
+
+
+def kept_of(output: str | os.PathLike[str] | Storage, subscriber: str) -> list[RejectedRow]:
+    """Returns the rows of a subscriber whose last valid versions are in force in their place.
+
+    They are those of the last micro-batch that is complete.
+    """
+    storage = as_storage(output)
+    layout = layout_of(storage)
+    batches = committed_batches(storage)
+    if not batches:
+        return []
+    last = Commit.from_json(storage.read(f"{COMMITS}/{batches[-1]}.json"))
+    rows = rejected_of(storage, layout, last.snapshot_version, subscriber)
+    return [row for row in rows if row.in_force is not None]
+
+
+def _rejected_name(layout: Layout, version: str) -> str:
+    # Beside Delta tables, too, they are a file: nobody follows them.
+    suffix = "jsonl" if layout.format == "jsonl" else "parquet"
+    return f"rejected_queries/{version}.{suffix}"
 
 
 def _live(storage: Storage, name: OutputName, subscriber: str | None) -> list[WrittenFile]:

@@ -2,24 +2,30 @@
 
 A new one takes the newest, and is pinned to them before anything is done of it; one that was begun
 before goes on with what it was begun with. Where the newest cannot be read, or are fewer than is
-believed, the earlier ones stay, and that is said once.
+believed, the earlier ones stay, and that is said once. A subscription whose row is not valid any
+more stays as it was last valid, and that is said for each change.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.errors import ConfigError
 from pathcast.spark.book import SubscriptionBook, TakenUp, rejected_table, too_few
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import Ledger, Pin
-from pathcast.spark.outputs import Layout, write_rejected
+from pathcast.spark.outputs import KEPT, Layout, write_rejected
 from pathcast.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import SubscriptionSettings
+
+
+NAMED_MAX: Final = 5
+"""Subscriptions that stay as they were and are named, at one look."""
 
 
 class Pinning:
@@ -63,16 +69,31 @@ class Pinning:
         pin = self._ledger.pin(batch_id)
         if pin is not None:
             return self._book.pinned(pin.snapshot_version)
-        found = self._believed(self.generation.subscriptions)
-        if found is not None and found.generation != self.generation:
-            before = self.generation.subscriptions
-            self.generation = self._take_up(found)
-            after = self.generation.subscriptions
-            at = f", position {self._book.place.position:,}" if self._book.place.position else ""
-            self._note(f"subscriptions taken up: {before:,} -> {after:,}{at}")
+        self.look()
         position = 0 if self.kept else self._book.place.position
-        self._ledger.write_pin(Pin(batch_id, self.generation.version, position))
+        now = time.time_ns() // 1000
+        self._ledger.write_pin(Pin(batch_id, self.generation.version, position, now))
         return self.generation
+
+    def look(self) -> None:
+        """Takes up the newest subscriptions, and says what has become of them since the last look.
+
+        Cost: `SubscriptionBook.current`.
+        """
+        found = self._believed(self.generation)
+        if found is None:
+            return
+        before = self.generation
+        if found.generation == before and _known(found.rejected) == _known(self.rejected):
+            return
+        was_rejected = bool(self.rejected)
+        self.generation = self._take_up(found)
+        if self.generation != before:
+            at = f", position {self._book.place.position:,}" if self._book.place.position else ""
+            count = f"{before.subscriptions:,} -> {self.generation.subscriptions:,}"
+            self._note(f"subscriptions taken up: {count}{at}")
+        if was_rejected and not self.rejected:
+            self._note("no subscription is rejected any more")
 
     def begin(self) -> None:
         """Takes up what the run begins with: the newest, or, not believed, the last run's.
@@ -80,16 +101,19 @@ class Pinning:
         Raises:
             ConfigError: They cannot be read, or too many of them are rejected.
         """
-        self._check_rejected()
-        pin = self._ledger.last_pin()
-        if pin is None or not self._book.place.exists():
-            self.generation = self._take_up(self._book.current())
+        version = self._ledger.in_force()
+        earlier = None if version is None else self._book.pinned(version)
+        self._check_rejected(earlier)
+        if earlier is None or not self._book.place.exists():
+            self.generation = self._take_up(self._current(earlier))
             return
-        earlier = self._book.pinned(pin.snapshot_version)
-        found = self._believed(earlier.subscriptions)
+        found = self._believed(earlier)
         self.generation = earlier if found is None else self._take_up(found)
 
-    def _check_rejected(self) -> None:
+    def _current(self, earlier: Generation | None) -> TakenUp:
+        return self._book.current(earlier if self._settings.invalid == "keep" else None)
+
+    def _check_rejected(self, earlier: Generation | None) -> None:
         """Refuse to start where more rows are rejected than may be.
 
         Raises:
@@ -98,9 +122,10 @@ class Pinning:
         allowed = self._settings.rejected_max
         if allowed == 1:
             return
-        taken = self._book.current()
+        taken = self._current(earlier)
         bad = len(taken.rejected)
-        if bad > allowed * (bad + taken.generation.subscriptions):
+        kept = sum(each.in_force is not None for each in taken.rejected)
+        if bad > allowed * (bad - kept + taken.generation.subscriptions):
             first = taken.rejected[0]
             raise ConfigError(
                 "config.invalid",
@@ -109,15 +134,15 @@ class Pinning:
                 f"{first.place}: {first.reason}; pathcast check lists all",
             )
 
-    def _believed(self, earlier: int) -> TakenUp | None:
+    def _believed(self, earlier: Generation) -> TakenUp | None:
         """The subscriptions as they are now; None, and said so, where the earlier ones stay."""
         try:
-            found = self._book.current()
+            found = self._current(earlier)
         except ConfigError as error:
             # Someone is at work on the file: messages go on with the last good state of it.
             self._keep(str(error))
             return None
-        if reason := too_few(earlier, found, self._settings.shrink_max):
+        if reason := too_few(earlier.subscriptions, found, self._settings.shrink_max):
             self._keep(f"{self._book.place.name}: {reason}")
             return None
         self.kept = ""
@@ -143,4 +168,16 @@ class Pinning:
                 f"first is {first.place}: {first.row.id}: {first.warning.message}; pathcast check "
                 "lists all"
             )
+        kept = [each for each in rows if each.in_force is not None]
+        for each in kept[:NAMED_MAX]:
+            told = f"{each.place}: {each.reason.partition(chr(10))[0]}"
+            self._note(f"{each.row.subscriber} {each.row.id}: {KEPT}: {told}")
+        if len(kept) > NAMED_MAX:
+            self._note(f"{len(kept) - NAMED_MAX:,} more subscriptions: {KEPT}")
+        self._ledger.write_in_force(version)
         return taken.generation
+
+
+def _known(rejected: Sequence[RejectedSubscription]) -> list[tuple[object, ...]]:
+    """Rejections that can be compared: errors are equal to none but themselves."""
+    return [(each.row, each.place, each.reason, each.in_force) for each in rejected]

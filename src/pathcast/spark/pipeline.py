@@ -50,6 +50,7 @@ from pathcast.spark.ledger import (
     remove_strays,
     sole_writer,
 )
+from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.placing import Placer, book_of, is_held_whole
@@ -67,7 +68,7 @@ from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
-from pathcast.spark.workers import SparkWorkers, Workers
+from pathcast.spark.workers import Workers
 from pathcast.spark.writing import LetterWriter, Target, WrittenFile
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def run(
     Args:
         settings: See `settings.load_settings`.
         progress: Who is told how it goes; a bar or lines on standard error when not given.
-        spark: A session to use, which is left running; one is started, and stopped, when not given.
+        spark: A session to use, which is left running; the one that runs in this process when not
+            given. If there is none, one is started, and stopped in the end.
         workers: Who runs the tasks, in place of a session.
         stop: Set it to stop after the current micro-batch, as SIGTERM and Ctrl-C do.
 
@@ -105,6 +107,8 @@ def run(
         ConfigError: A setting cannot be used, the output belongs to another pipeline, or the
             subscriptions cannot be read.
         JavaMissingError: No session was given and there is no Java.
+        DiskError: The output, the checkpoint or a directory of Spark cannot be written.
+        SparkLostError: The JVM of Spark has ended.
 
     Cost:
         Spark starts while the subscriptions are compiled: 5 s, or 60 µs a subscription that was
@@ -117,7 +121,7 @@ def run(
     with sole_writer(output), stopped_by_signals(stop) as received:
         _check_paths(settings)
         pipeline = Pipeline(settings, output, report, stop)
-        with _workers_of(settings, spark, workers) as ready:
+        with _workers_of(settings, spark, workers, report) as ready:
             try:
                 pipeline.begin(ready)
                 found_workers = ready()
@@ -147,9 +151,10 @@ class Pipeline:
         checkpoint = settings.checkpoint
         self._ledger = Ledger(output, checkpoint)
         out = settings.output
-        self._layout = Layout(out.format, out.matches, out.inboxes)
-        claim(output, self._layout)
+        wanted = Layout(out.format, out.matches, out.inboxes, out.fragments)
+        self._layout = claim(output, wanted)
         source = settings.source
+        self._check_times()
         self._checkpoint = self._ledger.claim_checkpoint(
             CheckpointSource(source.kind, str(source.path))
         )
@@ -253,6 +258,7 @@ class Pipeline:
             queries=generation.queries,
             subscriptions=generation.subscriptions,
             rejected_queries=dict(sorted(refused.items())),
+            last_valid=sum(row.in_force is not None for row in self._pinning.rejected),
             top_subscribers=_top(self._by_subscriber()),
             seconds=time.monotonic() - started,
             unlisted=self._unlisted,
@@ -338,10 +344,15 @@ class Pipeline:
         """Delivers what comes, until told to stop."""
         while not self._stop.is_set():
             looked = time.monotonic()
+            # Without a message nothing would ask for the workers, for days.
+            workers.check()
             due = self._due()
             if not self._unlisted:
                 self._say_what_is_left_alone()
             self._drain(workers, due)
+            if not due and not self._stop.is_set():
+                # Who has changed them is told at once, whether or not a message comes.
+                self._pinning.look()
             wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
             self._stop.wait(max(0.0, wait))
 
@@ -366,6 +377,12 @@ class Pipeline:
             self._report.note(
                 f"{len(commit.unread):,} files of the source could not be read (pathcast dlq "
                 f"{self._output}), the first because {commit.unread[0].message}"
+            )
+        untimed = sum(report.untimed for report in reports)
+        if untimed:
+            self._report.note(
+                f"{untimed:,} messages of micro-batch {batch_id} have no time at "
+                f"{self._settings.source.time} (source.time): message_time is null"
             )
         self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
@@ -447,13 +464,47 @@ class Pipeline:
             generation=generation,
             reader=reader,
             batch_id=batch_id,
-            format=self._layout.format,
-            matches=self._layout.matches,
-            inboxes=self._layout.inboxes,
+            layout=self._layout,
+            processed_us=self._begun_us(batch_id),
+            times=self._times(),
             engine=engine_name(engine.engine),
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,
         )
+
+    def _begun_us(self, batch_id: int) -> int:
+        """When a micro-batch was begun: its rows say the same however often it is done."""
+        pin = self._ledger.pin(batch_id)
+        return (pin and pin.begun_us) or time.time_ns() // 1000
+
+    def _times(self) -> MessageTimes | None:
+        """What finds the times of messages."""
+        source, engine = self._settings.source, self._settings.engine
+        if source.time is None:
+            return None
+        bound = tuple(sorted(source.time_namespaces.items()))
+        limits = engine.message_limits()
+        return MessageTimes(source.time, bound, engine_name(engine.engine), limits)
+
+    def _check_times(self) -> None:
+        """Refuses a time of messages that cannot be found or written.
+
+        Raises:
+            ConfigError: It cannot.
+        """
+        times, output = self._times(), self._output
+        if not self._layout.has_times:
+            if times is not None:
+                reason = (
+                    f"{output} was begun by an earlier version, without times; choose a new one"
+                )
+                raise _invalid("source.time", reason)
+            self._report.note(
+                f"{output} was begun by an earlier version and goes on as it is: its rows have no "
+                "times, and fragments are bytes; a new output has both"
+            )
+        if times is not None:
+            times.check()
 
     def _commit(
         self,
@@ -498,7 +549,8 @@ class Pipeline:
         self, batch_id: int, generation: Generation, unread: Mapping[str, PathcastError]
     ) -> list[WrittenFile]:
         """A dead letter for each file that could not be read."""
-        target = Target(self._output, self._layout.format, batch_id, generation.version)
+        begun_us = self._begun_us(batch_id)
+        target = Target(self._output, self._layout, batch_id, generation.version, begun_us)
         writer = LetterWriter(target)
         for name, error in sorted(unread.items()):
             told = {"code": error.code, "message": error.message, "bytes": 0}
@@ -555,7 +607,10 @@ def _top(received: Counter[str]) -> list[tuple[str, int]]:
 
 @contextmanager
 def _workers_of(
-    settings: PipelineSettings, spark: SparkSession | None, workers: Workers | None
+    settings: PipelineSettings,
+    spark: SparkSession | None,
+    workers: Workers | None,
+    report: ProgressReport,
 ) -> Iterator[Callable[[], Workers]]:
     """Gives those that were given, or those of a Spark that is started now and stopped in the end.
 
@@ -563,14 +618,21 @@ def _workers_of(
     """
     if workers is not None:
         yield lambda: workers
-    elif spark is not None:
-        given = SparkWorkers(spark.sparkContext)
+        return
+    # Whoever brings workers needs no PySpark.
+    from pathcast.spark.session import is_submitted, running_context
+    from pathcast.spark.starting import spark_workers, workers_in
+
+    chosen = settings.spark
+    ignored = ", ".join(f"spark.{key}" for key in ("master", "conf") if key in chosen.given)
+    if ignored and (spark is not None or running_context() is not None):
+        report.note(f"the Spark session of this process is used as it is, without {ignored}")
+    elif ignored and is_submitted():
+        report.note(f"the settings that spark-submit was given go over {ignored}")
+    if spark is not None:
+        given = workers_in(spark.sparkContext, is_shipped=chosen.ship)
         yield lambda: given
     else:
-        # Whoever brings workers needs no PySpark.
-        from pathcast.spark.starting import spark_workers
-
-        chosen = settings.spark
         with spark_workers(chosen.master, chosen.conf, is_shipped=chosen.ship) as starting:
             yield starting.result
 

@@ -33,6 +33,7 @@ from pathcast.errors import ConfigError, PublicationError, UnavailableError
 from pathcast.limits import KIB
 from pathcast.spark.network import connect, wait_for
 from pathcast.spark.outputs import rows_of
+from pathcast.spark.schemas import body_of
 
 if TYPE_CHECKING:
     from pathcast.spark.ledger import Commit
@@ -204,9 +205,10 @@ def _groups(
     number = batch_id * ROWS_MAX
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         messages = []
-        for row in batch.select(_COLUMNS).to_pylist():
+        names = [name for name in _COLUMNS if name in batch.schema.names]
+        for row in batch.select(names).to_pylist():
             number += 1
-            body = row["fragment"]
+            body = body_of(row)
             if body is None or len(body) > bytes_max:
                 large = f"{len(body or b''):,} bytes, at most {bytes_max:,} can be published"
                 reason = "it is delivered as an id, not as a message" if body is None else large
@@ -217,7 +219,7 @@ def _groups(
         yield from in_groups(messages, lambda each: len(each.body))
 
 
-_COLUMNS: Final = ["message_id", "result_number", "fragment", "delivery_id"]
+_COLUMNS: Final = ["message_id", "result_number", "fragment", "fragment_bytes", "delivery_id"]
 
 
 def _id_of(row: Mapping[str, Any]) -> str:

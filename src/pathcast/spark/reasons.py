@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize import Broker, SubscriptionSnapshot
 from pathcast.customize.explained import explained
-from pathcast.engine import Snapshot
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Subscription
-from pathcast.spark.generations import Generation, GenerationFiles
+from pathcast.spark.generations import Generation
+from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.ledger import Commit, committed_batches
-from pathcast.spark.outputs import layout_of, read_output
+from pathcast.spark.outputs import KEPT, layout_of, read_output, rejected_of
 from pathcast.spark.storage import Storage, as_storage
 
 Verdict: TypeAlias = Literal["delivered", "not satisfied", "not decided"]
@@ -46,6 +45,7 @@ class Reason:
         message: Why there is no answer, where it was not decided.
         explanation: Where the query fails or how it holds; None where the message is not at hand.
         steps: What is done to the message first.
+        kept: Why this version, the last valid one, stays in force; None where its row is valid.
     """
 
     subscription_id: str
@@ -56,6 +56,7 @@ class Reason:
     message: str | None = None
     explanation: str | None = None
     steps: tuple[str, ...] = ()
+    kept: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Why:
         batch_id: Micro-batch that it was in; None if it was in none.
         snapshot_version: Subscriptions that answered.
         reasons: One for each subscription that the subscriber had then, by id.
+        rejected: Rows of the subscriber that were no subscriptions, in words.
     """
 
     subscriber: str
@@ -79,6 +81,7 @@ class Why:
     batch_id: int | None
     snapshot_version: str | None
     reasons: tuple[Reason, ...]
+    rejected: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -92,12 +95,15 @@ class Why:
         for reason in self.reasons:
             told = f" ({reason.deliveries})" if reason.deliveries > 1 else ""
             lines.append(f"{reason.subscription_id}: {reason.verdict}{told}")
+            if reason.kept is not None:
+                lines.append(f"  {KEPT}: {reason.kept}")
             lines += [f"  {step}" for step in reason.steps]
             lines.append(f"  {reason.query}")
             if reason.message is not None:
                 lines.append(f"  {reason.message}")
             if reason.explanation is not None:
                 lines += [f"  {line}" for line in reason.explanation.splitlines()]
+        lines += [f"rejected: {told}" for told in self.rejected]
         return "\n".join(lines)
 
     def _fate(self) -> str:
@@ -158,7 +164,7 @@ def why(
     if len(refused):
         told = refused.column("message")[0].as_py()
         return Why(subscriber, message_id, "refused", told, batch_id, version, ())
-    taken = _subscriptions(storage, version, subscriber, engine)
+    taken = subscriptions_of(storage, version, subscriber, engine)
     mine = inboxes.to_pylist() if len(inboxes) else []
     count: dict[str, int] = {}
     for row in mine:
@@ -169,10 +175,20 @@ def why(
         for row in letters.to_pylist()
         if row["subscriber"] == subscriber
     }
+    rejected = rejected_of(storage, layout, version, subscriber)
     reasons = tuple(
-        _reason(row, count, undecided, content, engine, limits) for _, row in sorted(taken.items())
+        replace(
+            _reason(row, count, undecided, content, engine, limits),
+            kept=next((each.told for each in rejected if each.query_id == name), None),
+        )
+        for name, row in sorted(taken.items())
     )
-    return Why(subscriber, message_id, "answered", None, batch_id, version, reasons)
+    others = tuple(
+        f"{each.query_id or each.query}: {each.told}"
+        for each in rejected
+        if each.query_id not in taken
+    )
+    return Why(subscriber, message_id, "answered", None, batch_id, version, reasons, others)
 
 
 def _reason(
@@ -224,37 +240,6 @@ def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None
         with piece.files(storage) as files:
             found.update(pc.unique(files.table().subscribers).to_pylist())
     return sorted(found - {None})
-
-
-def _subscriptions(
-    storage: Storage, version: str, subscriber: str, engine: EngineName | None
-) -> dict[str, Subscription]:
-    """What a subscriber had asked for in a generation."""
-    found: dict[str, Subscription] = {}
-    for piece in Generation.read(storage, version).pieces():
-        with piece.files(storage) as files:
-            table = files.table()
-            mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
-            found |= _texts_of(files, mine, engine) if mine else {}
-    return found
-
-
-def _texts_of(
-    files: GenerationFiles, mine: set[str], engine: EngineName | None
-) -> dict[str, Subscription]:
-    """The queries of some ids."""
-    found: dict[str, Subscription] = {}
-    if files.notices is not None:
-        snapshot = Snapshot.open(files.notices, engine=engine)
-        for query_id in mine & set(snapshot.query_ids):
-            query = snapshot.query(query_id)
-            found[query_id] = Subscription(query_id, "", query.text, "ids", query.namespaces)
-    if files.results is not None:
-        broker = Broker.restored(SubscriptionSnapshot.open(files.results, engine=engine), threads=1)
-        for query_id in mine:
-            if query_id in broker:
-                found[query_id] = broker.subscription(query_id)
-    return found
 
 
 def _rows_of(storage: Storage, name: str, message_id: str) -> pa.Table:

@@ -6,7 +6,8 @@ whatever the id column of the source was.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -18,11 +19,18 @@ MatchesForm: TypeAlias = Literal["none", "numbers", "ids"]
 
 DELIVERY_ID: Final = pa.binary(16)
 
+TIME: Final = pa.timestamp("us", "UTC")
+
+FragmentForm: TypeAlias = Literal["text", "binary"]
+"""How results are written: as text, or as bytes."""
+
 _ORIGIN: Final = (
     pa.field("snapshot_version", pa.string(), nullable=False),
     pa.field("batch_id", pa.int32(), nullable=False),
+    pa.field("processed_at", TIME, nullable=False),
 )
-"""Which subscriptions answered, and in which micro-batch. They cost a few bytes a row group."""
+"""Which subscriptions answered, in which micro-batch, and when that was begun: the same time
+however often it is done. They cost a few bytes a row group."""
 
 SOURCE = pa.schema(
     [
@@ -42,13 +50,55 @@ INBOXES = pa.schema(
         pa.field("subscription_id", pa.string(), nullable=False),
         pa.field("message_id", pa.string(), nullable=False),
         pa.field("result_number", pa.int32(), nullable=False),
-        pa.field("fragment", pa.binary(), nullable=True),
+        pa.field("fragment", pa.string(), nullable=True),
+        pa.field("fragment_bytes", pa.binary(), nullable=True),
         pa.field("delivery_id", DELIVERY_ID, nullable=False),
+        pa.field("message_time", TIME, nullable=True),
         *_ORIGIN,
     ]
 )
 """One row a delivery, sorted by subscriber and subscription within a file. `fragment` is null for a
-notice. Columns that are passed through follow."""
+notice, and for a message that is delivered as it arrived and is no UTF-8: `fragment_bytes` has that
+one. Columns that are passed through follow."""
+
+
+def inboxes(fragments: FragmentForm, *, has_times: bool) -> pa.Schema:
+    """Columns of inboxes.
+
+    Args:
+        fragments: As bytes, there is one column of them.
+        has_times: Whether rows say when; those of the layout before this one do not.
+    """
+    left_out = set() if has_times else {"message_time", "processed_at"}
+    if fragments == "text":
+        return pa.schema([field for field in INBOXES if field.name not in left_out])
+    left_out.add("fragment_bytes")
+    return pa.schema(
+        [
+            field.with_type(pa.binary()) if field.name == "fragment" else field
+            for field in INBOXES
+            if field.name not in left_out
+        ]
+    )
+
+
+def without_times(schema: pa.Schema) -> pa.Schema:
+    """Columns of another output, in the layout before this one."""
+    return pa.schema([field for field in schema if field.name != "processed_at"])
+
+
+def body_of(row: Mapping[str, Any]) -> bytes | None:
+    """The bytes of a delivery, whatever the form of its fragment; None for a notice.
+
+    Args:
+        row: A row of inboxes.
+    """
+    fragment = row["fragment"]
+    if isinstance(fragment, str):
+        return fragment.encode()
+    body: bytes | None = row.get("fragment_bytes") if fragment is None else fragment
+    return body
+
 
 DEAD_LETTERS = pa.schema(
     [
@@ -70,7 +120,7 @@ with `message_id` null too, the file could not be read. With a `subscription_id`
 message and subscription has no answer. `line` and `column` count from 1, `offset` in bytes from 0.
 """
 
-LETTERS: Final = pa.schema(list(DEAD_LETTERS)[:-3])
+LETTERS: Final = pa.schema(list(DEAD_LETTERS)[: DEAD_LETTERS.get_field_index("file")])
 """Dead letters as they are made, before somebody knows where they belong."""
 
 

@@ -53,6 +53,7 @@ from pathcast.spark.taking_up import (
 
 if TYPE_CHECKING:
     from pathcast.model import DeliverMode, EngineName
+    from pathcast.spark.last_valid import LastValidVersions
     from pathcast.spark.storage import Storage
     from pathcast.spark.subscription_places import SubscriptionPlace
     from pathcast.spark.workers import Workers
@@ -73,10 +74,12 @@ class SectionUnit:
     Attributes:
         number: Number of the section.
         cost: Rows.
+        malformed: Rows of it that are none, and say which subscription they were to be.
     """
 
     number: int
     cost: int
+    malformed: tuple[RejectedSubscription, ...] = ()
 
 
 @dataclass(slots=True)
@@ -113,6 +116,7 @@ class TakeUpTask:
         engine: Which engine compiles.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, where that is not the default.
+        last_valid: Gives what is answered in place of rows that are not valid; None for nothing.
     """
 
     storage: Storage
@@ -121,6 +125,7 @@ class TakeUpTask:
     engine: EngineName | None
     namespaces: tuple[tuple[str, str], ...]
     limits: tuple[tuple[str, int | str], ...]
+    last_valid: LastValidVersions | None
 
     def __call__(self, units: Iterable[SectionUnit]) -> Iterator[SectionReport]:
         """A report a section."""
@@ -129,18 +134,20 @@ class TakeUpTask:
             report = SectionReport(unit.number, SetVersion(limits))
             try:
                 with collector_paused():
-                    self._take_up(report, limits)
+                    self._take_up(report, limits, unit.malformed)
             except PathcastError as error:
                 report.error = error
             yield report
 
-    def _take_up(self, report: SectionReport, limits: Limits) -> None:
+    def _take_up(
+        self, report: SectionReport, limits: Limits, malformed: Sequence[RejectedSubscription]
+    ) -> None:
         folder = f"{SNAPSHOTS}/{self.home}/{report.number}"
         with opened_ipc(self.storage, f"{folder}/{_ROWS}") as reader:
             rows = rows_of_table(reader.read_all(), self.path)
         namespaces = dict(self.namespaces)
         engines = SubscriptionEngines(self.engine, limits, namespaces)
-        taken = engines.take_up(rows)
+        taken = engines.take_up(rows._replace(rejected=list(malformed)), self.last_valid)
         report.rejected = taken.rejected
         report.warnings = engines.warnings(taken)
         report.subscriptions = len(taken.takers)
@@ -160,6 +167,7 @@ def take_up_in_sections(
     engine: EngineName | None,
     namespaces: Mapping[str, str],
     limits: Mapping[str, int | str],
+    last_valid: LastValidVersions | None = None,
 ) -> tuple[Generation, list[RejectedSubscription], list[WarnedSubscription]]:
     """Takes up the subscriptions of a place.
 
@@ -171,10 +179,11 @@ def take_up_in_sections(
         engine: Which engine compiles.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, by name.
+        last_valid: As for `TakeUpTask`.
 
     Returns:
-        The generation; what was rejected: what is no row first, then by their places; and what is
-        warned of, by place.
+        The generation; what was rejected: what says of no subscription that it is one first, then
+        by their places; and what is warned of, by place.
 
     Raises:
         ConfigError: They cannot be read.
@@ -187,7 +196,7 @@ def take_up_in_sections(
     units = _write_rows(place, deliver, storage, home, rejected)
     agreed = tuple(sorted(limits.items()))
     bound = tuple(sorted(namespaces.items()))
-    task = TakeUpTask(storage, home, place.name, engine, bound, agreed)
+    task = TakeUpTask(storage, home, place.name, engine, bound, agreed, last_valid)
     reports: list[SectionReport] = workers.run(task, shares_of(units, workers.count))
     # Not by the tasks, of which another attempt may still read them.
     storage.delete(f"{SNAPSHOTS}/{home}/{unit.number}/{_ROWS}" for unit in units)
@@ -247,27 +256,41 @@ def _write_rows(
     home: str,
     rejected: list[RejectedSubscription],
 ) -> list[SectionUnit]:
-    """Writes each row into the file of its section; `rejected` gets what is none."""
+    """Writes each row into the file of its section; `rejected` gets what belongs to no section."""
     count = min(SECTIONS_MAX, place.about() // SECTION_ROWS + 1)
     sizes = np.zeros(count, dtype=np.int64)
+    malformed: list[list[RejectedSubscription]] = [[] for _ in range(count)]
     with ExitStack() as stack:
         writers: list[pa.RecordBatchFileWriter] = []
         for number in range(count):
             handle = storage.create(f"{SNAPSHOTS}/{home}/{number}/{_ROWS}")
             stack.enter_context(handle)
             writers.append(stack.enter_context(pa.ipc.new_file(handle, ROW_SCHEMA)))
-        for table, malformed in place.tables(deliver):
-            rejected += malformed
+        for table, found in place.tables(deliver):
+            rejected += [each for each in found if each.key is None]
+            known = [each for each in found if each.key is not None]
+            sections = _sections_of([each.row.id for each in known], count)
+            for number, each in zip(sections.tolist(), known, strict=True):
+                malformed[number].append(each)
             for number, rows in enumerate(_by_section(table, count)):
                 if len(rows):
                     writers[number].write_table(rows)
                     sizes[number] += len(rows)
-    return [SectionUnit(number, size) for number, size in enumerate(sizes.tolist())]
+    return [
+        SectionUnit(number, size + len(none), tuple(none))
+        for number, (size, none) in enumerate(zip(sizes.tolist(), malformed, strict=True))
+    ]
+
+
+def _sections_of(ids: Sequence[str], count: int) -> np.ndarray:
+    """The number of the section of each id."""
+    at: np.ndarray = stable_hashes(ids, seed=0) % np.uint32(count)
+    return at
 
 
 def _by_section(table: pa.Table, count: int) -> Sequence[pa.Table]:
     """Rows by the hash of their ids, in their order."""
-    at = stable_hashes(table.column("query_id").to_pylist(), seed=0) % np.uint32(count)
+    at = _sections_of(table.column("query_id").to_pylist(), count)
     ordered = table.take(pa.array(np.argsort(at, kind="stable")))
     ends = np.cumsum(np.bincount(at, minlength=count)).tolist()
     starts = [0, *ends[:-1]]

@@ -10,20 +10,25 @@ Java that cannot be used, a setting that the JVM refuses.
 A session of your own serves as well: every stage takes what it is given. `SETTINGS` lists what is
 worth copying into it. Without it the answers are the same. A pipeline needs the context only, which
 is there 2 s sooner than the session around it.
+
+Spark that is there already is used as it is: a session of this process keeps its settings and runs
+on afterwards, and what `spark-submit` was told goes over the settings of the pipeline.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
+import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -138,6 +143,23 @@ JVM_OPTIONS = (
 """Options of the JVM of a local session."""
 
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of what `spark-submit` starts: where the JVM is found."""
+
+_CAUSES_MAX = 16
+"""Java's causes of causes that are looked at."""
+
+_SAYS_NOTHING = ("An error has occurred.",)
+"""What the client of Kubernetes says of everything; the cause of it says more."""
+
+_UNREACHABLE = re.compile(
+    r"connection (?:refused|reset|timed out)|connect timed out|no route to host|"
+    r"network is unreachable|unknownhost|name or service not known|failed to resolve|"
+    r"nodename nor servname",
+    re.IGNORECASE,
+)
+"""In the causes of a start that failed because nobody answers at the master's address."""
+
 _JVM_STDERR: list[HeldStderr] = []
 """Of the JVM of this process, if it was started here."""
 
@@ -173,9 +195,9 @@ def local_session(
     # 0.5 s: it brings pandas.
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
+    running = running_context()
     if running is not None:
-        return running
+        return SparkSession(running)
     context = local_context(
         master,
         app_name=app_name,
@@ -188,6 +210,17 @@ def local_session(
         # The default of 200 tasks costs a micro-batch more than its rows do.
         session.conf.set(SHUFFLE_PARTITIONS, str(context.defaultParallelism))
     return session
+
+
+def running_context() -> SparkContext | None:
+    """Returns the context that runs in this process; None where there is none."""
+    running: SparkContext | None = SparkContext._active_spark_context
+    return running
+
+
+def is_submitted() -> bool:
+    """Returns whether `spark-submit` has started this process, and its JVM before it."""
+    return _SUBMITTED in os.environ
 
 
 def local_context(
@@ -216,12 +249,17 @@ def local_context(
     Cost:
         About 4 s, 2 s with an archive of classes.
     """
-    running = SparkContext._active_spark_context
+    running = running_context()
     if running is not None:
         return running
+    wanted = dict(conf or {})
+    if is_submitted():
+        context = _submitted({"spark.master": master, "spark.app.name": app_name} | wanted)
+        if is_shipped:
+            ship(context)
+        return context
     is_here = master.startswith("local")
     check_reachable(master)
-    wanted = dict(conf or {})
     java = find_java()
     os.environ["JAVA_HOME"] = str(quiet_home(java))
     # Workers have to be such an interpreter: another one would lack pyarrow, or be another Python.
@@ -238,12 +276,13 @@ def local_context(
     # The JVM reads its log configuration at start; the resource is a plain file in every install.
     with as_file(files("pathcast.spark") / "log4j2.properties") as log4j:
         options = (*jvm_options, f"-Dlog4j2.configurationFile=file:{log4j}")
-        if archive is not None:
+        # A JVM that an earlier session of this process has left takes no options any more.
+        if archive is not None and SparkContext._gateway is None:
             options += archive.options(java)
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings |= wanted
         context = _started(settings, java)
-    if is_shipped and not is_here:
+    if is_shipped:
         ship(context)
     return context
 
@@ -261,6 +300,9 @@ def end_context(context: SparkContext) -> None:
         stderr.hold()
     try:
         context.stop()
+    except (Py4JError, OSError):
+        # Its JVM has died: there is nothing to stop, and whoever needed it has been told.
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
     except BaseException:
         _hand_on()
         raise
@@ -310,32 +352,100 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
         JavaMissingError: The JVM ended before it was ready.
         ConfigError: Spark refused the master or a setting.
     """
-    on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         if SparkContext._gateway is None:
             _start_jvm(settings)
-        context = SparkContext(conf=SparkConf(loadDefaults=True).setAll(list(settings.items())))
+        context = _context(SparkConf(loadDefaults=True).setAll(list(settings.items())))
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             _hand_on()
             raise
         said = "".join(stderr.text() for stderr in _JVM_STDERR)
         if "at org.apache.spark" in said:  # Java did start
-            raise ConfigError("config.invalid", key="spark.conf", reason=reason(said)) from error
+            raise refused_start(settings["spark.master"], [reason(said)]) from error
         told = f"{java.origin} ({java.home}) does not start Spark: {reason(said)}"
         raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason=told) from error
-    except Py4JJavaError as error:
-        # "org.apache.spark.SparkException: Could not parse Master URL: 'x'"
-        told = str(error.java_exception.getMessage() or error.java_exception)
-        told = told.strip().splitlines()[0]
-        if "master" in told.lower():
-            raise _bad_master(told) from None
-        raise ConfigError("config.invalid", key="spark.conf", reason=told) from None
     _hand_on()
+    server = context._accumulatorServer
+    # Where the JVM dies, its connection ends in the middle: `SparkWorkers.check` says it once.
+    server.handle_error = _unless_lost(server.handle_error)
+    return context
+
+
+def _unless_lost(handle_error: Callable[..., None]) -> Callable[..., None]:
+    """What a server says of a connection that has failed, unless it was lost."""
+
+    def handle(*request: object) -> None:
+        if not isinstance(sys.exception(), OSError | EOFError | struct.error):
+            handle_error(*request)
+
+    return handle
+
+
+def _submitted(wanted: Mapping[str, str]) -> SparkContext:
+    """The context in the JVM that `spark-submit` has started; what that was told goes first."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {setting.key: setting.value for setting in SETTINGS if not setting.is_for_here}
+    SparkContext._ensure_initialized()  # or the configuration would know nothing of that JVM
+    conf = SparkConf(loadDefaults=True)
+    for key, value in (settings | dict(wanted)).items():
+        conf.setIfMissing(key, value)
+    return _context(conf)
+
+
+def _context(conf: SparkConf) -> SparkContext:
+    """A context in the JVM that is there.
+
+    Raises:
+        ConfigError: Spark refused the master or a setting, or cannot reach the master.
+    """
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        context = SparkContext(conf=conf)
+    except Py4JJavaError as error:
+        raise refused_start(conf.get("spark.master") or "", causes(error)) from None
     if threading.current_thread() is threading.main_thread():
         # PySpark answers Ctrl-C itself: it cancels all jobs, in the middle of whatever it was told.
         signal.signal(signal.SIGINT, on_interrupt)
     return context
+
+
+def causes(error: Py4JJavaError) -> list[str]:
+    """Returns the first lines of a Java exception and of its causes, the innermost last.
+
+    Args:
+        error: As Py4J gives it. Its JVM has to run.
+    """
+    found: list[str] = []
+    exception = error.java_exception
+    while exception is not None and len(found) < _CAUSES_MAX:
+        told = str(exception.getMessage() or exception).strip().partition("\n")[0]
+        if told and not any(told in each for each in found):
+            found.append(told)
+        exception = exception.getCause()
+    return found
+
+
+def refused_start(master: str, told: Sequence[str]) -> ConfigError:
+    """Returns the error of a context that did not start, with the setting that is to be mended.
+
+    Args:
+        master: The master URL.
+        told: What Spark says, and its causes (`causes`).
+
+    Example:
+        >>> said = ["An error has occurred.", "Connection refused: /10.0.0.9:6443"]
+        >>> print(refused_start("k8s://https://10.0.0.9:6443", said))
+        spark.master: k8s://https://10.0.0.9:6443 cannot be used: Connection refused: \
+/10.0.0.9:6443; check that the address is right and that this machine can reach it
+    """
+    said = [line for line in told if line not in _SAYS_NOTHING] or ["Spark does not say why"]
+    if _UNREACHABLE.search(" ".join(said)):
+        fix = "check that the address is right and that this machine can reach it"
+        return _bad_master(f"{master} cannot be used: {': '.join(said[:2])}; {fix}")
+    if "master" in said[0].lower():
+        return _bad_master(said[0])
+    return ConfigError("config.invalid", key="spark.conf", reason=": ".join(said[:2]))
 
 
 def _bad_master(reason: str) -> ConfigError:

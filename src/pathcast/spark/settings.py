@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -41,7 +41,9 @@ from pathcast.settings import (
     did_you_mean,
     read_settings,
 )
+from pathcast.spark.message_times import is_path
 from pathcast.spark.network import NetworkSettings, PublishSettings
+from pathcast.spark.schemas import FragmentForm
 from pathcast.spark.storage import Storage
 
 
@@ -115,6 +117,16 @@ class SourceSettings(BaseModel):
         default=(),
         description="Parquet and Delta: columns that are passed through to inboxes and matches.",
     )
+    time: str | None = Field(
+        default=None,
+        description="Where a message says when it was made, for the column message_time of "
+        "inboxes: one of source.columns, or an XPath, such as /order/@at, whose first node counts. "
+        "What is no date or time there is null.",
+    )
+    time_namespaces: dict[str, str] = Field(
+        default_factory=dict,
+        description="Prefix -> namespace URI for source.time, where it is an XPath.",
+    )
     record: str | None = Field(
         default=None,
         description="Records: path of the elements that are messages, such as /orders/order.",
@@ -149,6 +161,15 @@ class SourceSettings(BaseModel):
         if self.kind != "broker" and self.profile is not None:
             raise ValueError('profile is given for kind = "broker", and for no other')
         return self
+
+    @model_validator(mode="after")
+    def _check_time(self) -> SourceSettings:
+        if self.time is None or is_path(self.time) or self.time in self.columns:
+            return self
+        raise ValueError(
+            f"time is {self.time!r}: name a column of source.columns, or an XPath such as "
+            f"//{self.time}"
+        )
 
     @model_validator(mode="after")
     def _check_record(self) -> SourceSettings:
@@ -216,6 +237,12 @@ class SubscriptionSettings(BaseModel):
         description="Share of the subscriptions that may go at once. Where more are missing, as in "
         "a file that was cut short or emptied, the earlier ones stay, and the run says so; 1 takes "
         "every file as it is.",
+    )
+    invalid: Literal["keep", "end"] = Field(
+        default="keep",
+        description="What becomes of a subscription that was valid, once its row is not any more "
+        '(a typo, an unknown prefix): "keep": its last valid version stays in force until the row '
+        'is mended or taken out, and run, check, inbox and why say so; "end": it ends.',
     )
     rejected_max: float = Field(
         default=1.0,
@@ -301,6 +328,11 @@ class OutputSettings(BaseModel):
         default=3600,
         ge=0,
         description="How long files stay that were merged into others: the time that a reader has.",
+    )
+    fragments: FragmentForm = Field(
+        default="text",
+        description='Results and messages in inboxes: "text", with the bytes of a message that is '
+        'no UTF-8 in the column fragment_bytes; or "binary", all of them as bytes.',
     )
     matches: Literal["none", "numbers", "ids"] = Field(
         default="numbers",
@@ -393,7 +425,7 @@ class PlacementSettings(BaseModel):
 
 
 class SparkSettings(BaseModel):
-    """The Spark session that the pipeline starts."""
+    """The Spark session that the pipeline starts, where there is none."""
 
     model_config = FROZEN
 
@@ -411,13 +443,18 @@ class SparkSettings(BaseModel):
         default_factory=dict, description="Further settings of Spark, over those of Pathcast."
     )
 
+    @property
+    def given(self) -> Set[str]:
+        """Keys that somebody has set."""
+        return self.model_fields_set
+
     @field_validator("master")
     @classmethod
     def _check_master(cls, master: str) -> str:
         if _MASTER.fullmatch(master) is None:
             raise ValueError(
                 f"{master!r} is no master URL; there are local, local[2], local[*], "
-                "spark://HOST:7077, yarn and k8s://..."
+                "spark://HOST:7077, yarn and k8s://https://HOST:PORT"
             )
         return master
 

@@ -30,10 +30,12 @@ _LEFT_OUT = frozenset({"__pycache__"})
 
 
 def ship(context: SparkContext) -> None:
-    """Send Pathcast with all jobs of a context.
+    """Send Pathcast with all jobs of a context, unless it is this machine's or has been sent it.
 
     Cost: about 4 MB to each executor, once.
     """
+    if context.master.startswith("local") or _was_sent(context):
+        return
     folder = Path(tempfile.mkdtemp(prefix="pathcast-ship-"))
     # The driver serves them for as long as it runs.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -44,6 +46,11 @@ def ship(context: SparkContext) -> None:
             context.addArchive(f"{archive}#{name}")
         else:
             context.addFile(str(place))
+
+
+def _was_sent(context: SparkContext) -> bool:
+    """Whether a context, which may have run pipelines before, sends Pathcast already."""
+    return any(name.endswith("#pathcast") for name in context.listArchives)
 
 
 def packages() -> Iterator[tuple[str, Path]]:

@@ -1,6 +1,7 @@
 """Spark, started beside other work: the JVM, its context, and workers that know the engine.
 
 It takes 4 to 6 s, most of it in other processes; meanwhile the subscriptions are read and compiled.
+A context that this process has already is used as it is, and runs on afterwards.
 
 Example:
     >>> pipeline = Pipeline(settings)                                       # doctest: +SKIP
@@ -18,7 +19,8 @@ from contextlib import contextmanager
 from pyspark import SparkContext
 
 from pathcast.spark.class_archive import ClassArchive
-from pathcast.spark.session import end_context, end_jvm, local_context
+from pathcast.spark.session import end_context, end_jvm, local_context, running_context
+from pathcast.spark.shipping import ship
 from pathcast.spark.workers import SparkWorkers
 
 
@@ -26,7 +28,7 @@ from pathcast.spark.workers import SparkWorkers
 def spark_workers(
     master: str, conf: Mapping[str, str] | None = None, *, is_shipped: bool = True
 ) -> Iterator[Future[SparkWorkers]]:
-    """Workers of a context of their own, which is stopped in the end.
+    """Workers of the context that runs here, or of one of their own, which is stopped in the end.
 
     Args:
         master: Spark's master URL.
@@ -36,6 +38,12 @@ def spark_workers(
     Yields:
         The workers, once they are there; `result()` raises what kept them from starting.
     """
+    running = running_context()
+    if running is not None:
+        ready: Future[SparkWorkers] = Future()
+        ready.set_result(workers_in(running, is_shipped=is_shipped))
+        yield ready
+        return
     archive = ClassArchive()
     contexts: list[SparkContext] = []
 
@@ -56,6 +64,18 @@ def spark_workers(
             for context in contexts:
                 end_context(context)
     archive.keep(end_jvm)
+
+
+def workers_in(context: SparkContext, *, is_shipped: bool = True) -> SparkWorkers:
+    """Returns the workers of a context that somebody else has started, and will stop.
+
+    Args:
+        context: It stays as it is.
+        is_shipped: As for `spark_workers`.
+    """
+    if is_shipped:
+        ship(context)
+    return SparkWorkers(context)
 
 
 def _ready(units: Iterable[int]) -> Iterator[int]:

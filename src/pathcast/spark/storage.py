@@ -23,9 +23,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.spark.unwritable import OutputFile, writing
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -87,12 +88,17 @@ class Storage:
         return f"{self.place}/{name}"
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a file that others see as a whole; it is on disk before this returns."""
-        if self.is_local:
-            write_atomically(self.folder / name, content)
-        else:
-            # Every object appears at once when it is complete.
-            self._fs.pipe_file(self._path(name), content)
+        """Writes a file that others see as a whole; it is on disk before this returns.
+
+        Raises:
+            DiskError: It cannot be written.
+        """
+        with writing(self.url(name)):
+            if self.is_local:
+                write_atomically(self.folder / name, content)
+            else:
+                # Every object appears at once when it is complete.
+                self._fs.pipe_file(self._path(name), content)
 
     def read(self, name: str) -> bytes:
         """The content of a file.
@@ -149,13 +155,20 @@ class Storage:
         """A new file to be written from its beginning to its end.
 
         It is not to be relied on before it is named by something that `write` has written.
+
+        Raises:
+            DiskError: It cannot be made; also of what is done with it.
         """
-        if self.is_local:
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return path.open("wb")
-        handle: IO[bytes] = self._fs.open(self._path(name), "wb")
-        return handle
+        with writing(self.url(name)):
+            handle: IO[bytes]
+            if self.is_local:
+                path = self.folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle = path.open("wb")
+            else:
+                handle = self._fs.open(self._path(name), "wb")
+        made: Any = OutputFile(handle, self.url(name), lambda: self.delete([name]))
+        return cast("IO[bytes]", made)
 
     def open(self, name: str) -> IO[bytes]:
         """A file to be read at any place of it.
@@ -172,7 +185,7 @@ class Storage:
     def delete(self, names: Iterable[str]) -> None:
         """Takes files out; one that is not there is none to take out."""
         for name in names:
-            with suppress(FileNotFoundError):
+            with writing(self.url(name)), suppress(FileNotFoundError):
                 if self.is_local:
                     (self.folder / name).unlink()
                 else:
@@ -225,11 +238,17 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file that other processes see as a whole, on disk before this returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as handle:
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+    except OSError:
+        # Half of it would take room that is missing.
+        with suppress(OSError):
+            temporary.unlink()
+        raise
     sync_directory(path.parent)
 
 

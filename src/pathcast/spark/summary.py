@@ -43,6 +43,7 @@ class Summary:
         subscriptions: Pairs of subscriber and query at the end.
         subscriptions_kept: Why the earlier subscriptions stayed, where they did to the end.
         rejected_queries: Error code -> number of subscriptions that were not taken up.
+        last_valid: How many of these are answered in their last valid versions.
         top_subscribers: Subscriber and number of deliveries, most first.
         seconds: Wall-clock time from the first micro-batch to the last.
         start_seconds: Wall-clock time before that: Spark, subscriptions.
@@ -66,6 +67,7 @@ class Summary:
     subscriptions: int = 0
     subscriptions_kept: str = ""
     rejected_queries: Mapping[str, int] = field(default_factory=dict)
+    last_valid: int = 0
     top_subscribers: Sequence[tuple[str, int]] = ()
     seconds: float = 0.0
     start_seconds: float = 0.0
@@ -165,6 +167,9 @@ class Summary:
         ]
         if self.subscriptions_kept:
             rows.append(("earlier queries", f"kept: {self.subscriptions_kept}"))
+        if self.last_valid:
+            told = "whose rows are not valid stay as they were last valid"
+            rows.append(("last valid", f"{self.last_valid:,} subscriptions {told}"))
         if self.published:
             rows.append(("published", f"{self.published:,} messages"))
         if self.undecided:

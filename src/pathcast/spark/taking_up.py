@@ -29,6 +29,7 @@ from pathcast.spark.generations import (
     PartFiles,
     ids_of,
 )
+from pathcast.spark.unwritable import writing
 
 if TYPE_CHECKING:
     from pathcast.customize import Broker
@@ -136,7 +137,7 @@ def save_into(
 ) -> int:
     """Lets something write files, and takes them into the output; their size."""
     size = 0
-    with tempfile.TemporaryDirectory() as temporary:
+    with writing(f"{tempfile.gettempdir()} (TMPDIR)"), tempfile.TemporaryDirectory() as temporary:
         save(Path(temporary))
         for name in names:
             content = (Path(temporary) / name).read_bytes()

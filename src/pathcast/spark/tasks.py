@@ -26,7 +26,6 @@ from pathcast.spark.answering import Answerer
 from pathcast.spark.generations import Generation
 from pathcast.spark.schemas import OutputName
 from pathcast.spark.writing import (
-    FileFormat,
     InboxWriter,
     LetterWriter,
     MatchWriter,
@@ -37,6 +36,8 @@ from pathcast.spark.writing import (
 if TYPE_CHECKING:
     from pathcast.model import EngineName
     from pathcast.spark.files import FileReader, Unit
+    from pathcast.spark.message_times import MessageTimes
+    from pathcast.spark.outputs import Layout
     from pathcast.spark.schemas import MatchesForm
     from pathcast.spark.storage import Storage
 
@@ -59,6 +60,7 @@ class TaskReport:
         unread: File -> why it could not be read; nothing of it counts.
         files: What was written.
         received: Ranks of subscriptions and how many deliveries each got.
+        untimed: Messages that were delivered and have no time where it is looked for.
         seconds: Stage -> time, see `STAGES`.
         error: Why the task did not end.
     """
@@ -71,6 +73,7 @@ class TaskReport:
     unread: dict[str, PathcastError] = field(default_factory=dict)
     files: dict[OutputName, list[WrittenFile]] = field(default_factory=dict)
     received: tuple[np.ndarray, np.ndarray] | None = None
+    untimed: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     error: PathcastError | None = None
 
@@ -84,9 +87,9 @@ class DeliveryTask:
         generation: The subscriptions.
         reader: How units become messages.
         batch_id: Number of the micro-batch.
-        format: Format of the files.
-        matches: Whether, and how, matches are written.
-        inboxes: Whether inboxes are written.
+        layout: Of the output.
+        processed_us: When the micro-batch was begun, in microseconds since 1970, UTC.
+        times: Finds the times of messages; None where nobody has said where they are.
         engine: Which engine answers.
         threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
@@ -96,12 +99,28 @@ class DeliveryTask:
     generation: Generation
     reader: FileReader
     batch_id: int
-    format: FileFormat
-    matches: MatchesForm
-    inboxes: bool
+    layout: Layout
+    processed_us: int
+    times: MessageTimes | None
     engine: EngineName
     threads: int
     cache_bytes_max: int | None
+
+    @property
+    def matches(self) -> MatchesForm:
+        """Whether, and how, matches are written."""
+        return self.layout.matches
+
+    @property
+    def inboxes(self) -> bool:
+        """Whether inboxes are written."""
+        return self.layout.inboxes
+
+    @property
+    def target(self) -> Target:
+        """Where rows are written, and what they say of their origin."""
+        version = self.generation.version
+        return Target(self.storage, self.layout, self.batch_id, version, self.processed_us)
 
     def __call__(self, units: Iterable[Unit]) -> Iterator[TaskReport]:
         """The report of a share."""
@@ -132,13 +151,14 @@ class _Run:
             task.threads,
             task.cache_bytes_max,
         )
-        target = Target(task.storage, task.format, task.batch_id, task.generation.version)
+        target = task.target
         self._letters = LetterWriter(target)
         self._inboxes = InboxWriter(
             target,
             table=self._answerer.table,
             make_ids=id_maker(task.engine),
             extra=task.reader.extra,
+            times=task.times,
         )
         self._matches = MatchWriter(
             target,
@@ -162,6 +182,7 @@ class _Run:
         report.files = {writer.name: writer.files for writer in writers if writer.files}
         report.refused = self._letters.refused
         report.received = self._inboxes.received()
+        report.untimed = self._inboxes.untimed
 
     def _batch(self, batch: pa.RecordBatch, file: str | None) -> None:
         task, report = self._task, self._report

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from pathcast.errors import SparkLostError
+from pathcast.spark.unwritable import unwritable_in
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -35,6 +38,13 @@ class Workers(Protocol):
         returned here.
         """
 
+    def check(self) -> None:
+        """Returns if tasks can be run.
+
+        Raises:
+            SparkLostError: Whoever runs them is gone.
+        """
+
 
 class SparkWorkers:
     """The executors of a context. Tasks are pickled; what they return is a few hundred bytes."""
@@ -52,10 +62,30 @@ class SparkWorkers:
         task: Callable[[Iterable[UnitT]], Iterator[ReportT]],
         shares: Sequence[Sequence[UnitT]],
     ) -> list[ReportT]:
-        """See `Workers`. One job, one partition a share."""
-        partitions = self.context.parallelize(shares, len(shares)).flatMap(_units)
-        reports: list[ReportT] = partitions.mapPartitions(task).collect()
+        """See `Workers`. One job, one partition a share.
+
+        Raises:
+            SparkLostError: The JVM has ended, or somebody has stopped the context.
+            DiskError: A directory of Spark cannot be written.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            partitions = self.context.parallelize(shares, len(shares)).flatMap(_units)
+            reports: list[ReportT] = partitions.mapPartitions(task).collect()
+        except Exception as error:
+            self.check()
+            told = unwritable_in(str(error)) if isinstance(error, Py4JJavaError | OSError) else None
+            if told is not None:
+                raise told from error
+            raise
         return reports
+
+    def check(self) -> None:
+        """See `Workers`. Cost: a question to the JVM, less than a millisecond."""
+        reason = _fault_of(self.context)
+        if reason is not None:
+            raise SparkLostError("spark.lost", reason=reason)
 
 
 class InProcess:
@@ -70,6 +100,25 @@ class InProcess:
     ) -> list[ReportT]:
         """See `Workers`."""
         return [report for share in shares for report in task(share)]
+
+    def check(self) -> None:
+        """See `Workers`: this process is here."""
+
+
+def _fault_of(context: SparkContext) -> str | None:
+    """Why a context runs no jobs any more; None if it does."""
+    from py4j.protocol import Py4JError
+
+    jvm = context._jsc
+    if jvm is None:
+        return "its context was stopped"
+    try:
+        return "its context was stopped" if jvm.sc().isStopped() else None
+    except (Py4JError, OSError) as error:
+        process = getattr(type(context)._gateway, "proc", None)
+        code = None if process is None else process.poll()
+        ended = "" if code is None else f", with exit code {code}"
+        return f"the JVM does not answer ({type(error).__name__}){ended}"
 
 
 def _units(share: Sequence[UnitT]) -> Sequence[UnitT]:

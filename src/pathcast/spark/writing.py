@@ -17,6 +17,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -27,10 +28,13 @@ import pyarrow.parquet as pq
 from pathcast.limits import MIB
 from pathcast.spark import schemas
 from pathcast.spark.answering import NO_FRAGMENT, Answer
+from pathcast.spark.message_times import missing_in
 
 if TYPE_CHECKING:
     from pathcast.customize.backend import DeliveryIdMaker
     from pathcast.spark.generations import TakerTable
+    from pathcast.spark.message_times import MessageTimes
+    from pathcast.spark.outputs import Layout
     from pathcast.spark.schemas import MatchesForm, OutputName
     from pathcast.spark.storage import Storage
 
@@ -54,6 +58,15 @@ _DICTIONARIES: Final = [
     "snapshot_version",
     "fragment",
 ]
+
+
+_UNBOUNDED: Final = ("delivery_id", "fragment", "fragment_bytes")
+"""Columns whose least and greatest values say nothing."""
+
+_TIMES: Final = ("message_time", "processed_at")
+
+_TIME_FIELD: Final = schemas.INBOXES.field("message_time")
+_MESSAGE_TIME: Final = _TIME_FIELD.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,7 @@ class ParquetSink:
             use_dictionary=[name for name in leaves if name not in ("delivery_id", numbers)],
             # Ascending: what is written is the distance to the one before, in 5 to 6 bits.
             column_encoding={numbers: "DELTA_BINARY_PACKED"} if numbers in leaves else None,
-            write_statistics=[name for name in leaves if name not in ("delivery_id", "fragment")],
+            write_statistics=[name for name in leaves if name not in _UNBOUNDED],
             write_page_index=True,
             dictionary_pagesize_limit=8 * MIB,
             # What readers elsewhere see is text, whatever it was in memory.
@@ -134,7 +147,19 @@ class ParquetSink:
                         continue
                     least, most = found.get(column.path_in_schema, (told.min, told.max))
                     found[column.path_in_schema] = min(least, told.min), max(most, told.max)
-        return found
+        return {name: (_bound(least), _bound(most, 999)) for name, (least, most) in found.items()}
+
+
+def _bound(value: Any, more_us: int = 0) -> Any:
+    """A bound as JSON has it; a time in whole milliseconds, which is what Delta knows."""
+    if not isinstance(value, datetime):
+        return value
+    return _as_text(value + timedelta(microseconds=more_us), "milliseconds")
+
+
+def _as_text(time: datetime, unit: str = "auto") -> str:
+    in_utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return in_utc.replace(tzinfo=None).isoformat(timespec=unit) + "Z"
 
 
 class JsonLinesSink:
@@ -146,7 +171,7 @@ class JsonLinesSink:
     def write(self, table: pa.Table) -> None:
         """See `Sink`."""
         for row in as_json_rows(table):
-            self._handle.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+            self._handle.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:
         """See `Sink`."""
@@ -160,21 +185,37 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
     """Rows as JSON can say them.
 
     JSON has no bytes: ids are hexadecimal; a fragment is text or, where a message that was asked
-    for is no UTF-8, null, and then in `fragment_base64`.
+    for is no UTF-8, null, and then in `fragment_base64`. Times are text, in UTC.
     """
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
             if "delivery_id" in row:
                 row["delivery_id"] = row["delivery_id"].hex()
             if "fragment" in row:
-                fragment = row["fragment"]
-                row["fragment_base64"] = None
-                try:
-                    row["fragment"] = None if fragment is None else fragment.decode()
-                except UnicodeDecodeError:
-                    row["fragment"] = None
-                    row["fragment_base64"] = base64.b64encode(fragment).decode()
-            yield row
+                fragment, rest = row["fragment"], row.pop("fragment_bytes", None)
+                if isinstance(fragment, bytes):
+                    fragment, rest = _text_or_bytes(fragment)
+                row["fragment"] = fragment
+                row["fragment_base64"] = None if rest is None else base64.b64encode(rest).decode()
+            for name in _TIMES:
+                if isinstance(row.get(name), datetime):
+                    row[name] = _as_text(row[name])
+            yield {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value of a column that is passed through, as JSON can say it: a time as text."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return json.loads(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _text_or_bytes(content: bytes) -> tuple[str | None, bytes | None]:
+    """Bytes as text; what is no UTF-8 stays what it is."""
+    try:
+        return content.decode(), None
+    except UnicodeDecodeError:
+        return None, content
 
 
 def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
@@ -188,10 +229,15 @@ def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
         packed = row.pop("fragment_base64", None)
         if "delivery_id" in row:
             row["delivery_id"] = bytes.fromhex(row["delivery_id"])
-        if row.get("fragment") is not None:
+        if "fragment_bytes" in schema.names:
+            row["fragment_bytes"] = None if packed is None else base64.b64decode(packed)
+        elif row.get("fragment") is not None:
             row["fragment"] = row["fragment"].encode()
         elif packed is not None:
             row["fragment"] = base64.b64decode(packed)
+        for name in _TIMES:
+            if name in schema.names and row.get(name) is not None:
+                row[name] = datetime.fromisoformat(row[name])
     table = pa.Table.from_pylist(rows, schema=schema)
     passed = pa.Table.from_pylist([{k: row[k] for k in row.keys() - schema.names} for row in rows])
     for name in sorted(passed.column_names):
@@ -207,27 +253,51 @@ def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a task writes, and what all its rows say of their origin.
+    """Where a task writes, in which form, and what all its rows say of their origin.
 
     Attributes:
         storage: The output.
-        format: Format of the files.
+        layout: Of the output.
         batch_id: Number of the micro-batch.
         version: Version of the generation.
+        processed_us: When the micro-batch was begun, in microseconds since 1970, UTC.
     """
 
     storage: Storage
-    format: FileFormat
+    layout: Layout
     batch_id: int
     version: str
+    processed_us: int
+
+    @property
+    def format(self) -> FileFormat:
+        """Format of the files."""
+        return self.layout.format
 
     def origin(self, count: int) -> list[pa.Array]:
-        """The columns snapshot_version and batch_id."""
+        """The columns snapshot_version, batch_id and, where rows have times, processed_at."""
         zeros = np.zeros(count, dtype=np.int8)
-        return [
+        columns = [
             pa.DictionaryArray.from_arrays(zeros, pa.array([self.version])),
             pa.array(np.full(count, self.batch_id, dtype=np.int32)),
         ]
+        if self.layout.has_times:
+            columns.append(pa.repeat(pa.scalar(self.processed_us, schemas.TIME), count))
+        return columns
+
+    def table(self, name: OutputName, columns: list[pa.Array], extra: pa.Schema) -> pa.Table:
+        """Columns of an output as a table; of the types that they have in memory.
+
+        Args:
+            name: The output.
+            columns: In the order of its schema, those that are passed through last.
+            extra: The latter.
+        """
+        fields = [
+            field.with_type(column.type)
+            for field, column in zip([*self.layout.schema(name), *extra], columns, strict=True)
+        ]
+        return pa.table(columns, schema=pa.schema(fields))
 
 
 class _Output:
@@ -278,17 +348,29 @@ class InboxWriter(_Output):
         table: Who takes what.
         make_ids: Makes ids of deliveries.
         extra: Columns that are passed through.
+        times: Finds the times of messages; None where nobody has said where they are.
+
+    Attributes:
+        untimed: Messages of deliveries that have no time where it is looked for.
     """
 
     name: OutputName = "inboxes"
 
     def __init__(
-        self, target: Target, *, table: TakerTable, make_ids: DeliveryIdMaker, extra: pa.Schema
+        self,
+        target: Target,
+        *,
+        table: TakerTable,
+        make_ids: DeliveryIdMaker,
+        extra: pa.Schema,
+        times: MessageTimes | None = None,
     ) -> None:
         super().__init__(target)
         self._table = table
         self._make_ids = make_ids
         self._extra = extra
+        self._times = times
+        self.untimed = 0
         self._held: list[tuple[Answer, pa.RecordBatch]] = []
         self._rows = self._bytes = 0
         self._received: list[tuple[np.ndarray, np.ndarray]] = []
@@ -298,18 +380,33 @@ class InboxWriter(_Output):
         if not len(answer):
             return
         # Not the messages: those of many partitions would be held, each with a copy of its own.
-        self._held.append((answer, batch.select(self._extra.names)))
+        held = batch.select(self._extra.names).append_column(
+            _MESSAGE_TIME, self._timed(answer, batch)
+        )
+        self._held.append((answer, held))
         self._rows += len(answer)
         self._bytes += answer.values.nbytes
         if self._rows >= DELIVERIES_A_FILE or self._bytes >= FRAGMENT_BYTES_A_FILE:
             self.finish()
+
+    def _timed(self, answer: Answer, batch: pa.RecordBatch) -> pa.Array:
+        """The time of each message of a batch, of those that are delivered."""
+        if self._times is None:
+            return pa.nulls(len(batch), schemas.TIME)
+        rows = np.unique(answer.rows)
+        found = self._times.of(batch.take(pa.array(rows)))
+        self.untimed += missing_in(found)
+        places = np.zeros(len(batch), dtype=np.int64)
+        places[rows] = np.arange(len(rows))
+        return found.take(pa.array(places))
 
     def finish(self) -> None:
         """Writes what is held as one file."""
         if not self._rows:
             return
         batch = _Joined([answer for answer, _ in self._held])
-        extra = pa.Table.from_batches([batch for _, batch in self._held], self._extra)
+        schema = self._extra.append(_TIME_FIELD)
+        extra = pa.Table.from_batches([batch for _, batch in self._held], schema)
         # Rank first, then the order of messages: one sort of 64-bit integers, no text.
         keys = batch.ranks.astype(np.uint64) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
@@ -355,16 +452,34 @@ class InboxWriter(_Output):
             pa.DictionaryArray.from_arrays(pa.array(places), takers.ids),
             pa.DictionaryArray.from_arrays(pa.array(messages), message_ids),
             pa.array(numbers.astype(np.int32)),
-            batch.fragments_of(order),
+            *self._fragments(batch.fragments_of(order)),
             ids,
-            *self._target.origin(len(order)),
-        ]
-        fields = [
-            field.with_type(column.type)
-            for field, column in zip(schemas.INBOXES, columns, strict=True)
         ]
         passed = extra.take(pa.array(batch.rows[order]))
-        return pa.table([*columns, *passed.columns], schema=pa.schema([*fields, *self._extra]))
+        times = passed.column(_MESSAGE_TIME)
+        if self._target.layout.has_times:
+            columns.append(times)
+        columns += self._target.origin(len(order))
+        columns += passed.drop_columns([_MESSAGE_TIME]).columns
+        return self._target.table("inboxes", columns, self._extra)
+
+    def _fragments(self, fragments: pa.DictionaryArray) -> list[pa.Array]:
+        """The columns of results: bytes, or text and the bytes of what is none."""
+        if self._target.layout.fragments == "binary":
+            return [fragments]
+        content, indices = fragments.dictionary, fragments.indices
+        nothing = pa.DictionaryArray.from_arrays(
+            pa.nulls(len(indices), pa.int32()), pa.array([], pa.binary())
+        )
+        try:
+            # The cast looks at each byte, and copies none.
+            return [pa.DictionaryArray.from_arrays(indices, content.cast(pa.string())), nothing]
+        except pa.ArrowInvalid:
+            pairs = [_text_or_bytes(each) for each in content.to_pylist()]
+        texts = pa.array([text for text, _ in pairs], pa.string())
+        others = pa.array([rest for _, rest in pairs], pa.binary())
+        # Nulls of a dictionary are no nulls for every reader: they are made such of the rows.
+        return [each.take(indices).dictionary_encode() for each in (texts, others)]
 
 
 def _is_first(ascending: np.ndarray) -> np.ndarray:
@@ -450,11 +565,7 @@ class MatchWriter(_Output):
         )
         columns = [answer.message_ids.take(rows), lists, *self._target.origin(len(rows))]
         columns += [batch.column(name).take(rows) for name in self._extra.names]
-        fields = [
-            field.with_type(column.type)
-            for field, column in zip([*self._schema, *self._extra], columns, strict=True)
-        ]
-        self._held.append(pa.table(columns, schema=pa.schema(fields)))
+        self._held.append(self._target.table("matches", columns, self._extra))
         self._numbers += len(numbers)
         if self._numbers >= NUMBERS_A_GROUP:
             self._flush()
@@ -501,11 +612,7 @@ class LetterWriter(_Output):
         count = len(letters)
         columns = [*letters.columns, pa.array([file] * count, pa.string())]
         columns += self._target.origin(count)
-        fields = [
-            field.with_type(column.type)
-            for field, column in zip(schemas.DEAD_LETTERS, columns, strict=True)
-        ]
-        self._append(pa.table(columns, schema=pa.schema(fields)))
+        self._append(self._target.table("dead_letters", columns, pa.schema([])))
 
     def finish(self) -> None:
         """Ends the file."""

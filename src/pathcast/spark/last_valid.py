@@ -1,0 +1,128 @@
+"""The subscriptions of a generation as rows: who had asked for what, with the texts.
+
+A subscription whose row is not valid any more is answered in its last valid version, which is the
+one of the generation that is in force. `why` asks for the subscriptions of one subscriber.
+
+Example:
+    >>> kept = LastValidVersions(output, generation, {})                    # doctest: +SKIP
+    >>> kept([("ann", "q1")])                                               # doctest: +SKIP
+
+It compiles nothing and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pathcast.customize import SubscriptionSnapshot
+from pathcast.customize.subscription_rows import SubscriptionKey
+from pathcast.engine import Snapshot
+from pathcast.engine.selection import engine_name
+from pathcast.errors import SnapshotFormatError
+from pathcast.model import EngineName, Subscription
+from pathcast.spark.generations import Generation, GenerationFiles
+from pathcast.spark.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pathcast.spark.settings import PipelineSettings
+    from pathcast.spark.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class LastValidVersions:
+    """The subscriptions of a generation, by subscriber and id of the query; can be pickled.
+
+    Args:
+        storage: The output that has the generation.
+        generation: The generation.
+        namespaces: Prefixes for all queries, which a row of it need not repeat.
+        engine: Which engine opens it.
+    """
+
+    storage: Storage
+    generation: Generation
+    namespaces: Mapping[str, str]
+    engine: EngineName | None = None
+
+    def __call__(self, keys: Collection[SubscriptionKey]) -> Mapping[SubscriptionKey, Subscription]:
+        """Returns those of some subscriptions that the generation has.
+
+        Args:
+            keys: Subscriber and id of the query of each.
+
+        Cost: the ids of the generation are looked through; texts are read of those that are there.
+        """
+        ids = pa.array(sorted({name for _, name in keys}), pa.string())
+        found: dict[SubscriptionKey, Subscription] = {}
+        for piece in self.generation.pieces():
+            with piece.files(self.storage) as files:
+                table = files.table()
+                rows = table.rows(np.flatnonzero(pc.is_in(table.ids, value_set=ids)))
+                pairs = zip(rows.subscribers.to_pylist(), rows.ids.to_pylist(), strict=True)
+                wanted = set(pairs) & set(keys)
+                texts = _texts_of(files, {name for _, name in wanted}, self.engine)
+            for subscriber, name in wanted:
+                row = texts[name]._replace(subscriber=subscriber)
+                found[subscriber, name] = row._replace(namespaces=self._own(row.namespaces))
+        return found
+
+    def _own(self, namespaces: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        bound = dict(namespaces or {})
+        return {k: v for k, v in bound.items() if self.namespaces.get(k) != v} or None
+
+
+def last_valid_of(settings: PipelineSettings) -> LastValidVersions | None:
+    """The last valid versions of the subscriptions of a pipeline, as its next run would find them.
+
+    None where there are none: the pipeline has not run, or is told to end such subscriptions.
+    """
+    wanted = settings.subscriptions
+    if wanted.invalid == "end":
+        return None
+    output = settings.output.storage
+    version = Ledger(output, settings.checkpoint).in_force()
+    if version is not None:
+        with suppress(SnapshotFormatError):
+            generation = Generation.read(output, version)
+            return LastValidVersions(output, generation, wanted.namespaces)
+    return None
+
+
+def subscriptions_of(
+    storage: Storage, version: str, subscriber: str, engine: EngineName | None
+) -> dict[str, Subscription]:
+    """Returns what a subscriber had asked for in a generation, by id of the query."""
+    found: dict[str, Subscription] = {}
+    for piece in Generation.read(storage, version).pieces():
+        with piece.files(storage) as files:
+            table = files.table()
+            mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
+            found |= _texts_of(files, mine, engine)
+    return found
+
+
+def _texts_of(
+    files: GenerationFiles, wanted: set[str], engine: EngineName | None
+) -> dict[str, Subscription]:
+    """The queries of some ids."""
+    return {row.id: row for row in _queries_in(files, wanted, engine)} if wanted else {}
+
+
+def _queries_in(
+    files: GenerationFiles, wanted: set[str], engine: EngineName | None
+) -> Iterator[Subscription]:
+    if files.notices is not None:
+        snapshot = Snapshot.open(files.notices, engine=engine)
+        for query_id in wanted & set(snapshot.query_ids):
+            query = snapshot.query(query_id)
+            yield Subscription(query_id, "", query.text, "ids", query.namespaces)
+    if files.results is not None:
+        opened = SubscriptionSnapshot.open(files.results, engine=engine_name(engine))
+        yield from (row for row in opened.subscriptions if row.id in wanted)

@@ -1,0 +1,144 @@
+"""When messages say they were made: the column `message_time` of inboxes.
+
+`source.time` names a column that is passed through (`source.columns`), or is an XPath, which begins
+with a slash or an axis of its own and is evaluated on each message that is delivered; the first
+node counts. A time is an `xs:dateTime` or an `xs:date`; without a zone it is UTC.
+
+Example:
+    >>> times = MessageTimes("//@at", (), "reference", Limits())
+    >>> batch = pa.record_batch({"message": [b"<m at='2026-11-22T10:00:00+02:00'/>", b"<m/>"]})
+    >>> [each and each.isoformat() for each in times.of(batch).to_pylist()]
+    ['2026-11-22T08:00:00+00:00', None]
+
+A message without such a time, or with another text there, has none: the column is null, and the run
+counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pathcast.customize import Broker
+from pathcast.errors import ConfigError
+from pathcast.limits import Limits
+from pathcast.model import Subscription
+from pathcast.spark.schemas import TIME
+
+if TYPE_CHECKING:
+    from pathcast.model import EngineName
+
+_OPEN: Final = b"<t>"
+_CLOSE: Final = b"</t>"
+_ENTITIES: Final = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&"))
+
+
+def is_path(time: str) -> bool:
+    """Returns whether `source.time` is an XPath, not the name of a column."""
+    return "/" in time or "::" in time or "@" in time
+
+
+@dataclass(frozen=True)
+class MessageTimes:
+    """Finds the times of messages; pickled, and compiled by each worker once.
+
+    Args:
+        time: `source.time`.
+        namespaces: Prefixes for the path.
+        engine: Which engine evaluates it.
+        limits: What a message may cost.
+
+    Cost: of a path, reading each message that is delivered once more; of a column, nothing.
+    """
+
+    time: str
+    namespaces: Sequence[tuple[str, str]]
+    engine: EngineName
+    limits: Limits
+
+    def check(self) -> None:
+        """Returns if the path can be evaluated.
+
+        Raises:
+            ConfigError: It is no XPath, or gives no nodes.
+        """
+        if is_path(self.time):
+            assert self._broker is not None
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        """Returns the time of each message of a batch; null where it has none.
+
+        Args:
+            batch: Messages, `schemas.SOURCE`, and columns that are passed through.
+
+        Raises:
+            ConfigError: The column is neither text nor a time.
+        """
+        if self._broker is None:
+            return self._of_column(batch.column(self.time))
+        texts: list[str | None] = [None] * len(batch)
+        found = self._broker.process_batch(batch.column("message"))
+        numbers = found.numbers
+        results = numbers.column("fragment").to_pylist()
+        for row, result in zip(numbers.column("row").to_pylist(), results, strict=True):
+            texts[row] = _text_of(result)
+        return _times(texts)
+
+    @cached_property
+    def _broker(self) -> Broker | None:
+        if not is_path(self.time):
+            return None
+        broker = Broker(self.engine, self.limits, dict(self.namespaces), threads=1)
+        query = f"<t>{{string(({self.time})[1])}}</t>"
+        report = broker.subscribe([Subscription("time", "", query, "fragment")])
+        for error in report.rejected.values():
+            raise ConfigError(
+                "config.invalid", key="source.time", reason=f"{self.time}: {error.message}"
+            )
+        return broker
+
+    def _of_column(self, column: pa.Array) -> pa.Array:
+        kind = column.type
+        if pa.types.is_timestamp(kind):
+            if kind.tz is None:
+                column = column.cast(pa.timestamp(kind.unit, "UTC"))
+            return column.cast(TIME, safe=False)
+        if pa.types.is_date(kind):
+            return column.cast(pa.timestamp("us")).cast(TIME)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            return _times(column.to_pylist())
+        raise ConfigError(
+            "config.invalid",
+            key="source.time",
+            reason=f"column {self.time!r} is {kind}, which is neither a time nor text",
+        )
+
+
+def missing_in(times: pa.Array) -> int:
+    """Returns how many messages have no time."""
+    return int(pc.sum(times.is_null()).as_py() or 0)
+
+
+def _text_of(result: bytes) -> str:
+    content = result.removeprefix(_OPEN).removesuffix(_CLOSE)
+    for entity, character in _ENTITIES:
+        content = content.replace(entity, character)
+    return content.decode()
+
+
+def _times(texts: Sequence[str | None]) -> pa.Array:
+    return pa.array([None if text is None else _time_of(text) for text in texts], TIME)
+
+
+def _time_of(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
