@@ -25,6 +25,7 @@ pub mod delivery_ids;
 pub mod dfa;
 pub mod door;
 pub mod index;
+pub mod interrupt;
 pub mod matcher;
 pub mod names;
 pub mod nfa;
