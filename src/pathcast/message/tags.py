@@ -4,7 +4,7 @@ Example:
     >>> message = b"<a t='x xmlns=y>' n:d = \"1\" ><b/></a>"
     >>> tag = START_TAG.match(message)
     >>> tag[1], tag.end(), attribute_names(tag[0])
-    (b'a', 26, [b't', b'n:d'])
+    (b'a', 29, [b't', b'n:d'])
     >>> attribute_defaults(b"<!DOCTYPE a [<!ATTLIST a k CDATA 'x&lt;'>]><a/>")
     {b'a': {b'k': 'x<'}}
 
