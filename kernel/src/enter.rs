@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Calls the engine for what can wait for a lock or takes long: other threads of Python go on, and the first
-/// exception that a signal handler raises (Ctrl-C) ends the work and is this call's.
+/// exception that a signal handler raises (Ctrl-C) ends the work and is this call's. Handlers run where the work
+/// stands, so one that changes what the work reads would wait for itself.
 ///
 /// # Errors
 /// The exception of a signal handler.

@@ -89,7 +89,7 @@ pub fn did(work: u64) -> bool {
 }
 
 /// Whether to leave the rest, between two pieces of work of any size. Cost: a look at the clock.
-#[cold]
+#[inline(never)]
 pub fn look() -> bool {
     if is_interrupted() {
         return true;
