@@ -234,7 +234,10 @@ class Dissemination:
     def is_worn(self) -> bool: ...
     def explain(self, id: str) -> dict[str, Any] | None: ...
     def process(
-        self, messages: Any, encoding: str | None = None
+        self,
+        messages: Any,
+        encoding: str | None = None,
+        budgets: list[tuple[int, int]] | None = None,
     ) -> tuple[
         list[Any],
         Any,
@@ -242,14 +245,16 @@ class Dissemination:
         list[tuple[int, int, str, dict[str, Any]]],
         dict[str, int],
         DeliveryIds,
+        list[tuple[int, int, int, bool]],
     ]: ...
     def process_few(
-        self, messages: list[bytes]
+        self, messages: list[bytes], budgets: list[tuple[int, int]] | None = None
     ) -> tuple[
         list[tuple[int, str, bytes | None]],
         list[tuple[int, str, dict[str, Any]]],
         list[tuple[int, int, str, dict[str, Any]]],
         DeliveryIds,
+        list[tuple[int, int, int, bool]],
     ]: ...
     def count_groups(self, messages: Any, visits: bool) -> dict[str, int]: ...
 

@@ -29,7 +29,7 @@ from pathcast.message.element_stream import encode_stream
 from pathcast.model import DELIVER_MODES, STEP_LENGTH_MAX, EngineName, Query
 from pathcast.query import canonical_text
 from pathcast.testing import canonical
-from test_restructuring import BOUND, by_tree, element, marked, random_steps
+from test_restructuring import BOUND, by_tree, element, random_steps
 
 QUERIES: Final = (
     "/top/a[. = '1']/b",
@@ -82,7 +82,7 @@ def parsed(steps: Sequence[str]) -> Steps:
 
 
 def messages_of(rng: random.Random, count: int) -> list[bytes]:
-    return [marked(element(rng, 4, "top").encode()) for _ in range(count)]
+    return [element(rng, 4, "top").encode() for _ in range(count)]
 
 
 def given(broker: Broker, messages: Sequence[bytes]) -> dict[tuple[int, str], list[bytes | None]]:
@@ -352,13 +352,13 @@ def test_steps_that_several_begin_with_are_done_once(
     engine: EngineName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, int]] = []
-    original = restructuring._edited
+    original = restructuring._edits
 
-    def edited(message: bytes, step: EditStep, spans: object) -> bytes:
+    def edits(message: bytes, step: EditStep, spans: object) -> object:
         done.append((str(step), len(message)))
         return original(message, step, spans)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(restructuring, "_edited", edited)
+    monkeypatch.setattr(restructuring, "_edits", edits)
     broker = Broker(engine)
     first = "drop //c"
     for number, rest in enumerate([(), ("rename //b d",), ("unwrap //b",), ("unwrap //b",)]):

@@ -1,6 +1,7 @@
 //! The streaming chunker: blocks in, chunks out.
 
 use crate::door::{limits_of, refusal_params};
+use crate::enter::enter_whole;
 use pathcast_core::chunker::{CHUNKS_MAX, Chunker as CoreChunker, Chunks, CutTree, Fault};
 use pathcast_core::door::Refusal;
 use pathcast_core::door::push::Bounds;
@@ -58,7 +59,7 @@ impl Chunker {
 
     /// The next bytes; None, or the code and the parameters of a refusal.
     fn feed<'py>(&mut self, py: Python<'py>, block: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let fed = py.detach(|| self.0.feed(block));
+        let fed = enter_whole(py, || self.0.feed(block));
         py.check_signals()?;
         fed.err().map(|refusal| refused(py, &refusal)).transpose()
     }
@@ -74,7 +75,7 @@ impl Chunker {
     /// Ends the message: elements of each chunk, and its fault ("schema", "entity" or None); or the code
     /// and the parameters of a refusal.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match py.detach(|| self.0.finish()) {
+        match enter_whole(py, || self.0.finish()) {
             Ok(summary) => {
                 let fault = summary.fault.map(|fault| match fault {
                     Fault::Schema => "schema",

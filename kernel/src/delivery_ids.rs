@@ -1,5 +1,6 @@
 //! The ids of deliveries, column by column.
 
+use crate::enter::enter;
 use crate::matcher::to_pyarrow;
 use arrow_array::{Array, FixedSizeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::Buffer;
@@ -32,7 +33,7 @@ pub fn delivery_ids<'py>(
         message_places: message_places.values(),
         results: results.values(),
     };
-    let made = py.detach(|| core::delivery_ids(&deliveries));
+    let made = enter(py, || core::delivery_ids(&deliveries))?;
     let made = made.ok_or_else(|| PyValueError::new_err("the columns do not fit together"))?;
     let ids = FixedSizeBinaryArray::try_new(ID_BYTES as i32, Buffer::from_vec(made), None)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -1,13 +1,14 @@
 //! Subscriptions and what they are delivered, over Arrow arrays.
 
 use crate::door::{limit, limits_of};
-use crate::matcher::{Bodies, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
+use crate::enter::{enter, enter_long, enter_whole};
+use crate::matcher::{Bodies, Budgets, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
 use crate::wire::{Dictionaries, streams_of};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
-use pathcast_core::batch::{Interrupted, Messages};
+use pathcast_core::batch::Messages;
 use pathcast_core::customize::batch::{Answer, Pool};
 use pathcast_core::customize::dissemination::{
     self as core, Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
@@ -45,7 +46,7 @@ type PySubscription<'py> = (
 );
 
 /// (messages, subscriptions, results, fragments), the bytes of the fragments, refusals, verdicts,
-/// counters, ids.
+/// counters, ids, and what messages with a budget have taken.
 type PyAnswer<'py> = (
     [Bound<'py, PyAny>; 4],
     Bound<'py, PyAny>,
@@ -53,17 +54,23 @@ type PyAnswer<'py> = (
     Vec<PyVerdict<'py>>,
     Bound<'py, PyDict>,
     DeliveryIds,
+    Vec<PySpent>,
 );
+
+/// Message, steps, bytes of results, and whether the message itself is delivered.
+type PySpent = (usize, u64, usize, bool);
 
 /// Message, subscription, code and parameters of a verdict.
 type PyVerdict<'py> = (usize, u32, &'static str, Bound<'py, PyDict>);
 
-/// (message, id of the subscription, fragment) of each delivery, refusals, verdicts, ids.
+/// (message, id of the subscription, fragment) of each delivery, refusals, verdicts, ids, and what messages
+/// with a budget have taken.
 type PyFew<'py> = (
     Vec<(u32, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>)>,
     Vec<PyRefusal<'py>>,
     Vec<PyVerdict<'py>>,
     DeliveryIds,
+    Vec<PySpent>,
 );
 
 #[pymethods]
@@ -106,12 +113,12 @@ impl Dissemination {
         })
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.subscriptions.state().len())
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        enter(py, || self.subscriptions.state().len())
     }
 
-    fn __contains__(&self, py: Python<'_>, id: &str) -> bool {
-        py.detach(|| self.subscriptions.state().number(id).is_some())
+    fn __contains__(&self, py: Python<'_>, id: &str) -> PyResult<bool> {
+        enter(py, || self.subscriptions.state().number(id).is_some())
     }
 
     /// Takes (id, subscriber, text, deliver, namespaces or None) and gives back the rows that were not
@@ -151,7 +158,7 @@ impl Dissemination {
                 rows.push((id.to_str()?.to_owned(), text.to_str()?.to_owned(), deliver, scope));
             }
             let (scopes, declined) = (&scopes, &mut declined);
-            refused.extend(py.detach(|| self.take(start, &rows, scopes, declined)));
+            refused.extend(enter_whole(py, || self.take(start, &rows, scopes, declined)));
             py.check_signals()?;
             start = end;
         }
@@ -177,7 +184,7 @@ impl Dissemination {
         let alternatives: Vec<&str> = alternatives.iter().map(String::as_str).collect();
         let alternatives = &alternatives[..];
         let compiled = Compiled { is_xquery, alternatives, expression, selection };
-        let taken = py.detach(|| {
+        let taken = enter_whole(py, || {
             self.subscriptions
                 .change(|state| state.subscribe_compiled(subscription, &namespaces, compiled))
         });
@@ -192,20 +199,20 @@ impl Dissemination {
     ///
     /// Raises KeyError with the position of the first unknown id.
     fn unsubscribe(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<()> {
-        let left = py.detach(|| {
+        let left = enter_whole(py, || {
             self.subscriptions.change(|state| state.unsubscribe(ids.iter().map(String::as_str)))
         });
         left.map_err(PyKeyError::new_err)
     }
 
     /// Whether so much is unused that building everything again pays.
-    fn is_worn(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.subscriptions.state().is_worn())
+    fn is_worn(&self, py: Python<'_>) -> PyResult<bool> {
+        enter(py, || self.subscriptions.state().is_worn())
     }
 
     /// How a subscription is done: "way", and what it shares with how many.
     fn explain<'py>(&self, py: Python<'py>, id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let explained = py.detach(|| self.subscriptions.state().explain(id));
+        let explained = enter(py, || self.subscriptions.state().explain(id))?;
         let Some(explained) = explained else { return Ok(None) };
         let told = PyDict::new(py);
         match explained {
@@ -233,26 +240,31 @@ impl Dissemination {
         Ok(Some(told))
     }
 
-    /// Serves a binary or large_binary array.
-    #[pyo3(signature = (messages, encoding = None))]
+    /// Serves a binary or large_binary array, whose messages may each have a budget: steps, and bytes of
+    /// results.
+    #[pyo3(signature = (messages, encoding = None, budgets = None))]
     fn process<'py>(
         &self,
         py: Python<'py>,
         messages: &Bound<'py, PyAny>,
         encoding: Option<String>,
+        budgets: Option<Budgets>,
     ) -> PyResult<PyAnswer<'py>> {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        let (answer, ids) = self.run(py, &Column::new(&array, encoding)?)?;
+        let batch = Column::new(&array, encoding)?.with_budgets(budgets);
+        let (answer, ids) = self.run(py, &batch)?;
         self.to_python(py, answer, ids)
     }
 
     /// Serves bytes objects, of which there are so few that arrays would take longer than the messages.
+    #[pyo3(signature = (messages, budgets = None))]
     fn process_few<'py>(
         &self,
         py: Python<'py>,
         messages: Vec<PyBackedBytes>,
+        budgets: Option<Budgets>,
     ) -> PyResult<PyFew<'py>> {
-        let (answer, ids) = self.run(py, &Bodies(messages))?;
+        let (answer, ids) = self.run(py, &Bodies(messages, budgets))?;
         let mut names = Vec::with_capacity(answer.messages.len());
         ids.for_each(answer.subscriptions.iter().copied(), |id| {
             names.push(PyString::new(py, id).into_any());
@@ -267,7 +279,8 @@ impl Dissemination {
         });
         let deliveries = deliveries.collect();
         let refusals = refusals_of(py, &answer.refusals)?;
-        Ok((deliveries, refusals, self.verdicts(py, &answer)?, DeliveryIds(ids)))
+        let spent = spent_of(&answer);
+        Ok((deliveries, refusals, self.verdicts(py, &answer)?, DeliveryIds(ids), spent))
     }
 
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
@@ -282,7 +295,7 @@ impl Dissemination {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
         let batch = Column::new(&array, None)?;
         let (counts, stats) =
-            py.detach(|| self.pool.count_groups(&self.subscriptions, &batch, visits));
+            enter(py, || self.pool.count_groups(&self.subscriptions, &batch, visits))?;
         let counters = counters_of(py, &stats)?;
         for (name, count) in [
             ("subscriptions", counts.subscriptions),
@@ -338,6 +351,7 @@ impl Dissemination {
         let stats = counters_of(py, &answer.stats)?;
         let refusals = refusals_of(py, &answer.refusals)?;
         let verdicts = self.verdicts(py, &answer)?;
+        let spent = spent_of(&answer);
         let has_fragment: Vec<bool> =
             answer.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT).collect();
         let nulls = NullBuffer::from(has_fragment);
@@ -355,25 +369,15 @@ impl Dissemination {
         let offsets = OffsetBuffer::new(ends.collect::<ScalarBuffer<i64>>());
         let fragments = LargeBinaryArray::new(offsets, Buffer::from_vec(answer.bytes), None);
         let fragments = to_pyarrow(py, &fragments as &dyn Array)?;
-        Ok((columns, fragments, refusals, verdicts, stats, DeliveryIds(ids)))
+        Ok((columns, fragments, refusals, verdicts, stats, DeliveryIds(ids), spent))
     }
 
-    /// Serves a batch without the GIL. Signals are looked for on this thread.
+    /// Serves a batch.
     fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, SubscriptionIds)> {
-        let mut raised = None;
-        let (answer, ids) = py.detach(|| {
-            let give_up = || {
-                raised = Python::attach(|py| py.check_signals().err());
-                raised.is_some()
-            };
-            let answer = self.pool.run(&self.subscriptions, batch, give_up);
-            (answer, self.subscriptions.state().ids())
-        });
-        match (answer, raised) {
-            (Ok(answer), _) => Ok((answer, ids)),
-            (Err(Interrupted), Some(error)) => Err(error),
-            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
-        }
+        enter_long(py, || {
+            let answer = self.pool.run(&self.subscriptions, batch)?;
+            Ok((answer, self.subscriptions.state().ids()))
+        })
     }
 
     fn verdicts<'py>(&self, py: Python<'py>, answer: &Answer) -> PyResult<Vec<PyVerdict<'py>>> {
@@ -429,6 +433,11 @@ impl Scope {
         let resolver = Namespaces::new(map.clone());
         Scope { map, bindings, resolver }
     }
+}
+
+fn spent_of(answer: &Answer) -> Vec<PySpent> {
+    let spent = answer.spent.iter();
+    spent.map(|spent| (spent.message, spent.steps, spent.result_bytes, spent.has_message)).collect()
 }
 
 fn deliver_of(name: &str) -> PyResult<Deliver> {

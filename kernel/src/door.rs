@@ -1,5 +1,6 @@
 //! The door: one message's whole tree as Python lists, for `explain`, samples and tests.
 
+use crate::enter::enter;
 use pathcast_core::door::{Code, Door, DtdPolicy, Limits, Param, Parsed, Refusal};
 use pathcast_core::tree::{MarkupKind, NONE, Span};
 use pyo3::IntoPyObjectExt;
@@ -66,7 +67,7 @@ pub fn parse<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut door = Door::new(limits_of(limits)?);
     door.keep_full_tree(true);
-    match py.detach(|| door.parse(message, encoding)) {
+    match enter(py, || door.parse(message, encoding))? {
         Ok(parsed) => Ok(columns(py, &parsed)?.into_any()),
         Err(refusal) => {
             let params = refusal_params(py, &refusal)?;

@@ -1,5 +1,6 @@
 //! Indexes, snapshots and the ids behind query numbers.
 
+use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{Matcher, Source};
 use crate::wire::Dictionaries;
 use pathcast_core::index::{self as core, NotRegistered, Unknown};
@@ -51,12 +52,12 @@ impl Index {
         Index(Arc::new(core::Index::new(limits)))
     }
 
-    fn __len__(&self) -> usize {
-        self.0.state().len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        enter(py, || self.0.state().len())
     }
 
-    fn __contains__(&self, id: &str) -> bool {
-        self.0.state().find(id, |_, _| ()).is_some()
+    fn __contains__(&self, py: Python<'_>, id: &str) -> PyResult<bool> {
+        enter(py, || self.0.state().find(id, |_, _| ()).is_some())
     }
 
     /// Registers (id, text, namespaces or None) and gives back the rows that were not taken, each
@@ -86,7 +87,7 @@ impl Index {
                     None => match numbers.get(&0) {
                         Some(&number) => number,
                         None => {
-                            let number = self.namespace_number(namespaces.clone());
+                            let number = self.namespace_number(py, namespaces.clone());
                             numbers.insert(0, number);
                             number
                         }
@@ -96,7 +97,7 @@ impl Index {
                         None => {
                             let mut map = namespaces.clone();
                             map.extend(own.extract::<NamespaceMap>()?);
-                            let number = self.namespace_number(map);
+                            let number = self.namespace_number(py, map);
                             numbers.insert(own.as_ptr() as usize, number);
                             number
                         }
@@ -104,7 +105,8 @@ impl Index {
                 };
                 chunk.push(id.to_str()?, text.to_str()?, number);
             }
-            let refused = py.detach(|| self.0.change(|state| chunk.register(state, &mut declined)));
+            let refused =
+                enter_whole(py, || self.0.change(|state| chunk.register(state, &mut declined)));
             rejected.extend(refused.into_iter().map(|(row, why)| (start + row, why.as_str())));
             py.check_signals()?;
             start = end;
@@ -117,49 +119,56 @@ impl Index {
     /// if there is no alternative or a text is not canonical.
     fn register_compiled(
         &self,
+        py: Python<'_>,
         id: &str,
         text: &str,
         namespaces: NamespaceMap,
         alternatives: Vec<String>,
         expression: Option<&str>,
     ) -> Option<bool> {
-        let paths: Vec<Vec<Step<'_>>> = alternatives
-            .iter()
-            .map(String::as_str)
-            .map(compile_canonical)
-            .collect::<Result<_, _>>()
-            .ok()?;
-        let paths: Vec<&[Step<'_>]> = paths.iter().map(Vec::as_slice).collect();
-        if paths.is_empty() {
-            return None;
-        }
-        let registered = self.0.change(|state| {
-            let namespaces = state.namespace_number(&namespaces);
-            state.register(QueryRecord { id, text, namespaces }, &paths, expression)
-        });
-        match registered {
-            Ok(()) => Some(true),
-            Err(NotRegistered::Duplicate) => Some(false),
-            Err(NotRegistered::Expression) => None,
-        }
+        enter_whole(py, || {
+            let paths: Vec<Vec<Step<'_>>> = alternatives
+                .iter()
+                .map(String::as_str)
+                .map(compile_canonical)
+                .collect::<Result<_, _>>()
+                .ok()?;
+            let paths: Vec<&[Step<'_>]> = paths.iter().map(Vec::as_slice).collect();
+            if paths.is_empty() {
+                return None;
+            }
+            let registered = self.0.change(|state| {
+                let namespaces = state.namespace_number(&namespaces);
+                state.register(QueryRecord { id, text, namespaces }, &paths, expression)
+            });
+            match registered {
+                Ok(()) => Some(true),
+                Err(NotRegistered::Duplicate) => Some(false),
+                Err(NotRegistered::Expression) => None,
+            }
+        })
     }
 
     /// Removes queries, all or none.
     ///
     /// Raises KeyError with the position of the first unknown id.
-    fn remove(&self, ids: Vec<String>) -> PyResult<()> {
-        let removed = self.0.change(|state| state.remove(ids.iter().map(String::as_str)));
+    fn remove(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<()> {
+        let removed =
+            enter_whole(py, || self.0.change(|state| state.remove(ids.iter().map(String::as_str))));
         removed.map_err(|Unknown(at)| PyKeyError::new_err(at))
     }
 
     /// (text, namespaces) of an id.
-    fn query(&self, id: &str) -> Option<(String, NamespaceMap)> {
-        self.0.state().find(id, |query, namespaces| (query.text.to_owned(), namespaces.clone()))
+    fn query(&self, py: Python<'_>, id: &str) -> PyResult<Option<(String, NamespaceMap)>> {
+        let copied = |query: QueryRecord<'_>, namespaces: &NamespaceMap| {
+            (query.text.to_owned(), namespaces.clone())
+        };
+        enter(py, || self.0.state().find(id, copied))
     }
 
     /// Merges everything into an immutable snapshot.
-    fn freeze(&self, py: Python<'_>) -> Snapshot {
-        Snapshot(py.detach(|| self.0.freeze()))
+    fn freeze(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        enter_long(py, || self.0.freeze()).map(Snapshot)
     }
 
     /// A matcher that sees every change, and takes element streams if it has dictionaries.
@@ -176,14 +185,14 @@ impl Index {
     }
 
     /// Bytes that the queries registered since the last freeze occupy.
-    fn memory(&self) -> usize {
-        self.0.state().memory()
+    fn memory(&self, py: Python<'_>) -> PyResult<usize> {
+        enter(py, || self.0.state().memory())
     }
 }
 
 impl Index {
-    fn namespace_number(&self, namespaces: NamespaceMap) -> u32 {
-        self.0.change(|state| state.namespace_number(&namespaces))
+    fn namespace_number(&self, py: Python<'_>, namespaces: NamespaceMap) -> u32 {
+        enter_whole(py, || self.0.change(|state| state.namespace_number(&namespaces)))
     }
 }
 
@@ -250,20 +259,20 @@ impl Snapshot {
     /// Opens a file that holds an automaton; None if it holds queries only.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Option<Self>> {
-        let opened = py.detach(|| {
+        let opened = enter(py, || {
             let file = SnapshotFile::open(&path)?;
             if file.kind() == KIND_QUERIES {
                 return Ok(None);
             }
             snapshot::Snapshot::from_file(file).map(Some)
         });
-        let opened = opened.map_err(to_python)?;
+        let opened = opened?.map_err(to_python)?;
         Ok(opened.map(|snapshot| Snapshot(Arc::new(snapshot))))
     }
 
     /// Writes the file beside its place and renames it.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.file().save(&path)).map_err(to_python)
+        enter(py, || self.0.file().save(&path))?.map_err(to_python)
     }
 
     fn __len__(&self) -> usize {
@@ -328,7 +337,7 @@ type PyQuery = (String, String, NamespaceMap);
 /// The limits of any snapshot file, and its queries in the order of the file.
 #[pyfunction]
 pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQuery>)> {
-    let read = py.detach(|| {
+    let read = enter(py, || {
         let file = SnapshotFile::open(&path)?;
         let (queries, namespaces) = queries_of(&file)?;
         let limits = String::from_utf8_lossy(file.bytes(Tag::Limits)).into_owned();
@@ -338,7 +347,7 @@ pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQu
         });
         Ok((limits, owned.collect()))
     });
-    read.map_err(to_python)
+    read?.map_err(to_python)
 }
 
 fn to_python(error: FormatError) -> PyErr {

@@ -1,8 +1,8 @@
 //! The PyO3 layer: Python objects and Arrow arrays in, numbers and refusals out.
 //!
-//! Rules: the engine is in `pathcast-core`; nothing here decides anything. Every call that may take
-//! long frees the GIL and looks for signals; a panic of the engine reaches Python as an exception
-//! (`pathcast.kernel` turns it into `KernelBugError`).
+//! Rules: the engine is in `pathcast-core`; nothing here decides anything. Every call that may take long or wait
+//! for a lock goes through `enter`, which frees the GIL and looks for signals; a panic of the engine reaches
+//! Python as an exception (`pathcast.kernel` turns it into `KernelBugError`).
 
 use pyo3::prelude::*;
 
@@ -10,6 +10,7 @@ mod chunker;
 mod delivery_ids;
 mod dissemination;
 mod door;
+mod enter;
 mod index;
 mod matcher;
 mod path_finder;

@@ -1,6 +1,7 @@
 //! Batches of messages over Arrow arrays.
 
 use crate::door::{limit, limits_of, refusal_params};
+use crate::enter::enter_long;
 use crate::wire::{Dictionaries, streams_of};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, LargeBinaryArray, ListArray,
@@ -10,7 +11,7 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
-use pathcast_core::batch::{Answer, Interrupted, Messages, Pool, UsedUp};
+use pathcast_core::batch::{Answer, MessageBudget, Messages, Pool, UsedUp};
 use pathcast_core::door::Refusal;
 use pathcast_core::index::{IdTable, Index};
 use pathcast_core::matcher::{Options, Stats, Target, View};
@@ -103,7 +104,7 @@ impl Matcher {
         py: Python<'py>,
         messages: Vec<PyBackedBytes>,
     ) -> PyResult<PyFew<'py>> {
-        let (answer, _) = self.run(py, &Bodies(messages))?;
+        let (answer, _) = self.run(py, &Bodies(messages, None))?;
         let starts = std::iter::once(0).chain(answer.ends.iter().copied());
         let rows =
             starts.zip(&answer.ends).map(|(start, &end)| answer.numbers[start..end].to_vec());
@@ -117,38 +118,22 @@ impl Matcher {
 }
 
 impl Matcher {
-    /// Matches a batch without the GIL. Signals are looked for on this thread.
+    /// Matches a batch.
     fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
-        // The error that a handler raised is kept for this thread.
-        let mut raised = None;
-        let (answer, ids) = py.detach(|| {
-            let give_up = || {
-                raised = Python::attach(|py| py.check_signals().err());
-                raised.is_some()
-            };
-            match &self.source {
-                Source::Snapshot(snapshot) => {
-                    let ids = IdTable::of_snapshot(Arc::clone(snapshot));
-                    (self.pool.run(&self.source, batch, give_up), ids)
-                }
-                Source::Index(index) => {
-                    index.settle();
-                    let _numbers = index.pin_numbers();
-                    let answer = self.pool.run(&self.source, batch, give_up);
-                    let ids = index.state().ids();
-                    (answer, ids)
-                }
-                // Targets have no ids.
-                Source::Routes(_) => {
-                    (self.pool.run(&self.source, batch, give_up), IdTable::default())
-                }
+        enter_long(py, || match &self.source {
+            Source::Snapshot(snapshot) => {
+                let ids = IdTable::of_snapshot(Arc::clone(snapshot));
+                Ok((self.pool.run(&self.source, batch)?, ids))
             }
-        });
-        match (answer, raised) {
-            (Ok(answer), _) => Ok((answer, ids)),
-            (Err(Interrupted), Some(error)) => Err(error),
-            (Err(Interrupted), None) => unreachable!("a batch is given up for a signal only"),
-        }
+            Source::Index(index) => {
+                index.settle()?;
+                let _numbers = index.pin_numbers();
+                let answer = self.pool.run(&self.source, batch)?;
+                Ok((answer, index.state().ids()))
+            }
+            // Targets have no ids.
+            Source::Routes(_) => Ok((self.pool.run(&self.source, batch)?, IdTable::default())),
+        })
     }
 
     /// A matcher; `limits` has the attributes of `pathcast.limits.Limits`.
@@ -183,6 +168,16 @@ enum Values<'a> {
 pub struct Column<'a> {
     values: Values<'a>,
     encoding: Option<String>,
+    budgets: Option<Budgets>,
+}
+
+/// For each message of a batch, steps and bytes of results that it may take.
+pub type Budgets = Vec<(u64, usize)>;
+
+/// The budget of a message.
+fn budget(budgets: &Option<Budgets>, at: usize) -> Option<MessageBudget> {
+    let &(steps, result_bytes) = budgets.as_ref()?.get(at)?;
+    Some(MessageBudget { steps, result_bytes })
 }
 
 impl<'a> Column<'a> {
@@ -199,7 +194,12 @@ impl<'a> Column<'a> {
                 "messages must be a binary or large_binary array, not {found}"
             )));
         };
-        Ok(Column { values, encoding })
+        Ok(Column { values, encoding, budgets: None })
+    }
+
+    /// The same messages with a budget each.
+    pub fn with_budgets(self, budgets: Option<Budgets>) -> Self {
+        Column { budgets, ..self }
     }
 }
 
@@ -229,10 +229,14 @@ impl Messages for Column<'_> {
     fn encoding(&self) -> Option<&str> {
         self.encoding.as_deref()
     }
+
+    fn budget(&self, at: usize) -> Option<MessageBudget> {
+        budget(&self.budgets, at)
+    }
 }
 
-/// Messages that are bytes objects, where they lie.
-pub struct Bodies(pub Vec<PyBackedBytes>);
+/// Messages that are bytes objects, where they lie, and their budgets.
+pub struct Bodies(pub Vec<PyBackedBytes>, pub Option<Budgets>);
 
 impl Messages for Bodies {
     fn len(&self) -> usize {
@@ -245,6 +249,10 @@ impl Messages for Bodies {
 
     fn bytes(&self) -> usize {
         self.0.iter().map(|body| body.len()).sum()
+    }
+
+    fn budget(&self, at: usize) -> Option<MessageBudget> {
+        budget(&self.1, at)
     }
 }
 

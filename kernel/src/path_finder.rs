@@ -1,5 +1,6 @@
 //! Numbered paths in parts of messages.
 
+use crate::enter::enter_whole;
 use pathcast_core::path_finder::{self as core, Part};
 use pathcast_core::query::NameTest;
 use pyo3::exceptions::PyValueError;
@@ -36,7 +37,7 @@ impl PathFinder {
         entries: Vec<(u32, i64)>,
     ) -> PyResult<(Vec<(u32, i64)>, u64)> {
         let part = Part { names: &names, name: &name, depth: &depth };
-        let found = py.detach(|| self.0.find(part, &entries));
+        let found = enter_whole(py, || self.0.find(part, &entries));
         let found = found.map_err(|unsound| PyValueError::new_err(unsound.0))?;
         Ok((found.ends, found.steps))
     }

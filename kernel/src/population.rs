@@ -1,5 +1,6 @@
 //! What the queries of a snapshot ask for, as Python sees it.
 
+use crate::enter::enter;
 use crate::matcher::to_pyarrow;
 use arrow_array::{Float64Array, LargeStringArray, UInt8Array, UInt32Array};
 use pathcast_core::population::{End, Place, Population};
@@ -24,7 +25,7 @@ pub type PyPopulation<'py> = (
 
 /// The columns of a snapshot.
 pub fn columns_of<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<PyPopulation<'py>> {
-    let found = py.detach(|| Population::of(snapshot));
+    let found = enter(py, || Population::of(snapshot))?;
     let number = |constant: &Constant<'_>| match constant {
         Constant::Number(number) => Some(*number),
         Constant::String(_) => None,

@@ -1,6 +1,7 @@
 //! The push parser: blocks of a message in, what it consists of or its refusal out.
 
 use crate::door::{limits_of, refusal_params};
+use crate::enter::enter_whole;
 use pathcast_core::door::Refusal;
 use pathcast_core::door::push::{Bounds, Counts, PushParser as Parser};
 use pyo3::prelude::*;
@@ -35,12 +36,12 @@ impl PushParser {
     }
 
     fn feed<'py>(&mut self, py: Python<'py>, block: &[u8]) -> PyResult<Answer<'py>> {
-        let outcome = py.detach(|| self.parser.feed(block, &mut self.counts));
+        let outcome = enter_whole(py, || self.parser.feed(block, &mut self.counts));
         answer(py, outcome)
     }
 
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Answer<'py>> {
-        let outcome = py.detach(|| self.parser.finish(&mut self.counts));
+        let outcome = enter_whole(py, || self.parser.finish(&mut self.counts));
         answer(py, outcome)
     }
 

@@ -1,6 +1,7 @@
 //! Files of records: surveys of ranges, places, and cutters, block by block.
 
 use crate::door::{limits_of, refusal_params};
+use crate::enter::{enter, enter_whole};
 use crate::matcher::to_pyarrow;
 use arrow_array::{BinaryArray, Int64Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -29,7 +30,7 @@ pub fn read_head<'py>(
     limits: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let limits = limits_of(limits)?;
-    match py.detach(|| core_read_head(start, is_whole, &limits)) {
+    match enter(py, || core_read_head(start, is_whole, &limits))? {
         Ok(None) => Ok(None),
         Ok(Some(head)) => {
             let carried = pyo3::types::PyBytes::new(py, &head.carried);
@@ -90,7 +91,7 @@ impl RecordSurvey {
 
     /// Reads the next block.
     fn feed(&mut self, py: Python<'_>, block: &[u8]) {
-        py.detach(|| self.0.feed(block));
+        enter_whole(py, || self.0.feed(block));
     }
 
     /// What came of it, by number of the state.
@@ -147,12 +148,12 @@ impl RecordCutter {
     /// no rows are to be taken before.
     fn feed(&mut self, py: Python<'_>, block: &[u8], at: usize) -> usize {
         let rest = &block[at.min(block.len())..];
-        at + py.detach(|| self.0.feed(rest))
+        at + enter_whole(py, || self.0.feed(rest))
     }
 
     /// The file ends here.
     fn finish(&mut self, py: Python<'_>) {
-        py.detach(|| self.0.finish());
+        enter_whole(py, || self.0.finish());
     }
 
     /// Whether nothing more is wanted of the file.

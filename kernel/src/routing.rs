@@ -1,13 +1,18 @@
 //! Routing tables.
 
+use crate::enter::{enter, enter_whole};
 use crate::matcher::{Matcher, Source, options_of};
 use crate::push::{Answer, answer};
 use crate::wire::Dictionaries;
 use pathcast_core::door::push::Bounds;
+use pathcast_core::interrupt::did;
 use pathcast_core::routing::{self as core, Entry, NotCanonical, stream, words_for};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;
+
+/// Work of taking an entry, as [`did`] counts it.
+const ENTRY_WORK: u64 = 64;
 
 /// Entries that lead to targets, several to each.
 #[pyclass(frozen)]
@@ -38,11 +43,12 @@ impl RoutingTable {
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
             .collect();
-        let table = py.detach(|| {
+        let table = enter(py, || {
             let rows = entries.iter().zip(masks.chunks_exact(words));
+            let rows = rows.take_while(|_| !did(ENTRY_WORK));
             let rows = rows.map(|(paths, targets)| Entry { paths, targets });
             core::RoutingTable::new(targets, &paths, rows)
-        });
+        })?;
         let table = table.map_err(|NotCanonical(at)| PyKeyError::new_err(at))?;
         Ok(RoutingTable(Arc::new(if prunes { table } else { table.without_pruning() })))
     }
@@ -93,12 +99,12 @@ impl RoutingStream {
     }
 
     fn feed<'py>(&mut self, py: Python<'py>, block: &[u8]) -> PyResult<Answer<'py>> {
-        let outcome = py.detach(|| self.0.feed(block));
+        let outcome = enter_whole(py, || self.0.feed(block));
         answer(py, outcome)
     }
 
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Answer<'py>> {
-        let outcome = py.detach(|| self.0.finish());
+        let outcome = enter_whole(py, || self.0.finish());
         answer(py, outcome)
     }
 

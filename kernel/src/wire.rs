@@ -1,6 +1,7 @@
 //! Element streams: columns of messages to streams and back, and the dictionaries of matchers.
 
 use crate::door::{limits_of, refusal_params};
+use crate::enter::enter;
 use crate::matcher::{Column, to_pyarrow};
 use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::make_array;
@@ -8,6 +9,7 @@ use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
 use pathcast_core::batch::Messages;
 use pathcast_core::door::wire::{self, Dictionary, Encoder, VERSION_BYTES};
+use pathcast_core::interrupt::look;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
@@ -48,10 +50,10 @@ impl Dictionaries {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
         let batch = Column::new(&array, None)?;
         let dictionary = version.and_then(|version| self.0.get(version));
-        let streams = py.detach(|| {
+        let streams = enter(py, || {
             let mut builder = LargeBinaryBuilder::with_capacity(batch.len(), batch.bytes());
             let (mut encoder, mut stream) = (Encoder::default(), Vec::new());
-            for at in 0..batch.len() {
+            for at in (0..batch.len()).take_while(|_| !look()) {
                 stream.clear();
                 match batch.get(at) {
                     None => builder.append_null(),
@@ -62,7 +64,7 @@ impl Dictionaries {
                 }
             }
             builder.finish()
-        });
+        })?;
         to_pyarrow(py, &streams)
     }
 
@@ -77,10 +79,10 @@ impl Dictionaries {
         let array = make_array(ArrayData::from_pyarrow_bound(streams)?);
         let batch = Column::new(&array, None)?;
         let limits = limits_of(limits)?;
-        let (messages, refused) = py.detach(|| {
+        let (messages, refused) = enter(py, || {
             let mut refused = Vec::new();
             let mut builder = LargeBinaryBuilder::with_capacity(batch.len(), 2 * batch.bytes());
-            for at in 0..batch.len() {
+            for at in (0..batch.len()).take_while(|_| !look()) {
                 match batch.get(at) {
                     None => builder.append_null(),
                     Some(message) if !wire::is_stream(message) => builder.append_value(message),
@@ -94,7 +96,7 @@ impl Dictionaries {
                 }
             }
             (builder.finish(), refused)
-        });
+        })?;
         let refused = refused
             .iter()
             .map(|(row, refusal)| Ok((*row, refusal.code.as_str(), refusal_params(py, refusal)?)))

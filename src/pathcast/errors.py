@@ -478,6 +478,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "subscription.steps": CatalogueEntry(
         "UnsupportedQueryError", "{given} {unit}, where at most {maximum} are allowed"
     ),
+    "subscription.step_series": CatalogueEntry(
+        "UnsupportedQueryError",
+        "there are subscriptions with {maximum} different series of steps, and no more are kept; "
+        "use steps that another subscription has, or end those of a series that is not needed",
+    ),
     # Verdicts on a subscription and a message. Codes of the W3C.
     "XQTY0024": CatalogueEntry(
         "ConstructionError",
@@ -496,6 +501,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "ResultLimitError",
         "{limit}: the results of the subscription are longer than {maximum} times the message; "
         "raise it with Limits({limit}=...)",
+    ),
+    "limit.steps_ratio": CatalogueEntry(
+        "ResultLimitError",
+        "{limit}: the steps of the subscription make the message longer than {maximum} times what "
+        "it was; raise it with Limits({limit}=...)",
     ),
     "limit.message_result_bytes": CatalogueEntry(
         "ResultLimitError",

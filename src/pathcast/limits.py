@@ -23,6 +23,11 @@ MIB = 1024 * KIB
 RESULT_BYTES_FREE = 4 * KIB
 """Results of this many bytes pass `Limits.result_ratio_max`, however short the message."""
 
+STEP_SERIES_MAX = 256
+"""Different series of steps of the subscriptions of one broker. Each is an engine of its own: 70 KB
+and its caches, and 20 to 80 microseconds a message that may satisfy one of its subscriptions, which
+for so many is the tenth part of what `Limits.message_steps_max` bounds a message to."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBounds:
@@ -90,16 +95,21 @@ class Limits:
             are a step, too. These are evaluated in the order of their ids: the first one for which
             the steps do not suffice, and all after it, get a verdict and no result. The reference
             engine shares nothing, so that it counts every evaluation, and no bytes.
+            Steps of subscriptions that change messages (`pathcast.customize.steps`) are taken off
+            the same budget: finding the elements, and 64 bytes of a message that are read or
+            written. Subscriptions without such steps come first, then series by series in the order
+            of their text; when it is used up, all that follow get a verdict.
         result_bytes_max: Bytes of all results together that one subscription may get from one
             message. A subscription that would get more gets a verdict of its own and no result.
         result_ratio_max: The same, as a multiple of the bytes of the message; results of up to
-            4 KiB always pass it.
+            4 KiB always pass it. It also bounds what steps make of a message.
         message_result_bytes_max: Bytes of all results together that all subscriptions may get from
             one message, equal results counted once, and 64 for the delivery of each; messages that
-            are delivered as they arrived are not counted. Subscriptions are served in the order of
-            their ids: the first one whose results do not fit, and all after it that would get a
-            result, get a verdict and no result. 64 MiB is 80 times what the largest workload
-            measured takes for a message, and bounds what a message can take of memory.
+            are delivered as they arrived are not counted, those after steps are. Subscriptions are
+            served in the order of their ids: the first one whose results do not fit, and all after
+            it that would get a result, get a verdict and no result. Those with steps come after
+            those without, series by series. 64 MiB is 80 times what the largest workload measured
+            takes for a message, and bounds what a message can take of memory.
         dtd: "internal" reads the internal subset (never an external one), "refuse" refuses a
             message with a document type declaration.
     """

@@ -380,6 +380,22 @@ class FewMatches(NamedTuple):
     over_budget: list[tuple[int, int, bool]]
 
 
+class Spent(NamedTuple):
+    """What a message that was given a budget has taken of it.
+
+    Attributes:
+        message: Its position in the batch.
+        steps: Steps, as `Limits.message_steps_max` counts them.
+        result_bytes: Bytes of results, as `Limits.message_result_bytes_max` counts them.
+        has_message: Whether the message itself is delivered, which is not among the results.
+    """
+
+    message: int
+    steps: int
+    result_bytes: int
+    has_message: bool
+
+
 class FewDeliveries(NamedTuple):
     """What a dissemination engine answers to few messages: no arrays.
 
@@ -388,11 +404,13 @@ class FewDeliveries(NamedTuple):
             deliver="ids"), ascending by position; results of a subscription in their order.
         refusals: Position and error, ascending by position.
         verdicts: Position, id of the subscription and error; such a pair has no delivery.
+        spent: Of messages that were given a budget and are not refused.
     """
 
     deliveries: list[tuple[int, str, bytes | None]]
     refusals: list[tuple[int, PathcastError]]
     verdicts: list[tuple[int, str, PathcastError]]
+    spent: Sequence[Spent] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +429,7 @@ class DeliveryAnswer:
         stats: Counters of the batch.
         subscription_ids: Number of a subscription -> its id. Does not change after it was handed
             out.
+        spent: Of messages that were given a budget and are not refused, ascending.
     """
 
     rows: pa.RecordBatch
@@ -419,3 +438,4 @@ class DeliveryAnswer:
     verdicts: Sequence[tuple[int, int, PathcastError]]
     stats: BatchStats
     subscription_ids: Sequence[str]
+    spent: Sequence[Spent] = ()

@@ -2,12 +2,11 @@
 //! messages.
 
 use crate::door::Refusal;
+use crate::interrupt::{self, Interrupted};
 use crate::matcher::{Options, Stats, Target, Undecided, Worker};
 use crate::nfa::QueryNumber;
 use crate::workers::Workers;
 use std::sync::{Mutex, PoisonError};
-
-pub use crate::workers::Interrupted;
 
 /// Batches below this many bytes are matched by the calling thread itself.
 const INLINE_BYTES_MAX: usize = 1 << 20;
@@ -30,6 +29,20 @@ pub trait Messages: Sync {
     fn encoding(&self) -> Option<&str> {
         None
     }
+    /// What a message may take in customised delivery, where that is less than the options say: others
+    /// have taken the rest.
+    fn budget(&self, _at: usize) -> Option<MessageBudget> {
+        None
+    }
+}
+
+/// What a message may take over all subscriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageBudget {
+    /// Steps, of gates and of evaluations.
+    pub steps: u64,
+    /// Bytes of results, as [`crate::customize::worker::Options::message_result_bytes_max`] counts them.
+    pub result_bytes: usize,
 }
 
 /// Whose steps were used up.
@@ -72,26 +85,26 @@ impl Pool {
         Pool { options, workers: Workers::new(threads), spare: Mutex::default() }
     }
 
-    /// Matches a batch. `give_up` is asked now and then, on the calling thread only.
+    /// Matches a batch. Calls may overlap; each takes the workers it needs.
     ///
-    /// Calls may overlap; each takes the workers it needs.
+    /// # Errors
+    /// It was interrupted.
     pub fn run(
         &self,
         target: &(impl Target + Sync),
         messages: &impl Messages,
-        give_up: impl FnMut() -> bool,
     ) -> Result<Answer, Interrupted> {
         let make = || Worker::new(self.options.clone());
         if messages.bytes() < INLINE_BYTES_MAX {
-            return Ok(self.workers.with(make, |worker| {
+            return self.workers.with(make, |worker| {
                 let numbers = self.take_buffer();
-                match_run(worker, target, messages, 0..messages.len(), numbers, &|| false)
-            }));
+                interrupt::finished(match_run(worker, target, messages, 0..messages.len(), numbers))
+            });
         }
-        let work = |worker: &mut Worker, range, is_stopped: &dyn Fn() -> bool| {
-            match_run(worker, target, messages, range, self.take_buffer(), is_stopped)
+        let work = |worker: &mut Worker, range| {
+            match_run(worker, target, messages, range, self.take_buffer())
         };
-        let parts = self.workers.run(messages.len(), make, work, give_up)?;
+        let parts = self.workers.run(messages.len(), make, work)?;
         Ok(self.join(parts.into_iter()))
     }
 
@@ -136,12 +149,11 @@ fn match_run(
     messages: &impl Messages,
     range: std::ops::Range<usize>,
     numbers: Vec<QueryNumber>,
-    is_stopped: &dyn Fn() -> bool,
 ) -> Answer {
     let mut answer = Answer { numbers, ..Answer::default() };
     answer.ends.reserve(range.len());
     for at in range {
-        if is_stopped() {
+        if interrupt::look() {
             break;
         }
         let numbers = &mut answer.numbers;

@@ -9,6 +9,8 @@
 //! The version of a subscription is [`ID_BYTES`] long, and made where it subscribes; numbers are little
 //! endian. BLAKE2b is RFC 7693, without a key.
 
+use crate::interrupt::did;
+
 /// Bytes of an id, and of the version of a subscription.
 pub const ID_BYTES: usize = DIGEST;
 
@@ -56,7 +58,7 @@ pub struct Deliveries<'a> {
 }
 
 /// The ids one after another, [`ID_BYTES`] each; `None` if the columns differ in length or a place is
-/// beyond what there is.
+/// beyond what there is, or the work was interrupted.
 ///
 /// Cost: a digest a delivery, of one block where the message id has up to 108 bytes.
 pub fn delivery_ids(deliveries: &Deliveries<'_>) -> Option<Vec<u8>> {
@@ -73,6 +75,9 @@ pub fn delivery_ids(deliveries: &Deliveries<'_>) -> Option<Vec<u8>> {
     // Deliveries come message by message: its id is written once for all of them.
     let mut last = None;
     for at in 0..count {
+        if did(DIGEST_WORK) {
+            return None;
+        }
         let message = deliveries.message_places[at];
         if last != Some(message) {
             content.truncate(HEAD);
@@ -86,6 +91,9 @@ pub fn delivery_ids(deliveries: &Deliveries<'_>) -> Option<Vec<u8>> {
     }
     Some(written)
 }
+
+/// Work of a digest, as [`did`] counts it.
+const DIGEST_WORK: u64 = 16;
 
 /// What stands before the id of the message.
 const HEAD: usize = ID_BYTES + size_of::<u32>();

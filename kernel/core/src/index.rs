@@ -8,6 +8,7 @@
 //! a message holds `state` shared, so that a query counts from the next message on.
 
 use crate::conditions::Plan;
+use crate::interrupt::Interrupted;
 use crate::nfa::QueryNumber;
 use crate::nfa::growing::GrowingNfa;
 use crate::query::ast::Step;
@@ -18,7 +19,7 @@ use crate::snapshot::{NamespaceMap, QueryRecord, Snapshot};
 use crate::xpath::Expression;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// A delta larger than this, and than half the base, is merged before the next batch.
@@ -107,6 +108,8 @@ pub struct IndexState {
     /// Numbers of the delta (counted within it) by id.
     by_id: HashTable<u32>,
     namespaces: Vec<NamespaceMap>,
+    /// Numbers of the namespace maps by map.
+    by_namespaces: HashTable<u32>,
     removed: Vec<u64>,
     removed_count: usize,
     /// Changes when the base does.
@@ -167,20 +170,27 @@ impl Index {
 
     /// Merges base and delta into a new base without the removed queries, and returns it.
     /// Waits for batches under way. Cost: about 1.5 µs a query.
-    pub fn freeze(&self) -> Arc<Snapshot> {
+    ///
+    /// # Errors
+    /// It was interrupted; the queries are the same, and so are their numbers.
+    pub fn freeze(&self) -> Result<Arc<Snapshot>, Interrupted> {
         let _renumbering = self.renumbering.write().unwrap_or_else(PoisonError::into_inner);
         write(&self.state).merge(&self.limits)
     }
 
     /// Merges the delta if it has outgrown the base; called before a batch.
-    pub fn settle(&self) {
+    ///
+    /// # Errors
+    /// It was interrupted.
+    pub fn settle(&self) -> Result<(), Interrupted> {
         let state = self.state();
         let base = state.base.as_ref().map_or(0, |b| b.len());
         let is_large = state.delta.len() > DELTA_MAX.max(base / 2);
         drop(state);
         if is_large {
-            self.freeze();
+            self.freeze()?;
         }
+        Ok(())
     }
 }
 
@@ -227,16 +237,22 @@ impl IndexState {
             + self.delta_texts.memory()
             + self.delta_namespaces.capacity() * 4
             + self.by_id.capacity() * 5
+            + self.by_namespaces.capacity() * 5
             + self.removed.capacity() * 8
     }
 
-    /// The number of a namespace map, for [`IndexState::register`].
+    /// The number of a namespace map, for [`IndexState::register`]. Cost: a hash of it.
     pub fn namespace_number(&mut self, namespaces: &NamespaceMap) -> u32 {
-        let known = self.namespaces.iter().position(|n| n == namespaces);
-        known.unwrap_or_else(|| {
-            self.namespaces.push(namespaces.clone());
-            self.namespaces.len() - 1
-        }) as u32
+        let maps = &mut self.namespaces;
+        let is_known = |&number: &u32| maps[number as usize] == *namespaces;
+        let hash = hash_of(namespaces);
+        if let Some(&number) = self.by_namespaces.find(hash, is_known) {
+            return number;
+        }
+        let number = maps.len() as u32;
+        maps.push(namespaces.clone());
+        self.by_namespaces.insert_unique(hash, number, |&n| hash_of(&maps[n as usize]));
+        number
     }
 
     /// The namespace map of a number.
@@ -337,15 +353,17 @@ impl IndexState {
         }
     }
 
-    fn merge(&mut self, limits: &str) -> Arc<Snapshot> {
+    fn merge(&mut self, limits: &str) -> Result<Arc<Snapshot>, Interrupted> {
         if let Some(base) = &self.base
             && self.delta.is_empty()
             && self.removed_count == 0
         {
-            return Arc::clone(base);
+            return Ok(Arc::clone(base));
         }
+        // If it is interrupted, the states that were imported stay and lead to no query.
+        self.revision += 1;
         let base_endings = match self.base.clone() {
-            Some(base) => import(&base, &mut self.delta),
+            Some(base) => import(&base, &mut self.delta)?,
             None => vec![],
         };
         let (namespaces, namespace_of) = self.used_namespaces();
@@ -363,12 +381,12 @@ impl IndexState {
                 LiveQuery { ending, record }
             })
             .collect();
-        let file: SnapshotFile = freeze(&self.delta, &mut queries, &namespaces, limits);
+        let file: SnapshotFile = freeze(&self.delta, &mut queries, &namespaces, limits)?;
         drop(ids);
         let snapshot = Snapshot::from_file(file).expect("what freeze has built is sound");
         let snapshot = Arc::new(snapshot);
         self.rebase(Arc::clone(&snapshot));
-        snapshot
+        Ok(snapshot)
     }
 
     /// The namespace maps that live queries use, sorted, and old number -> new number.
@@ -389,8 +407,15 @@ impl IndexState {
     }
 
     fn rebase(&mut self, snapshot: Arc<Snapshot>) {
+        let namespaces = snapshot.namespaces().to_vec();
+        let hash = |&number: &u32| hash_of(&namespaces[number as usize]);
+        let mut by_namespaces = HashTable::with_capacity(namespaces.len());
+        for number in 0..namespaces.len() as u32 {
+            by_namespaces.insert_unique(hash(&number), number, hash);
+        }
         *self = IndexState {
-            namespaces: snapshot.namespaces().to_vec(),
+            namespaces,
+            by_namespaces,
             base: Some(snapshot),
             generation: self.generation + 1,
             revision: self.revision + 1,
@@ -402,6 +427,12 @@ impl IndexState {
 fn hash(id: &str) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(id.as_bytes());
+    hasher.finish()
+}
+
+fn hash_of(namespaces: &NamespaceMap) -> u64 {
+    let mut hasher = FxHasher::default();
+    namespaces.hash(&mut hasher);
     hasher.finish()
 }
 

@@ -5,7 +5,7 @@
 //! (two ways of running it), [`content`] (the conditions of many plans together), [`conditions`] (those
 //! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`collect`] (query numbers), [`index`] and
 //! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the whole way of a
-//! message, of many; `runner` and `workers` inside), [`routing`] (tables of what leads where, several
+//! message, of many; `runner` and `workers` inside), [`interrupt`] (which ends long work), [`routing`] (tables of what leads where, several
 //! paths to a target), [`population`] (what all queries ask for, as columns). Customised delivery:
 //! [`customize`] (the plans that subscriptions share, and subscriptions of all kinds), [`xquery`] (programs
 //! beyond them), [`output`] (nodes as text), [`delivery_ids`] (which delivery is which). Files that hold
@@ -25,6 +25,7 @@ pub mod delivery_ids;
 pub mod dfa;
 pub mod door;
 pub mod index;
+pub mod interrupt;
 pub mod matcher;
 pub mod names;
 pub mod nfa;

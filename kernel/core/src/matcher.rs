@@ -263,6 +263,11 @@ impl Engine {
         }
     }
 
+    /// The steps that a message may take from now on.
+    pub fn set_message_steps_max(&mut self, steps: u64) {
+        self.message_steps_max = steps;
+    }
+
     /// Appends the numbers of the queries that a message satisfies, and of those that it leaves
     /// undecided; both ascending. The tree is full if the view needs that.
     pub fn run(

@@ -7,6 +7,7 @@
 //! active, stays active for everything below, so all of that stack is active at any time and
 //! nothing has to be copied from level to level.
 
+use crate::interrupt::did;
 use crate::names::NameTable;
 use crate::nfa::{Nfa, StateId};
 use crate::symbols::Class;
@@ -30,7 +31,7 @@ pub struct RunTimeStack {
 
 impl RunTimeStack {
     /// Runs a message and reports every active state at every element, in document order. False if there would
-    /// be more than `most` of them together; the rest of the message has not been run then.
+    /// be more than `most` of them together, or it is interrupted; the rest of the message has not been run then.
     pub fn run<N: Nfa>(
         &mut self,
         nfa: &N,
@@ -68,8 +69,8 @@ impl RunTimeStack {
             self.loop_below(nfa, start);
             let count = self.reached.len() - parent_start + self.looping.len();
             match left.checked_sub(count as u64) {
-                Some(rest) => left = rest,
-                None => return false,
+                Some(rest) if !did(count as u64) => left = rest,
+                _ => return false,
             }
             let active = self.reached[start..].iter().chain(&self.looping);
             active.for_each(|&state| on_active(element as u32, state));

@@ -310,7 +310,7 @@ mod tests {
                 state.register(record, &[steps], None).unwrap();
             }
         });
-        Population::of(&index.freeze())
+        Population::of(&index.freeze().expect("nothing interrupts"))
     }
 
     #[test]

@@ -2,22 +2,17 @@
 //!
 //! Messages are handed out in small runs, so that one slow message does not hold up a thread's whole
 //! share. The calling thread only waits, and looks from time to time whether the batch is to be given
-//! up (Ctrl-C). What is done with a run is the caller's affair.
+//! up (Ctrl-C); the others are told. What is done with a run is the caller's affair.
 
+use crate::interrupt::{self, ASK_EVERY, Interrupted};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often the waiting thread looks whether to give up.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Messages handed to a thread at a time.
 const RUN: usize = 32;
-
-/// The batch was given up.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Interrupted;
 
 /// Workers that keep their caches from batch to batch.
 #[derive(Debug)]
@@ -51,58 +46,55 @@ impl<W: Send> Workers<W> {
 
     /// Does all runs of a batch of so many messages; their answers in the order of the messages.
     ///
-    /// `work` is given a worker, the places of a run and a question that is answered with yes when the
-    /// batch has been given up. `give_up` is asked now and then, on the calling thread only. Calls may
-    /// overlap; each takes the workers it needs.
+    /// `work` is given a worker and the places of a run; it is watched for the batch being given up. Calls
+    /// may overlap; each takes the workers it needs.
     pub fn run<T: Send>(
         &self,
         messages: usize,
         make: impl Fn() -> W + Sync,
-        work: impl Fn(&mut W, Range<usize>, &dyn Fn() -> bool) -> T + Sync,
-        mut give_up: impl FnMut() -> bool,
+        work: impl Fn(&mut W, Range<usize>) -> T + Sync,
     ) -> Result<Vec<T>, Interrupted> {
         let next = AtomicUsize::new(0);
-        let stop = AtomicBool::new(false);
+        let stop = Arc::new(AtomicBool::new(false));
         // One thread keeps everything in order by itself; more of them hand in run by run.
         let run_len = if self.threads == 1 { messages.max(1) } else { RUN };
         let (send, receive) = channel();
         let mut parts = std::thread::scope(|scope| {
             for _ in 0..self.threads.min(messages.div_ceil(RUN)) {
-                let (send, next, stop) = (send.clone(), &next, &stop);
+                let (send, next, stop) = (send.clone(), &next, Arc::clone(&stop));
                 let (make, work) = (&make, &work);
-                let is_stopped = move || stop.load(Ordering::Relaxed);
-                scope.spawn(move || {
+                let ask = move || stop.load(Ordering::Relaxed);
+                let serve = move || {
                     self.with(make, |worker| {
                         loop {
                             let start = next.fetch_add(run_len, Ordering::Relaxed);
-                            if start >= messages || is_stopped() {
+                            if start >= messages || interrupt::look() {
                                 break;
                             }
                             let range = start..messages.min(start + run_len);
                             // The receiver lives until this scope ends.
-                            drop(send.send((start, work(worker, range, &is_stopped))));
+                            drop(send.send((start, work(worker, range))));
                         }
                     });
-                });
+                };
+                // To ask is to read a flag.
+                scope.spawn(move || interrupt::watched(Duration::ZERO, ask, serve));
             }
             drop(send);
             let mut parts = Vec::new();
             loop {
-                match receive.recv_timeout(LOOK_EVERY) {
+                match receive.recv_timeout(ASK_EVERY) {
                     Ok(part) => parts.push(part),
                     Err(RecvTimeoutError::Disconnected) => break parts,
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 // A flood of small parts must not keep the question from being asked.
-                if !stop.load(Ordering::Relaxed) && give_up() {
+                if interrupt::look() {
                     stop.store(true, Ordering::Relaxed);
                 }
             }
         });
-        if stop.load(Ordering::Relaxed) {
-            return Err(Interrupted);
-        }
         parts.sort_unstable_by_key(|&(start, _)| start);
-        Ok(parts.into_iter().map(|(_, part)| part).collect())
+        interrupt::finished(parts.into_iter().map(|(_, part)| part).collect())
     }
 }

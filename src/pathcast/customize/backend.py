@@ -9,7 +9,7 @@ This module decides nothing and computes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pathcast.limits import Limits
 from pathcast.model import DeliveryAnswer, FewDeliveries, Gate, RegisterReport, Subscription
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pathcast.message.dictionaries import Dictionaries
+
+
+Budgets: TypeAlias = list[tuple[int, int]]
+"""For each message of a batch, steps and bytes of results that it may take."""
 
 
 class DisseminationBackend(Protocol):
@@ -70,16 +74,23 @@ class DisseminationBackend(Protocol):
             UnknownQueryError: No subscription has one of the ids.
         """
 
-    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+    def process(
+        self,
+        messages: pa.Array,
+        *,
+        encoding: str | None = None,
+        budgets: Budgets | None = None,
+    ) -> DeliveryAnswer:
         """The results of every message of a `binary` or `large_binary` array, slices included.
 
         Args:
             messages: The messages as they arrived; a null has no deliveries and no error.
             encoding: Encoding of all messages where the caller knows it better than their
                 declarations; "UTF-8" for what was text before.
+            budgets: What each message may take, if less than the limits say.
         """
 
-    def process_few(self, messages: list[bytes]) -> FewDeliveries:
+    def process_few(self, messages: list[bytes], budgets: Budgets | None = None) -> FewDeliveries:
         """As `process`, of so few messages that arrays would take longer than they do."""
 
     def explain(self, subscription_id: str) -> Mapping[str, object]:

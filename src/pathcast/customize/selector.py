@@ -18,7 +18,7 @@ It is native: the reference engine keeps no places.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -65,6 +65,7 @@ class Spans:
             queries that took more than they may, and None for those that are not made of the bytes
             that came (another encoding than UTF-8, elements out of entities) or gave a node that
             is no element.
+        steps: Message -> steps that it took, where these are bounded; none of refused ones.
     """
 
     rows: npt.NDArray[np.uint32]
@@ -72,10 +73,12 @@ class Spans:
     starts: npt.NDArray[np.uint32]
     ends: npt.NDArray[np.uint32]
     unknown: Mapping[int, PathcastError | None]
+    steps: Mapping[int, int]
 
     def of(self, row: int, query: int) -> list[tuple[int, int]]:
-        """What one query selects of one message. Cost: a scan of the batch."""
-        here = (self.rows == row) & (self.queries == query)
+        """What one query selects of one message. Cost: a look at what is selected of it."""
+        first, end = np.searchsorted(self.rows, [row, row + 1])
+        here = np.flatnonzero(self.queries[first:end] == query) + first
         return list(zip(self.starts[here].tolist(), self.ends[here].tolist(), strict=True))
 
 
@@ -116,6 +119,7 @@ class Selector:
         self._native = KernelDissemination(
             options.limits, options.threads, cache_bytes_max, spans=True
         )
+        self._bytes_max = options.limits.message_result_bytes_max
         # Number that the kernel gave a query -> its own.
         self._numbers: npt.NDArray[np.uint32] | None = None
         self.add(dict(enumerate(queries)))
@@ -150,18 +154,27 @@ class Selector:
         self._native.unsubscribe([str(number) for number in numbers])
         self._numbers = None
 
-    def spans(self, messages: Messages, encoding: str | None = None) -> Spans:
+    def spans(
+        self,
+        messages: Messages,
+        encoding: str | None = None,
+        steps_max: Sequence[int] | None = None,
+    ) -> Spans:
         """Where the selected elements are.
 
         Args:
             messages: As for `pathcast.Broker.process_batch`; a missing one has none.
             encoding: Of all messages, where it is known better than they say.
+            steps_max: For each message, steps that are left of `Limits.message_steps_max`.
 
         Raises:
             TypeError: `messages` is nothing of this kind.
         """
         column = message_column(messages)
-        answer = self._native.process(joined(column.chunks), encoding=encoding or column.encoding)
+        budgets = None if steps_max is None else [(steps, self._bytes_max) for steps in steps_max]
+        answer = self._native.process(
+            joined(column.chunks), encoding=encoding or column.encoding, budgets=budgets
+        )
         unknown: dict[int, PathcastError | None] = dict(answer.refusals)
         unknown |= column.refusals
         for row, _, verdict in answer.verdicts:
@@ -178,7 +191,8 @@ class Selector:
         queries = self._numbers[table.column("subscription").to_numpy()]
         order = np.lexsort((places["start"], queries, rows))
         places = places[order]
-        return Spans(rows[order], queries[order], places["start"], places["end"], unknown)
+        steps = {each.message: each.steps for each in answer.spent}
+        return Spans(rows[order], queries[order], places["start"], places["end"], unknown, steps)
 
 
 def _bytes_of(fragments: pa.LargeBinaryArray) -> bytes:

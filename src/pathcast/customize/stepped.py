@@ -18,7 +18,9 @@ Example:
     >>> engine.process_few([b"<n><ol/></n>"], done=[1]).deliveries[1]
     (0, 'b', b'<list/>')
 
-To limits, a message after the steps of a series is a message of its own.
+A message has one budget for all that is done to it (`message_budgets`): subscriptions without steps
+are served first, then series by series, in the order of their text. A message after steps is
+dropped when its series has been answered.
 
 Source: 001, section 5 (local plan) and 4.2.2 (what is left to do after early restructuring).
 """
@@ -28,18 +30,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import pyarrow as pa
 
 from pathcast.customize.backend import DisseminationBackend
 from pathcast.customize.engines import new_backend, original_maker
 from pathcast.customize.merging_answers import PartAnswer, merged
+from pathcast.customize.message_budgets import MessageBudgets
 from pathcast.customize.restructuring import Restructurings
 from pathcast.customize.step_gates import StepGates, gate_texts
 from pathcast.customize.steps import Steps, parse_steps
 from pathcast.engine.messages import message_column
-from pathcast.errors import DuplicateQueryError, PathcastError, UnknownQueryError, error_for
+from pathcast.errors import (
+    DuplicateQueryError,
+    PathcastError,
+    UnknownQueryError,
+    UnsupportedQueryError,
+    error_for,
+)
+from pathcast.limits import MIB, STEP_SERIES_MAX
 from pathcast.model import (
     DeliveryAnswer,
     FewDeliveries,
@@ -48,6 +58,9 @@ from pathcast.model import (
     RegisterReport,
     Subscription,
 )
+
+HELD_BYTES: Final = 8 * MIB
+"""Bytes of messages to which steps are done together; so they are held, and what they become."""
 
 _Verdicts = list[tuple[int, str, PathcastError]]
 """Place of a message, id of a subscription, and why it is undecided."""
@@ -159,6 +172,8 @@ class SteppedDissemination:
         self._steps[row.id], self._numbers[row.id] = steps, next(self._next)
         try:
             if steps not in self._series:
+                if len(self._series) >= STEP_SERIES_MAX:
+                    raise UnsupportedQueryError("subscription.step_series", maximum=STEP_SERIES_MAX)
                 self._set_series({**self._series, steps: new_backend(self._options)})
             report = self._series[steps].subscribe([row], {}, [known])
             for error in report.errors.values():
@@ -186,7 +201,8 @@ class SteppedDissemination:
 
     def _set_series(self, series: dict[Steps, DisseminationBackend]) -> None:
         self._restructurings.set(series)
-        self._series = series
+        # Series that begin alike are neighbours, and no order of arrival decides who is served.
+        self._series = dict(sorted(series.items(), key=_text_of))
 
     def unsubscribe(self, ids: Sequence[str]) -> None:
         """Takes subscriptions out, all or none."""
@@ -212,14 +228,20 @@ class SteppedDissemination:
 
     def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
         """The results of every message of a batch."""
-        answer = self._plain.process(messages, encoding=encoding)
         if not self._series:
-            return answer
+            return self._plain.process(messages, encoding=encoding)
+        budgets = MessageBudgets(self._options.limits, len(messages))
+        answer = self._plain.process(
+            messages, encoding=encoding, budgets=budgets.left(range(len(messages)))
+        )
+        budgets.spend(answer.spent)
         parts = []
         refused = {row for row, _ in answer.refusals}
-        for asked in self._asked(messages, refused, (), encoding):
+        for asked in self._asked(messages, refused, (), encoding, budgets):
             column = message_column(asked.messages).chunks[0]
-            part = asked.engine.process(column, encoding=encoding)
+            left = budgets.left(asked.places)
+            part = asked.engine.process(column, encoding=encoding, budgets=left)
+            budgets.spend(part.spent, asked.places, asked.messages)
             for row, error in part.refusals:
                 asked.refuse(asked.places[row], error)
             parts.append(PartAnswer(part, asked.places, asked.undecided))
@@ -233,13 +255,16 @@ class SteppedDissemination:
             done: How many steps were done to each before; none to any when empty. What is said then
                 of a subscription that begins with other steps means nothing.
         """
-        answer = self._plain.process_few(messages)
         if not self._series:
-            return answer
+            return self._plain.process_few(messages)
+        budgets = MessageBudgets(self._options.limits, len(messages))
+        answer = self._plain.process_few(messages, budgets.left(range(len(messages))))
+        budgets.spend(answer.spent)
         deliveries, verdicts = list(answer.deliveries), list(answer.verdicts)
         refused = {row for row, _ in answer.refusals}
-        for asked in self._asked(pa.array(messages, pa.binary()), refused, done, None):
-            part = asked.engine.process_few(asked.messages)
+        for asked in self._asked(pa.array(messages, pa.binary()), refused, done, None, budgets):
+            part = asked.engine.process_few(asked.messages, budgets.left(asked.places))
+            budgets.spend(part.spent, asked.places, asked.messages)
             places = asked.places
             deliveries += [(places[row], name, made) for row, name, made in part.deliveries]
             verdicts += [(places[row], name, error) for row, name, error in part.verdicts]
@@ -256,6 +281,7 @@ class SteppedDissemination:
         refused: set[int],
         done: Sequence[int],
         encoding: str | None,
+        budgets: MessageBudgets,
     ) -> Iterator[_Asked]:
         """What each series is asked; those that no message may satisfy are not."""
         if self._gates is None:
@@ -270,28 +296,42 @@ class SteppedDissemination:
             ]
             for steps in self._series
         }
-        texts = self._texts(messages, {row for rows in wanted.values() for row in rows})
-        batch = self._restructurings.batch(texts, done, encoding)
-        for steps, rows in wanted.items():
-            if not rows:
-                continue
-            may_satisfy = partial(passed.subscriptions, steps)
-            found = _Asked(self._series[steps], [], [], [], may_satisfy)
-            for row, made in zip(rows, batch.after(steps, rows), strict=True):
-                if isinstance(made, bytes):
-                    found.places.append(row)
-                    found.messages.append(made)
-                else:
-                    found.refuse(row, made)
-            yield found
+        for texts in self._texts(
+            messages, sorted({row for rows in wanted.values() for row in rows})
+        ):
+            batch = self._restructurings.batch(texts, done, encoding, budgets)
+            for steps, all_rows in wanted.items():
+                rows = [row for row in all_rows if row in texts]
+                if not rows:
+                    continue
+                may_satisfy = partial(passed.subscriptions, steps)
+                found = _Asked(self._series[steps], [], [], [], may_satisfy)
+                for row, made in zip(rows, batch.after(steps, rows), strict=True):
+                    error = made if isinstance(made, PathcastError) else budgets.used_up(row)
+                    if error is not None:
+                        found.refuse(row, error)
+                    elif isinstance(made, bytes):
+                        budgets.spend_text(row, made)
+                        found.places.append(row)
+                        found.messages.append(made)
+                yield found
 
-    def _texts(self, messages: pa.Array, rows: set[int]) -> list[bytes]:
-        """The messages of some rows, of an element stream what it stands for; others are empty."""
-        texts = [b""] * len(messages)
+    def _texts(self, messages: pa.Array, rows: Sequence[int]) -> Iterator[dict[int, bytes]]:
+        """The messages of some rows, so many at a time as are held after steps.
+
+        Of an element stream, the message that it stands for.
+        """
+        texts: dict[int, bytes] = {}
+        held = 0
         for row in rows:
             message: bytes = messages[row].as_py()
             texts[row] = message if self._original is None else self._original(message)
-        return texts
+            held += len(texts[row])
+            if held >= HELD_BYTES:
+                yield texts
+                texts, held = {}, 0
+        if texts:
+            yield texts
 
     def explain(self, subscription_id: str) -> Mapping[str, object]:
         """The plan of a subscription and what it shares: its steps, and then its query."""
@@ -323,3 +363,10 @@ class SteppedDissemination:
 
     def __contains__(self, subscription_id: object) -> bool:
         return subscription_id in self._steps or subscription_id in self._plain
+
+
+def _text_of(
+    series: tuple[Steps, object],
+) -> list[tuple[str, str, str, tuple[tuple[str, str], ...]]]:
+    steps, _ = series
+    return [(each.edit.value, each.path, each.name, each.namespaces) for each in steps]

@@ -32,7 +32,10 @@ from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX
 from pathcast.query.names import NCNAME_PATTERN
 from pathcast.query.xquery import compile_subscription
 
-_STEP: Final = re.compile(r"(drop|unwrap)\s+(\S.*?)|(rename)\s+(\S.*?)\s+(\S+)")
+_SPACE: Final = " \t\r\n"
+_STEP: Final = re.compile(
+    r"(drop|unwrap)[ \t\r\n]+(.+)|(rename)[ \t\r\n]+(.+?)[ \t\r\n]+([^ \t\r\n]+)", re.DOTALL
+)
 _SERIES: Final = re.compile(r"(?:[^;'\"]|'[^']*'|\"[^\"]*\"|['\"])+")
 
 
@@ -72,7 +75,7 @@ Steps = tuple[EditStep, ...]
 
 
 def parse_steps(texts: Iterable[str], namespaces: Mapping[str, str] | None = None) -> Steps:
-    """Reads steps: `drop PATH`, `unwrap PATH`, `rename PATH NAME`.
+    """Reads steps: `drop PATH`, `unwrap PATH`, `rename PATH NAME`, with white space as in XPath.
 
     Args:
         texts: One or more, in order.
@@ -138,7 +141,7 @@ def common_steps(profiles: Iterable[Steps]) -> Steps:
 
 
 def _parsed(text: str, bound: Mapping[str, str]) -> EditStep:
-    match = _STEP.fullmatch(text.strip())
+    match = _STEP.fullmatch(text.strip(_SPACE))
     if match is None or (match[3] and not NCNAME_PATTERN.fullmatch(match[5])):
         reason = f"{text!r} is none of `drop PATH`, `unwrap PATH`, `rename PATH NAME`"
         raise QuerySyntaxError("XPST0003", query=text, offset=0, reason=reason)

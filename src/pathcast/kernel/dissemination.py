@@ -42,6 +42,7 @@ from pathcast.model import (
     FewDeliveries,
     Gate,
     RegisterReport,
+    Spent,
     Subscription,
 )
 from pathcast.query import compile_subscription
@@ -221,13 +222,19 @@ class KernelDissemination:
         """What subscriptions were compiled to; None for one that the kernel reads by itself."""
         return [self._gates.get(self.subscription(each).id) for each in ids]
 
-    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+    def process(
+        self,
+        messages: pa.Array,
+        *,
+        encoding: str | None = None,
+        budgets: list[tuple[int, int]] | None = None,
+    ) -> DeliveryAnswer:
         """The results of every message of a batch, read where it lies."""
         with native_errors():
             if self._streams is not None:
                 self._streams.follow()
-            answer = self._native.process(messages, encoding)
-        columns, fragments, refusals, verdicts, stats, ids = answer
+            answer = self._native.process(messages, encoding, budgets)
+        columns, fragments, refusals, verdicts, stats, ids, spent = answer
         return DeliveryAnswer(
             rows=pa.RecordBatch.from_arrays(list(columns), schema=_ROWS),
             fragments=fragments,
@@ -235,20 +242,25 @@ class KernelDissemination:
             verdicts=self._verdicts(verdicts, ids),
             stats=BatchStats(**stats),
             subscription_ids=KernelIds(ids),
+            spent=[Spent(*each) for each in spent],
         )
 
-    def process_few(self, messages: list[bytes]) -> FewDeliveries:
+    def process_few(
+        self, messages: list[bytes], budgets: list[tuple[int, int]] | None = None
+    ) -> FewDeliveries:
         """The results of every message, read where it lies."""
         with native_errors():
             if self._streams is not None:
                 self._streams.follow()
-            deliveries, refusals, verdicts, ids = self._native.process_few(messages)
+            answer = self._native.process_few(messages, budgets)
+        deliveries, refusals, verdicts, ids, spent = answer
         undecided = self._verdicts(verdicts, ids) if verdicts else []
         names = ids.take([number for _, number, _ in undecided])
         return FewDeliveries(
             deliveries,
             [(row, error_for(code, params)) for row, code, params in refusals],
             [(row, name, error) for (row, _, error), name in zip(undecided, names, strict=True)],
+            [Spent(*each) for each in spent],
         )
 
     def _verdicts(

@@ -363,10 +363,13 @@ class LinkCuts:
         self, came: Sequence[Sent], wanted: Mapping[str, Sequence[int]]
     ) -> dict[str, list[Sent]]:
         """Messages after the steps of links; as they came if these cannot be done to them."""
-        batch = self._restructurings.batch([one.body for one in came], [one.steps for one in came])
+        bodies = {row: one.body for row, one in enumerate(came)}
+        batch = self._restructurings.batch(bodies, [one.steps for one in came])
         made: dict[str, list[Sent]] = {}
-        for name, rows in wanted.items():
-            steps = self._steps.get(name, ())
+        # Links whose steps begin alike are neighbours, and each message has one budget for all.
+        steps_of = {name: self._steps.get(name, ()) for name in wanted}
+        for name in sorted(wanted, key=lambda name: (list(map(str, steps_of[name])), name)):
+            steps, rows = steps_of[name], wanted[name]
             # One that had more done to it is for nobody behind this link that has told by now.
             less = [row for row in rows if came[row].steps < len(steps)]
             after = dict(zip(less, batch.after(steps, less), strict=True))

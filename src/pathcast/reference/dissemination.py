@@ -47,6 +47,7 @@ from pathcast.model import (
     FewDeliveries,
     Gate,
     RegisterReport,
+    Spent,
     Subscription,
 )
 from pathcast.query import compile_subscription
@@ -136,7 +137,13 @@ class ReferenceDissemination:
         except KeyError:
             raise UnknownQueryError("query.unknown", id=subscription_id) from None
 
-    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+    def process(
+        self,
+        messages: pa.Array,
+        *,
+        encoding: str | None = None,
+        budgets: list[tuple[int, int]] | None = None,
+    ) -> DeliveryAnswer:
         """The results of every message of a batch."""
         with self._lock:
             standing = self._standing
@@ -147,12 +154,14 @@ class ReferenceDissemination:
         for place, value in enumerate(messages):
             message: bytes | None = value.as_py()
             if message is not None:
-                batch.add(place, message)
+                batch.add(place, message, None if budgets is None else budgets[place])
         return batch.answer(standing.ids)
 
-    def process_few(self, messages: list[bytes]) -> FewDeliveries:
+    def process_few(
+        self, messages: list[bytes], budgets: list[tuple[int, int]] | None = None
+    ) -> FewDeliveries:
         """As `process`."""
-        answer = self.process(pa.array(messages, pa.binary()))
+        answer = self.process(pa.array(messages, pa.binary()), budgets=budgets)
         ids, fragments = answer.subscription_ids, answer.fragments.to_pylist()
         return FewDeliveries(
             [
@@ -165,6 +174,7 @@ class ReferenceDissemination:
             ],
             list(answer.refusals),
             [(row, ids[number], error) for row, number, error in answer.verdicts],
+            answer.spent,
         )
 
     def explain(self, subscription_id: str) -> Mapping[str, object]:
@@ -185,10 +195,16 @@ DELIVERY_BYTES: Final = 64
 
 
 class _Room:
-    """What the results of all subscriptions may take together for one message."""
+    """What the results of all subscriptions may take together for one message.
 
-    def __init__(self, bytes_max: int) -> None:
+    Args:
+        bytes_max: The limit.
+        left: What is left of it.
+    """
+
+    def __init__(self, bytes_max: int, left: int) -> None:
         self._bytes_max = bytes_max
+        self._left = left
         self._known: set[bytes] = set()
         self._spent = 0
         self.is_full = False
@@ -198,7 +214,7 @@ class _Room:
         new = {result for result in results if result not in self._known}
         self._spent += DELIVERY_BYTES * len(results) + sum(map(len, new))
         self._known |= new
-        self.is_full = self._spent > self._bytes_max
+        self.is_full = self._spent > self._left
         return not self.is_full
 
     def verdict(self, standing: StandingSubscription) -> PathcastError:
@@ -248,12 +264,13 @@ class _Batch:
         self._refusals: list[tuple[int, PathcastError]] = []
         self._verdicts: list[tuple[int, int, PathcastError]] = []
         self._stats = BatchStats()
+        self._spent: list[Spent] = []
         self._order = sorted(
             range(len(subscriptions)), key=lambda number: subscriptions[number].subscription.id
         )
 
-    def add(self, place: int, arrived: bytes) -> None:
-        """Evaluates every subscription on a message."""
+    def add(self, place: int, arrived: bytes, budget: tuple[int, int] | None) -> None:
+        """Evaluates every subscription on a message, within its budget."""
         started = time.perf_counter_ns()
         try:
             message, encoding = original_message(
@@ -267,9 +284,14 @@ class _Batch:
             return
         parsed = time.perf_counter_ns()
         view = MessageView(message, tree, self._limits)
+        steps_max, bytes_max = self._limits.message_steps_max, self._limits.message_result_bytes_max
+        steps_left, bytes_left = budget or (steps_max, bytes_max)
+        # Others have taken the rest.
+        view.steps = before = max(0, steps_max - steps_left)
+        room = _Room(bytes_max, min(bytes_max, bytes_left))
         known: dict[bytes, int] = {}
         verdicts, deliveries, matches, size = len(self._verdicts), len(self._rows[0]), 0, 0
-        for number, outcome in enumerate(self._outcomes(view)):
+        for number, outcome in enumerate(self._outcomes(view, room)):
             if isinstance(outcome, PathcastError):
                 self._verdicts.append((place, number, outcome))
                 continue
@@ -284,7 +306,7 @@ class _Batch:
             matches=matches,
             nodes=len(tree) + len(tree.attribute_name),
             evaluations=len(self._subscriptions),
-            steps=min(view.steps, self._limits.message_steps_max),
+            steps=min(view.steps, steps_max) - before,
             verdicts=len(self._verdicts) - verdicts,
             deliveries=len(self._rows[0]) - deliveries,
             result_bytes=size,
@@ -292,9 +314,14 @@ class _Batch:
             customising_ns=time.perf_counter_ns() - parsed,
         )
 
-    def _outcomes(self, view: MessageView) -> list[_Outcome]:
+        if budget is not None:
+            rows = len(self._rows[0]) - deliveries
+            results = sum(len(fragment) for fragment in known if fragment != message)
+            taken = view.steps - before, DELIVERY_BYTES * rows + results
+            self._spent.append(Spent(place, *taken, message in known))
+
+    def _outcomes(self, view: MessageView, room: _Room) -> list[_Outcome]:
         """What each subscription gets, or why it gets nothing; by number."""
-        room = _Room(self._limits.message_result_bytes_max)
         outcomes: dict[int, _Outcome] = {}
         for number in self._order:
             try:
@@ -326,6 +353,7 @@ class _Batch:
             verdicts=self._verdicts,
             stats=self._stats,
             subscription_ids=ids,
+            spent=self._spent,
         )
 
 

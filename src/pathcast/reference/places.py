@@ -9,19 +9,18 @@ It does one message at a time, and reads it twice: for its nodes, and for its pl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 from xml.parsers import expat
 
-from pathcast.errors import EvaluationBudgetError
+from pathcast.errors import EvaluationBudgetError, MessageBudgetError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.message.decoding import decode_message
+from pathcast.message.tags import START_TAG
 from pathcast.query.xquery import selection_of
 from pathcast.reference.xpath import Evaluator, OverBudgetError
 
-_TAG: Final = re.compile(rb"<(?:[^>'\"]|'[^']*'|\"[^\"]*\")*>")
 _BYTE_CODECS: Final = ("utf-8", "us-ascii")
 
 
@@ -55,13 +54,18 @@ class ElementPlaces:
     ) -> None:
         self._expression = selection_of(path, namespaces)
         self._limits = limits or Limits()
+        self.steps = 0
+        """Steps that the last message took."""
 
-    def find(self, message: bytes, encoding: str | None = None) -> list[Span] | None:
+    def find(
+        self, message: bytes, encoding: str | None = None, steps_max: int | None = None
+    ) -> list[Span] | None:
         """The elements below the document element, in document order.
 
         Args:
             message: The bytes as they arrived.
             encoding: What the caller knows of their encoding.
+            steps_max: Steps that are left of `Limits.message_steps_max`; all of them if not given.
 
         Returns:
             None if these are not in UTF-8, or one does not lie in them: an entity holds it, or it
@@ -71,15 +75,24 @@ class ElementPlaces:
             MessageError: The message is refused.
             EvaluationBudgetError: The path takes too many steps.
         """
+        self.steps = 0
         evaluator = Evaluator(parse_message(message, self._limits, encoding))
-        evaluator.steps_max = min(self._limits.evaluation_steps_max, self._limits.message_steps_max)
+        own, left = self._limits.evaluation_steps_max, self._limits.message_steps_max
+        left = left if steps_max is None else min(left, steps_max)
+        evaluator.steps_max = min(own, left)
         try:
             nodes = evaluator.select(self._expression)
         except OverBudgetError:
-            maximum = self._limits.evaluation_steps_max
+            if left < own:
+                maximum = self._limits.message_steps_max
+                raise MessageBudgetError(
+                    "limit.message_steps", limit="message_steps_max", maximum=maximum
+                ) from None
             raise EvaluationBudgetError(
-                "limit.evaluation_steps", limit="evaluation_steps_max", maximum=maximum
+                "limit.evaluation_steps", limit="evaluation_steps_max", maximum=own
             ) from None
+        finally:
+            self.steps = evaluator.steps
         places = _places(message, encoding)
         if places is None:
             return None
@@ -113,10 +126,10 @@ def _places(message: bytes, encoding: str | None) -> list[Span | None] | None:
         place = found[number]
         if place is None:
             return
-        first = _TAG.match(data, place.start)
-        last = first if first and first[0].endswith(b"/>") else _TAG.match(data, at)
-        assert last is not None, "the door has let this tag in"
-        found[number] = Span(place.start + decoded.mark, last.end() + decoded.mark)
+        tag = START_TAG.match(data, place.start)
+        assert tag is not None, "the door has let this tag in"
+        last = tag.end() if data[tag.end() - 2] == ord("/") else data.index(b">", at) + 1
+        found[number] = Span(place.start + decoded.mark, last + decoded.mark)
 
     parser = expat.ParserCreate("UTF-8")
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_ALWAYS)

@@ -13,6 +13,7 @@ use super::truth::Truth;
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
 use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
+use crate::interrupt::did;
 use crate::names::NameTable;
 use crate::nfa::{Nfa, PlanId, QueryNumber};
 use crate::routing::reach::Reach;
@@ -511,6 +512,7 @@ impl Contents {
         let mut prober = Prober::new(level, truth, scratch, 0);
         let known = undecided.len();
         let most = if is_steady { budget.left() } else { budget.given() };
+        let mut counted = prober.work;
         'runs: for (at, (block, elements)) in ends.iter().enumerate() {
             if undecided[..known].binary_search(&block).is_ok() {
                 continue;
@@ -520,7 +522,9 @@ impl Contents {
                     continue 'runs;
                 }
                 prober.look_up_end(End { block, element }, &mut look, &mut sink);
-                if prober.work > most {
+                let spent = prober.work - counted;
+                counted = prober.work;
+                if prober.work > most || did(spent) {
                     undecided.extend(ends.runs[at..].iter().map(|(block, _)| *block));
                     break 'runs;
                 }

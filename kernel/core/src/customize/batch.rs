@@ -3,8 +3,9 @@
 use super::dissemination::Dissemination;
 use super::plans::SubscriptionNumber;
 use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
-use crate::batch::{Interrupted, Messages};
+use crate::batch::Messages;
 use crate::door::Refusal;
+use crate::interrupt::{self, Interrupted};
 use crate::matcher::Stats;
 use crate::workers::Workers;
 use std::ops::Range;
@@ -18,6 +19,19 @@ const RESERVED_MAX: usize = 1 << 30;
 const INLINE_MESSAGES_MAX: usize = 4;
 /// So are those of no more bytes where there is one thread: it would only be waited for.
 const INLINE_BYTES_MAX: usize = 1 << 20;
+
+/// What a message with a budget has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// Its place in the batch.
+    pub message: usize,
+    /// Steps.
+    pub steps: u64,
+    /// Bytes of results, as [`super::worker::Options::message_result_bytes_max`] counts them.
+    pub result_bytes: usize,
+    /// Whether it is delivered itself, which is not among the results.
+    pub has_message: bool,
+}
 
 /// What came of a batch, as columns.
 #[derive(Debug, Default)]
@@ -40,6 +54,8 @@ pub struct Answer {
     pub verdicts: Vec<(usize, SubscriptionNumber, Verdict)>,
     /// Counters.
     pub stats: Stats,
+    /// What messages with a budget have taken, ascending.
+    pub spent: Vec<Spent>,
 }
 
 impl Answer {
@@ -63,12 +79,16 @@ impl Answer {
     /// Adds the answer to the messages that follow.
     fn append(&mut self, next: Answer) {
         if self.messages.is_empty() && self.ends.is_empty() {
-            let (refusals, verdicts) =
-                (std::mem::take(&mut self.refusals), std::mem::take(&mut self.verdicts));
+            let (refusals, verdicts, spent) = (
+                std::mem::take(&mut self.refusals),
+                std::mem::take(&mut self.verdicts),
+                std::mem::take(&mut self.spent),
+            );
             let stats = self.stats;
             *self = next;
             self.refusals.splice(0..0, refusals);
             self.verdicts.splice(0..0, verdicts);
+            self.spent.splice(0..0, spent);
             self.stats.add(&stats);
             return;
         }
@@ -85,6 +105,7 @@ impl Answer {
         self.ends.extend(next.ends.into_iter().map(|end| start + end));
         self.refusals.extend(next.refusals);
         self.verdicts.extend(next.verdicts);
+        self.spent.extend(next.spent);
         self.stats.add(&next.stats);
     }
 }
@@ -104,25 +125,25 @@ impl Pool {
         Pool { options, workers: Workers::new(threads) }
     }
 
-    /// Serves a batch. `give_up` is asked now and then, on the calling thread only.
+    /// Serves a batch.
+    ///
+    /// # Errors
+    /// It was interrupted.
     pub fn run(
         &self,
         target: &Dissemination,
         messages: &impl Messages,
-        give_up: impl FnMut() -> bool,
     ) -> Result<Answer, Interrupted> {
-        target.settle();
+        target.settle()?;
         let make = || Worker::new(self.options.clone());
         let is_small = self.workers.is_one() && messages.bytes() <= INLINE_BYTES_MAX;
         if is_small || messages.len() <= INLINE_MESSAGES_MAX {
-            return Ok(self.workers.with(make, |worker| {
-                serve_run(worker, target, messages, 0..messages.len(), &|| false)
-            }));
+            return self.workers.with(make, |worker| {
+                interrupt::finished(serve_run(worker, target, messages, 0..messages.len()))
+            });
         }
-        let work = |worker: &mut Worker, range, is_stopped: &dyn Fn() -> bool| {
-            serve_run(worker, target, messages, range, is_stopped)
-        };
-        let parts = self.workers.run(messages.len(), make, work, give_up)?;
+        let work = |worker: &mut Worker, range| serve_run(worker, target, messages, range);
+        let parts = self.workers.run(messages.len(), make, work)?;
         let mut answer = Answer::default();
         parts.into_iter().for_each(|part| answer.append(part));
         Ok(answer)
@@ -141,6 +162,9 @@ impl Pool {
             |worker| {
                 let mut counts = GroupCounts::default();
                 for message in (0..messages.len()).filter_map(|at| messages.get(at)) {
+                    if interrupt::look() {
+                        break;
+                    }
                     // A refusal is counted by the worker.
                     drop(worker.count_groups(target, message, visits, &mut counts));
                 }
@@ -163,13 +187,12 @@ fn serve_run(
     target: &Dissemination,
     messages: &impl Messages,
     range: Range<usize>,
-    is_stopped: &dyn Fn() -> bool,
 ) -> Answer {
     let mut answer = Answer::default();
     let mut out = Output::default();
     let (first, end) = (range.start, range.end);
     for at in range {
-        if is_stopped() {
+        if interrupt::look() {
             break;
         }
         if at - first == SURVEY {
@@ -180,8 +203,19 @@ fn serve_run(
             }
         }
         let Some(message) = messages.get(at) else { continue };
+        let budget = messages.budget(at);
+        worker.set_budget(budget);
+        let (steps, first_fragment) = (worker.stats.steps, out.fragments.ends.len());
         match worker.serve(target, message, messages.encoding(), &mut out) {
-            Ok(()) => answer.take(at, &mut out),
+            Ok(()) => {
+                if budget.is_some() {
+                    let steps = worker.stats.steps - steps;
+                    let result_bytes = out.result_bytes(first_fragment);
+                    let has_message = out.whole.is_some();
+                    answer.spent.push(Spent { message: at, steps, result_bytes, has_message });
+                }
+                answer.take(at, &mut out);
+            }
             Err(refusal) => answer.refusals.push((at, refusal)),
         }
     }

@@ -16,6 +16,7 @@ use super::plans::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 use super::recognise::{plan_of, plan_of_path};
 pub use super::template::Deliver;
 use crate::index::{Index, NotRegistered, Texts};
+use crate::interrupt::Interrupted;
 use crate::query::ast::Step;
 use crate::query::{Namespaces, compile, compile_canonical};
 use crate::snapshot::{NamespaceMap, QueryRecord};
@@ -144,8 +145,11 @@ impl Dissemination {
     }
 
     /// Merges the gates that have come lately if they have become many; called before a batch.
-    pub(super) fn settle(&self) {
-        self.state().gate.settle();
+    ///
+    /// # Errors
+    /// It was interrupted.
+    pub(super) fn settle(&self) -> Result<(), Interrupted> {
+        self.state().gate.settle()
     }
 
     /// Changes many subscriptions under one lock.

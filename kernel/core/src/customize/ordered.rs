@@ -14,6 +14,7 @@ use super::plans::SubscriptionNumber;
 use super::steps::MessageSteps;
 use super::template::TemplateId;
 use super::worker::{Allowance, DELIVERY_BYTES, Delivery, Output, Verdict, Whole};
+use crate::interrupt::did;
 use crate::xquery::{Results, Session};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -87,6 +88,9 @@ impl Ordered {
                 Some((list, template)) => self.shared(&mut with, list, template, out),
                 None => self.gated(&mut with, subscription, out),
             };
+            if did(self.scratch.bytes.len() as u64 + 1) {
+                return;
+            }
             match outcome {
                 Ok(Outcome::Results(range)) => {
                     let fragments = self.fragments[range].iter().enumerate();

@@ -115,7 +115,7 @@ pub enum Ask {
 #[derive(Debug)]
 struct Index<K> {
     equal: HashMap<K, PredicateId, DefaultHashBuilder>,
-    unequal: Vec<(K, PredicateId)>,
+    unequal: BTreeMap<K, PredicateId>,
     below: BTreeMap<K, PredicateId>,
     at_most: BTreeMap<K, PredicateId>,
     above: BTreeMap<K, PredicateId>,
@@ -126,7 +126,7 @@ impl<K> Default for Index<K> {
     fn default() -> Self {
         Index {
             equal: HashMap::default(),
-            unequal: Vec::new(),
+            unequal: BTreeMap::new(),
             below: BTreeMap::new(),
             at_most: BTreeMap::new(),
             above: BTreeMap::new(),
@@ -138,19 +138,19 @@ impl<K> Default for Index<K> {
 impl<K: Ord + std::hash::Hash + Clone> Index<K> {
     fn is_empty(&self) -> bool {
         self.equal.is_empty()
-            && self.unequal.is_empty()
-            && [&self.below, &self.at_most, &self.above, &self.at_least]
+            && [&self.unequal, &self.below, &self.at_most, &self.above, &self.at_least]
                 .iter()
                 .all(|map| map.is_empty())
     }
 
     fn map(&mut self, operator: Operator) -> &mut BTreeMap<K, PredicateId> {
         match operator {
+            Operator::Ne => &mut self.unequal,
             Operator::Lt => &mut self.below,
             Operator::Le => &mut self.at_most,
             Operator::Gt => &mut self.above,
             Operator::Ge => &mut self.at_least,
-            _ => unreachable!("the other operators have no order"),
+            _ => unreachable!("the other operators are not kept here"),
         }
     }
 
@@ -161,9 +161,6 @@ impl<K: Ord + std::hash::Hash + Clone> Index<K> {
     {
         match operator {
             Operator::Eq => self.equal.get(key).copied(),
-            Operator::Ne => {
-                self.unequal.iter().find(|(known, _)| known.borrow() == key).map(|&(_, id)| id)
-            }
             _ => self.map(operator).get(key).copied(),
         }
     }
@@ -171,7 +168,6 @@ impl<K: Ord + std::hash::Hash + Clone> Index<K> {
     fn insert(&mut self, operator: Operator, key: K, predicate: PredicateId) {
         match operator {
             Operator::Eq => drop(self.equal.insert(key, predicate)),
-            Operator::Ne => self.unequal.push((key, predicate)),
             _ => drop(self.map(operator).insert(key, predicate)),
         }
     }
@@ -183,7 +179,6 @@ impl<K: Ord + std::hash::Hash + Clone> Index<K> {
     {
         match operator {
             Operator::Eq => drop(self.equal.remove(key)),
-            Operator::Ne => self.unequal.retain(|(known, _)| known.borrow() != key),
             _ => drop(self.map(operator).remove(key)),
         }
     }
@@ -310,7 +305,7 @@ impl Probe {
         let number = number();
         if number.is_nan() {
             // NaN is unlike every number, and neither less nor more.
-            self.numbers.unequal.iter().for_each(|&(_, predicate)| found(predicate));
+            self.numbers.unequal.values().for_each(|&predicate| found(predicate));
         } else {
             self.numbers.satisfied(&Finite::new(number), found);
         }

@@ -1,6 +1,7 @@
 //! Steps of a message over all subscriptions that are evaluated by themselves.
 
 use super::worker::{Allowance, Verdict};
+use crate::interrupt;
 use crate::xquery::{Bounds, RunError, Session};
 
 /// What is left of the steps of a message.
@@ -37,7 +38,9 @@ impl MessageSteps {
         if answer == Err(RunError::OverBudget) && left < bounds.steps_max {
             return Err(Verdict::MessageOverBudget);
         }
-        let left = left.checked_sub(session.steps_taken()).ok_or(Verdict::MessageOverBudget)?;
+        let taken = session.steps_taken();
+        let left = left.checked_sub(taken).filter(|_| !interrupt::did(taken + 1));
+        let left = left.ok_or(Verdict::MessageOverBudget)?;
         self.left = Some(left);
         answer.map_err(|error| allowance.verdict(error))
     }

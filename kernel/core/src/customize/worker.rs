@@ -6,12 +6,15 @@ use super::ordered::{Ordered, Service};
 use super::plans::SubscriptionNumber;
 use super::run::{Overflow, SharedRun};
 use super::steps::MessageSteps;
+use crate::batch::MessageBudget;
 use crate::door::wire::Dictionaries;
 use crate::door::{Door, Limits, Parsed, Refusal};
+use crate::interrupt::did;
 use crate::matcher::{Engine, Stats, Undecided, View};
 use crate::nfa::QueryNumber;
 use crate::output::Put;
 use crate::xquery::{self, Bounds, Results, RunError, Session};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -95,6 +98,21 @@ pub struct Output {
     pub fragments: Results,
     /// Subscriptions without a delivery that might have had one, ascending.
     pub verdicts: Vec<(SubscriptionNumber, Verdict)>,
+    /// Which fragment is the last message itself, if somebody wants it.
+    pub whole: Option<u32>,
+}
+
+impl Output {
+    /// Bytes that the deliveries of a message take, equal results once, the message itself left out; its
+    /// fragments are those from this one on.
+    pub(super) fn result_bytes(&self, first: usize) -> usize {
+        let fragments = first as u32..self.fragments.ends.len() as u32;
+        let fragments = fragments.filter(|fragment| self.whole != Some(*fragment));
+        let distinct: HashSet<&[u8]> =
+            fragments.map(|fragment| self.fragments.get(fragment)).collect();
+        let rows = self.deliveries.len() * DELIVERY_BYTES;
+        rows + distinct.into_iter().map(<[u8]>::len).sum::<usize>()
+    }
 }
 
 /// What shared plans gave without writing anything: groupSequence-listSequence, counted.
@@ -116,6 +134,7 @@ pub struct Worker {
     options: Options,
     door: Door,
     serving: Serving,
+    budget: Option<MessageBudget>,
     /// Counters since they were last taken.
     pub stats: Stats,
 }
@@ -159,9 +178,15 @@ impl Worker {
                 candidates: Vec::new(),
                 ordered: Ordered::default(),
             },
+            budget: None,
             stats: Stats::default(),
             options,
         }
+    }
+
+    /// The messages that follow may take no more than this, nor more than the options say.
+    pub fn set_budget(&mut self, budget: Option<MessageBudget>) {
+        self.budget = budget;
     }
 
     /// Appends what a message gives to whom.
@@ -177,6 +202,7 @@ impl Worker {
         self.with_message(target, bytes, encoding, |serving, state, parsed, allowance, stats| {
             let mut whole = Whole { bytes: parsed.original, fragment: None };
             serving.serve(state, parsed, allowance, &mut whole, out, stats);
+            out.whole = whole.fragment;
         })
     }
 
@@ -224,6 +250,12 @@ impl Worker {
             drop(gates);
             let is_ready = is_full || !needs_full_tree;
             if is_ready {
+                let (mut steps, mut room) =
+                    (self.options.message_steps_max, self.options.message_result_bytes_max);
+                if let Some(budget) = self.budget {
+                    (steps, room) = (steps.min(budget.steps), room.min(budget.result_bytes));
+                }
+                self.serving.gate.set_message_steps_max(steps);
                 let allowance = Allowance {
                     steps_max: self.options.steps_max,
                     bytes_max: parsed
@@ -232,8 +264,8 @@ impl Worker {
                         .saturating_mul(self.options.result_ratio_max)
                         .max(RESULT_BYTES_FREE)
                         .min(self.options.result_bytes_max),
-                    message_bytes_max: self.options.message_result_bytes_max,
-                    message_steps_max: self.options.message_steps_max,
+                    message_bytes_max: room,
+                    message_steps_max: steps,
                     cache_bytes_max: self.options.cache_bytes_max / 2,
                 };
                 let tree = parsed.message.tree;
@@ -420,8 +452,12 @@ impl Serving {
                 continue;
             }
             let template = (template, || templates.get(template));
+            let bytes = out.fragments.bytes.len();
             let written =
                 self.factory.write(&source, template, list, bytes_max, &mut out.fragments);
+            if did((out.fragments.bytes.len() - bytes) as u64 + 1) {
+                return Ok(());
+            }
             match written {
                 Ok(range) => {
                     let first = range.start;

@@ -11,6 +11,7 @@ use super::level_order::LevelOrder;
 use super::numbering::{Numbering, state_of};
 use super::symbol_ranks::Ranking;
 use super::{NEEDS_FULL_TREE, NamespaceMap, QueryRecord};
+use crate::interrupt::{Interrupted, look};
 use crate::nfa::frozen::{EndRecord, NO_ENDS, StateRecord};
 use crate::nfa::growing::{Ending, GrowingNfa, Terminal};
 use xxhash_rust::xxh3::Xxh3;
@@ -28,15 +29,23 @@ pub struct LiveQuery<'q> {
 /// into the file as they are.
 ///
 /// Cost: two sorts of the queries (by end, by id) and one of the states; about 1 µs a query.
+///
+/// # Errors
+/// It was interrupted.
 pub fn freeze(
     nfa: &GrowingNfa,
     queries: &mut [LiveQuery<'_>],
     namespaces: &[NamespaceMap],
     limits: &str,
-) -> SnapshotFile {
+) -> Result<SnapshotFile, Interrupted> {
+    // Each of these takes a part of a microsecond a query.
+    let between = || if look() { Err(Interrupted) } else { Ok(()) };
+    between()?;
     let used = used_states(nfa, queries);
     let symbols = Ranking::of_symbols(nfa, &used);
+    between()?;
     let ends = Numbering::sort(nfa, queries, &symbols);
+    between()?;
     let states = LevelOrder::of(nfa, &used, &symbols);
 
     let mut columns = Columns::default();
@@ -50,7 +59,9 @@ pub fn freeze(
     let expression_flags: Vec<u32> = expressions()
         .map(|(_, needs_full_tree)| if needs_full_tree { NEEDS_FULL_TREE } else { 0 })
         .collect();
+    between()?;
     let order = order_of_ids(queries);
+    between()?;
     let namespaces = serde_json::to_vec(namespaces).expect("maps of strings are JSON");
     let version = columns.version(&namespaces, limits);
     let metadata = format!(
@@ -82,7 +93,7 @@ pub fn freeze(
         .section(Tag::ExpressionOffsets, &expression_offsets)
         .section(Tag::Expressions, expression_texts.as_bytes())
         .section(Tag::ExpressionFlags, &expression_flags);
-    file.build(KIND_AUTOMATON)
+    Ok(file.build(KIND_AUTOMATON))
 }
 
 /// The records of all states, and of what else ends at some.

@@ -16,6 +16,7 @@
 //! Opening maps the file and checks both checksums, so a damaged file is refused as a whole and the
 //! arrays can be used where they lie.
 
+use crate::interrupt::look;
 use memmap2::Mmap;
 use std::fs::File;
 use std::io::Write;
@@ -205,7 +206,12 @@ impl SnapshotFile {
         let part = path.with_file_name(name);
         let written = (|| {
             let mut file = File::create(&part)?;
-            file.write_all(self.as_slice())?;
+            for piece in self.as_slice().chunks(PIECE) {
+                file.write_all(piece)?;
+                if look() {
+                    return Err(std::io::Error::other("interrupted"));
+                }
+            }
             file.sync_all()?;
             std::fs::rename(&part, path)
         })();
@@ -226,6 +232,9 @@ impl Bytes {
         }
     }
 }
+
+/// Bytes written between two looks for an interruption.
+const PIECE: usize = 1 << 20;
 
 /// Puts sections together.
 #[derive(Debug, Default)]

@@ -1,13 +1,20 @@
 //! Thawing: the automaton of a snapshot back into one that grows.
 
 use super::Snapshot;
+use crate::interrupt::{Interrupted, did};
 use crate::nfa::growing::{Ending, GrowingNfa, Terminal};
 use crate::nfa::{ExpressionId, Nfa, QueryNumber};
 use crate::symbols::FIRST_NAME;
 
+/// Work of a state with its plans, as [`did`] counts it.
+const STATE_WORK: u64 = 32;
+
 /// Adds the states, plans and expressions of a snapshot to an NFA and says where its queries end
 /// there. Cost: about a microsecond a state or plan.
-pub fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Vec<Ending> {
+///
+/// # Errors
+/// It was interrupted; what has been added leads to no query.
+pub fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Result<Vec<Ending>, Interrupted> {
     let from = base.nfa();
     let arrays = from.arrays;
     let names = base.symbols();
@@ -28,6 +35,9 @@ pub fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Vec<Ending> {
     for state in 0..arrays.symbol.len() {
         let here = state_of[state];
         let record = &arrays.states[state];
+        if did(STATE_WORK) {
+            return Err(Interrupted);
+        }
         for child in record.first_child..arrays.states[state + 1].first_child {
             let symbol = symbol_of[arrays.symbol[child as usize] as usize];
             state_of[child as usize] = nfa.child(here, symbol);
@@ -48,7 +58,7 @@ pub fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Vec<Ending> {
             }
         }
     }
-    ends.finish(nfa)
+    Ok(ends.finish(nfa))
 }
 
 /// Where the queries of a snapshot end, while it is read.

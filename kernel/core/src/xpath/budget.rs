@@ -1,5 +1,6 @@
 //! Steps: what an evaluation may cost, counted and never timed.
 
+use crate::interrupt;
 use std::fmt;
 
 /// The evaluation would have taken more steps than it was given.
@@ -23,16 +24,23 @@ pub(crate) type Within<T> = Result<T, OverBudget>;
 /// Bytes of text that cost one step.
 pub(crate) const BYTES_PER_STEP: usize = 64;
 
-/// Steps given and taken.
+/// Steps after which a thread looks whether its work is to be stopped.
+const SLICE: u64 = 1 << 14;
+
+/// Steps given and taken. If the work is to be stopped ([`interrupt`]), all of them are used up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     steps_max: u64,
-    left: u64,
+    /// Steps left until the next look, and those after it.
+    slice: u64,
+    rest: u64,
 }
 
 impl Budget {
     pub fn new(steps_max: u64) -> Self {
-        Budget { steps_max, left: steps_max }
+        let all = if interrupt::is_interrupted() { 0 } else { steps_max };
+        let slice = all.min(SLICE);
+        Budget { steps_max, slice, rest: all - slice }
     }
 
     /// Steps that were given.
@@ -42,33 +50,36 @@ impl Budget {
 
     /// Steps that are left.
     pub fn left(&self) -> u64 {
-        self.left
+        self.slice + self.rest
     }
 
     pub fn taken(&self) -> u64 {
-        self.steps_max - self.left
+        self.steps_max - self.left()
     }
 
     /// Takes steps for what has been done already, as far as there are any.
     pub fn take(&mut self, steps: u64) {
-        self.left = self.left.saturating_sub(steps);
+        // If there are not so many, they are used up.
+        self.charge(steps).unwrap_or(());
     }
 
     #[inline(always)]
     pub fn charge(&mut self, steps: u64) -> Within<()> {
-        match self.left.checked_sub(steps) {
+        match self.slice.checked_sub(steps) {
             Some(left) => {
-                self.left = left;
+                self.slice = left;
                 Ok(())
             }
-            None => Err(self.exhausted()),
+            None => self.next_slice(steps),
         }
     }
 
     #[cold]
-    fn exhausted(&mut self) -> OverBudget {
-        self.left = 0;
-        OverBudget { steps_max: self.steps_max }
+    fn next_slice(&mut self, steps: u64) -> Within<()> {
+        let left = self.left().checked_sub(steps).filter(|_| !interrupt::did(steps.max(SLICE)));
+        self.slice = left.unwrap_or(0).min(SLICE);
+        self.rest = left.unwrap_or(0) - self.slice;
+        left.map(|_| ()).ok_or(OverBudget { steps_max: self.steps_max })
     }
 
     /// Charges for text that is looked at; short ones come with the node they belong to.

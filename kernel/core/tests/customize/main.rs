@@ -313,7 +313,7 @@ fn gates_are_merged_without_losing_anybody() {
         target.change(|state| state.unsubscribe(gone.iter().map(String::as_str))).expect("known");
         for (value, expected) in [("8", round + 1), ("7", 0), ("x", 0)] {
             let message = One(format!("<a k='{value}'/>").into_bytes());
-            let answer = pool.run(&target, &message, || false).expect("not given up");
+            let answer = pool.run(&target, &message).expect("nothing interrupts");
             assert_eq!(answer.subscriptions.len(), expected, "round {round}, value {value}");
             let ids = target.state().ids();
             ids.for_each(answer.subscriptions.iter().copied(), |id| assert!(id.ends_with("-8")));

@@ -87,7 +87,7 @@ fn histories_of_alternatives_answer_like_a_map_of_queries() {
                     gone.into_iter().for_each(|id| drop(model.remove(id)));
                 }
                 7 => {
-                    let snapshot = index.freeze();
+                    let snapshot = index.freeze().expect("nothing interrupts");
                     assert_eq!(snapshot.len(), model.len(), "seed {seed} step {step}");
                     if random.below(2) == 0 {
                         index = Index::from_snapshot(snapshot);
@@ -130,22 +130,25 @@ fn equal_sets_of_queries_freeze_to_equal_bytes_whatever_their_history() {
     };
     let straight = Index::default();
     (0..60).for_each(|at| register(&straight, at));
-    let straight = straight.freeze();
+    let straight = straight.freeze().expect("nothing interrupts");
 
     let winding = Index::default();
     for at in (0..60).rev() {
         register(&winding, at);
         if at % 7 == 0 {
-            winding.freeze();
+            winding.freeze().expect("nothing interrupts");
         }
         if at % 11 == 0 {
             let other = queries[(at + 1) % 60].clone();
             assert!(other.register(&winding, "passing"));
-            winding.freeze();
+            winding.freeze().expect("nothing interrupts");
             assert_eq!(winding.change(|state| state.remove(["passing"].into_iter())), Ok(()));
         }
     }
-    assert_eq!(winding.freeze().file().as_slice(), straight.file().as_slice());
+    assert_eq!(
+        winding.freeze().expect("nothing interrupts").file().as_slice(),
+        straight.file().as_slice()
+    );
 }
 
 #[test]
@@ -157,7 +160,7 @@ fn an_alternative_that_many_queries_share_is_one_plan() {
         assert_eq!(register_all(&index, &format!("q{at:02}"), &paths, None), Ok(()));
     }
     assert!(register(&index, "own", "/b[@n='1']"));
-    let snapshot = index.freeze();
+    let snapshot = index.freeze().expect("nothing interrupts");
     assert_eq!(snapshot.nfa().plan_count(), 21, "one of each first, one that all share");
     let batch = Batch(vec!["<b n='1'/>".into(), "<a n='7'/>".into(), "<c/>".into()]);
     let found = answers(&pool(1 << 24, 1), &index, &batch);
@@ -176,10 +179,10 @@ fn equal_expressions_are_evaluated_once_a_message() {
     let batch = Batch(vec!["<a><b/><b/></a>".into(), "<a><b/></a>".into(), "<c/>".into()]);
     for freeze in [false, true] {
         if freeze {
-            index.freeze();
+            index.freeze().expect("nothing interrupts");
         }
         let live = crate::world::Live(&index);
-        let answer = pool(1 << 24, 1).run(&live, &batch, || false).expect("nothing gives up");
+        let answer = pool(1 << 24, 1).run(&live, &batch).expect("nothing interrupts");
         assert_eq!(answer.stats.evaluations, 2, "one for each message that has a candidate");
         assert_eq!(answer.ends, [10, 10, 10]);
     }
@@ -199,11 +202,11 @@ fn what_an_expression_needs_of_the_tree_is_kept_while_a_query_needs_it() {
     assert_eq!(register_all(&index, "exact", &["/a"], expression), Ok(()));
     let with_comments = both(&["exact", "plain"], &["plain"]);
     assert_eq!(answers(&pool, &index, &batch), with_comments);
-    index.freeze();
+    index.freeze().expect("nothing interrupts");
     assert!(index.state().base().is_some_and(|base| base.needs_full_tree()));
     assert_eq!(answers(&pool, &index, &batch), with_comments);
     assert_eq!(index.change(|state| state.remove(["exact"].into_iter())), Ok(()));
-    assert!(!index.freeze().needs_full_tree());
+    assert!(!index.freeze().expect("nothing interrupts").needs_full_tree());
     assert_eq!(answers(&pool, &index, &batch), both(&["plain"], &["plain"]));
 }
 

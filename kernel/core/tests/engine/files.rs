@@ -58,7 +58,7 @@ fn a_saved_snapshot_answers_and_grows_like_the_index() {
     let index = sample();
     let file = File::new("round-trip");
     let expected = answers(&pool(1 << 24, 1), &index, &messages());
-    index.freeze().file().save(&file.0).expect("saved");
+    index.freeze().expect("nothing interrupts").file().save(&file.0).expect("saved");
     let opened = Arc::new(Snapshot::open(&file.0).expect("opened"));
     assert_eq!(opened.expression_count(), 2);
     assert!(opened.needs_full_tree());
@@ -66,16 +66,19 @@ fn a_saved_snapshot_answers_and_grows_like_the_index() {
     assert_eq!(answers(&pool(1 << 24, 1), &again, &messages()), expected);
     // What is merged is read back from the arrays; nothing of it may be lost on the way.
     assert!(register(&again, "passing", "/a/c"));
-    again.freeze();
+    again.freeze().expect("nothing interrupts");
     assert_eq!(answers(&pool(0, 1), &again, &messages()).len(), expected.len());
     assert_eq!(again.change(|state| state.remove(["passing"].into_iter())), Ok(()));
-    assert_eq!(again.freeze().file().as_slice(), opened.file().as_slice());
+    assert_eq!(
+        again.freeze().expect("nothing interrupts").file().as_slice(),
+        opened.file().as_slice()
+    );
 }
 
 #[test]
 fn a_file_of_another_format_says_so() {
     let file = File::new("format");
-    let mut bytes = sample().freeze().file().as_slice().to_vec();
+    let mut bytes = sample().freeze().expect("nothing interrupts").file().as_slice().to_vec();
     for format in [FORMAT - 1, FORMAT + 1] {
         bytes[8..12].copy_from_slice(&format.to_le_bytes());
         sign(&mut bytes);
@@ -88,7 +91,7 @@ fn a_file_of_another_format_says_so() {
 /// Records that lie under a right checksum, which no accident makes: refused, or read without harm.
 #[test]
 fn records_that_lie_do_no_harm() {
-    let snapshot = sample().freeze();
+    let snapshot = sample().freeze().expect("nothing interrupts");
     let whole = snapshot.file().as_slice();
     let (batch, file) = (messages(), File::new("lies"));
     let mut random = Random(11);
@@ -125,7 +128,7 @@ fn records_that_lie_do_no_harm() {
                 Ok(opened) => {
                     let index = Index::from_snapshot(Arc::new(opened));
                     assert!(register(&index, "new", "/a/b"));
-                    index.freeze();
+                    index.freeze().expect("nothing interrupts");
                     // Plans at states where their paths do not lead, and expressions that need more
                     // than they say, break what evaluation takes for granted; the kernel says so
                     // when it comes to them.
@@ -150,7 +153,7 @@ fn records_that_lie_do_no_harm() {
 
 #[test]
 fn sections_that_are_missing_or_cut_are_refused() {
-    let whole = sample().freeze().file().as_slice().to_vec();
+    let whole = sample().freeze().expect("nothing interrupts").file().as_slice().to_vec();
     let file = File::new("cut");
     let count = u32::from_le_bytes(whole[16..20].try_into().expect("four bytes")) as usize;
     for entry in 0..count {

@@ -3,10 +3,16 @@
 
 use crate::world::{Batch, Random, answers, label_paths, matches, pool, register};
 use pathcast_core::index::{Index, Unknown};
+use pathcast_core::interrupt::{Interrupted, watched};
+use pathcast_core::query::{Namespaces, compile};
+use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 #[test]
 fn histories_answer_like_a_map_of_queries() {
+    let mut interruptions = 0;
     for seed in 0..60 {
         let mut random = Random(seed);
         let index = Index::default();
@@ -32,8 +38,13 @@ fn histories_answer_like_a_map_of_queries() {
                     gone.into_iter().for_each(|id| drop(model.remove(id)));
                 }
                 7 => {
-                    let snapshot = index.freeze();
-                    assert_eq!(snapshot.len(), model.len(), "seed {seed} step {step}");
+                    // Interrupted at one look or another, or never.
+                    let looks = Cell::new(random.below(12));
+                    let ask = move || looks.replace(looks.get().saturating_sub(1)) == 1;
+                    match watched(Duration::ZERO, ask, || index.freeze()) {
+                        Ok(snapshot) => assert_eq!(snapshot.len(), model.len(), "seed {seed}"),
+                        Err(Interrupted) => interruptions += 1,
+                    }
                 }
                 _ => {
                     let batch = Batch((0..5).map(|_| random.message()).collect());
@@ -57,6 +68,30 @@ fn histories_answer_like_a_map_of_queries() {
         }
         assert_eq!(index.state().len(), model.len());
     }
+    assert!(interruptions > 20, "only {interruptions} freezes were interrupted");
+}
+
+/// A map of its own for every query: registration must not compare it with all others.
+#[test]
+fn equal_namespaces_have_one_number() {
+    let index = Index::default();
+    let map = |at: u32| NamespaceMap::from([("p".to_owned(), format!("urn:{at}"))]);
+    let number = |at| index.change(|state| state.namespace_number(&map(at)));
+    let numbers: Vec<u32> = (0..500).map(number).collect();
+    assert_eq!(numbers, (0..500).collect::<Vec<_>>());
+    assert_eq!((0..500).map(number).collect::<Vec<_>>(), numbers);
+    let none = Namespaces::default();
+    let path = compile("/a", &none).expect("a path");
+    for &namespaces in &numbers {
+        let record = QueryRecord { id: &format!("q{namespaces}"), text: "/a", namespaces };
+        assert!(index.change(|state| state.register(record, &[&path], None)).is_ok());
+    }
+    index.freeze().expect("nothing interrupts");
+    for at in (0..500).rev() {
+        let found = index.state().find(&format!("q{at}"), |record, _| record.namespaces);
+        assert_eq!(Some(number(at)), found, "the map of a frozen query is known");
+    }
+    assert_eq!(number(500), 500);
 }
 
 #[test]
@@ -76,7 +111,7 @@ fn equal_sets_of_queries_freeze_to_equal_bytes() {
         for &at in order {
             assert!(register(&index, &format!("q{at}"), texts[at]));
         }
-        index.freeze()
+        index.freeze().expect("nothing interrupts")
     };
     let snapshot = freeze(&[0, 1, 2, 3, 4, 5]);
     assert_eq!(snapshot.file().as_slice(), freeze(&[5, 3, 1, 4, 2, 0]).file().as_slice());
@@ -94,7 +129,7 @@ fn predicates_answer_alike_in_all_ways_of_running() {
             register(&index, &format!("old{at}"), text);
             register(&index, &format!("same{at}"), text);
         }
-        index.freeze();
+        index.freeze().expect("nothing interrupts");
         for (at, text) in texts.iter().enumerate() {
             register(&index, &format!("new{at}"), text);
         }
@@ -110,7 +145,7 @@ fn predicates_answer_alike_in_all_ways_of_running() {
                 assert!(sharing == [true; 3] || sharing == [false; 3], "seed {seed}: {sharing:?}");
             }
         }
-        index.freeze();
+        index.freeze().expect("nothing interrupts");
         assert_eq!(answers(&pool(1 << 24, 1), &index, &batch), expected, "seed {seed}");
     }
 }

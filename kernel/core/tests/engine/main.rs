@@ -3,4 +3,5 @@
 mod alternatives;
 mod files;
 mod histories;
+mod interruptions;
 mod world;

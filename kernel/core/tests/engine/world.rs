@@ -147,7 +147,7 @@ pub fn pool_with(cache_bytes_max: usize, threads: usize, steps_max: u64) -> Pool
 pub type Sets = Vec<BTreeSet<String>>;
 
 pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets, Sets) {
-    let answer = pool.run(&Live(index), batch, || false).expect("nothing gives up");
+    let answer = pool.run(&Live(index), batch).expect("nothing interrupts");
     let ids = index.state().ids();
     assert!(answer.undecided.is_sorted_by(|a, b| a < b), "verdicts ascend, each once");
     assert_eq!(answer.stats.verdicts, answer.undecided.len() as u64);
@@ -162,7 +162,7 @@ pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets,
 
 /// Ids per message, looked up in the index as it is now.
 pub fn answers(pool: &Pool, index: &Index, batch: &Batch) -> Vec<BTreeSet<String>> {
-    let answer = pool.run(&Live(index), batch, || false).expect("nothing gives up");
+    let answer = pool.run(&Live(index), batch).expect("nothing interrupts");
     assert_eq!(answer.ends.len(), batch.0.len());
     assert!(answer.refusals.is_empty(), "{:?}", answer.refusals);
     let ids = index.state().ids();

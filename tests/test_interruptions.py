@@ -1,0 +1,152 @@
+"""Ctrl-C ends what takes long, and other threads go on while the kernel works or waits.
+
+Each program runs in a process of its own and is sent SIGINT once it is at work. What it does takes
+most of a minute if it is not ended, and then says so.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from broker_engines import missing
+from patience import PATIENCE_SECONDS
+
+native = pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
+pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
+
+STEPS: Final = 2**31 - 1
+HEAD: Final = f"""
+import os, signal, sys, threading, time
+from pathcast import Broker, Limits, Query, QueryIndex, Subscription
+limits = Limits(evaluation_steps_max={STEPS}, message_steps_max={STEPS})
+few = b"<a/>"
+# Steps that grow with the cube of the elements.
+costly = b"<a>" + b"<b><c/></b>" * 3000 + b"</a>"
+hostile = "count(//b[count(following::c[count(preceding::b) > 7]) > 3]) > 1"
+def signal_at_work(main):
+    # The kernel is called from this package; what is called from elsewhere takes no time.
+    at_work = os.path.join("pathcast", "kernel")
+    while at_work not in sys._current_frames()[main].f_code.co_filename:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+def interrupted(work):
+    ident = threading.get_ident()
+    try:
+        threading.Thread(target=signal_at_work, args=[ident], daemon=True).start()
+        work()
+    except KeyboardInterrupt:
+        print("interrupted")
+    else:
+        print("ended by itself")
+"""
+PROGRAMS: Final = {
+    "one message": """
+index = QueryIndex(limits=limits)
+assert not index.register([Query("q", hostile)]).rejected
+matcher = index.freeze().matcher(threads=1)
+interrupted(lambda: matcher.match_batch([costly]))
+print(list(matcher.match_batch([few])[0].query_ids))
+""",
+    "messages on several threads": """
+index = QueryIndex(limits=limits)
+assert not index.register([Query("q", hostile)]).rejected
+matcher = index.matcher(threads=2)
+interrupted(lambda: matcher.match_batch([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"</a>"]))
+print(list(matcher.match_batch([few])[0].query_ids))
+""",
+    "a delivery": """
+broker = Broker(limits=limits)
+text = "for $b in //b where " + hostile + " return $b"
+assert not broker.subscribe(Subscription("q", "ann", text)).rejected
+interrupted(lambda: broker.publish(costly))
+print([each.subscriber for each in broker.publish(few)])
+""",
+    "a step": """
+broker = Broker(limits=limits)
+steps = ("drop //b[" + hostile + "]",)
+assert not broker.subscribe(Subscription("q", "ann", "//c", steps=steps)).rejected
+interrupted(lambda: broker.publish(costly))
+print([each.subscriber for each in broker.publish(few)])
+""",
+}
+
+
+@pytest.mark.parametrize("program", list(PROGRAMS.values()), ids=list(PROGRAMS))
+def test_one_costly_message_is_interrupted(program: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", HEAD + program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert (ran.stdout, ran.stderr) == ("interrupted\n[]\n", "")
+
+
+def test_other_threads_go_on_while_a_call_waits_for_a_freeze() -> None:
+    """A call that waits with the interpreter in its hands would stop every thread.
+
+    No thread is made to give the interpreter up here: the one that looks runs during a call only if
+    the call itself has let it go.
+    """
+    index = native.Index("{}")
+    count = 20_000
+    index.register([(f"q{n}", f"/a/b//c{n % 1_000}", None) for n in range(count)], {})
+    added = iter(range(10**9))
+
+    def replace() -> None:
+        name = f"added{next(added)}"
+        assert index.register_compiled(name, "/x", {}, ["/x"], None)
+        index.remove([name])
+
+    calls: dict[str, Callable[[], object]] = {
+        "contains": lambda: "q5" in index,
+        "len": lambda: len(index),
+        "query": lambda: index.query("q5"),
+        "memory": index.memory,
+        "register and remove": replace,
+    }
+    asked: str | None = None
+    seen: set[str | None] = set()
+    is_over = threading.Event()
+
+    def freeze() -> None:
+        for number in range(10**9):
+            if is_over.is_set():
+                break
+            index.register([(f"frozen{number}", "/y", None)], {})
+            index.freeze()
+
+    def look() -> None:
+        while not is_over.is_set():
+            seen.add(asked)
+            time.sleep(0)
+
+    threads = [threading.Thread(target=freeze), threading.Thread(target=look)]
+    interval = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(10_000)
+        for thread in threads:
+            thread.start()
+        for name, call in calls.items():
+            for _ in range(2_000):
+                asked = name
+                call()
+                asked = None
+                time.sleep(0)
+                if name in seen:
+                    break
+    finally:
+        is_over.set()
+        sys.setswitchinterval(interval)
+    for thread in threads:
+        thread.join()
+    assert seen - {None} == set(calls)

@@ -1,0 +1,182 @@
+"""What steps of subscriptions may cost a message: one budget over all series, and bounded texts."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+
+import pytest
+
+from broker_engines import broker_engines, missing
+from pathcast import Broker, Subscription
+from pathcast.customize.restructuring import Restructuring, Restructurings
+from pathcast.customize.steps import parse_steps
+from pathcast.errors import PathcastError
+from pathcast.limits import KIB, MIB, STEP_SERIES_MAX, Limits
+from pathcast.message.tags import START_TAG
+from pathcast.model import DeliverMode, EngineName
+from pathcast.overlay.cutting import LinkCuts, cut_entry
+
+SERIES = 24
+
+
+def asked(number: int, deliver: DeliverMode = "ids") -> Subscription:
+    """One of subscriptions that have different steps, in the order of their numbers."""
+    steps = (f"rename //image i{number:03}",)
+    return Subscription(f"s{number}", "ann", "/news/list", deliver, steps=steps)
+
+
+def message(size: int) -> bytes:
+    return b"<news><image/><list/>%s</news>" % (b"x" * size)
+
+
+def answered(broker: Broker, texts: list[bytes]) -> list[dict[str, str]]:
+    """For each message, subscription -> "" or the code of its verdict."""
+    found: list[dict[str, str]] = [{} for _ in texts]
+    batch = broker.process_batch(texts)
+    for at in range(len(texts)):
+        deliveries = batch.deliveries(at)
+        found[at] = {each.subscription_id: "" for each in deliveries}
+        found[at] |= {name: error.code for name, error in deliveries.verdicts.items()}
+    few: list[dict[str, str]] = [{} for _ in texts]
+    answer = broker.process_few(texts)
+    for row, name, _ in answer.deliveries:
+        few[row][name] = ""
+    for row, name, error in answer.verdicts:
+        few[row][name] = error.code
+    assert few == found
+    return found
+
+
+def check_served(engine: EngineName, limits: Limits, deliver: DeliverMode, code: str) -> None:
+    """Series are served in order until the budget is used up, whatever came first."""
+    rng = random.Random(7)
+    outcomes = []
+    for _ in range(2):
+        broker = Broker(engine, limits)
+        rows = [asked(number, deliver) for number in range(SERIES)]
+        rng.shuffle(rows)
+        plain = Subscription("plain", "bob", "/news", "ids")
+        assert not broker.subscribe([*rows, plain]).rejected
+        short, long = message(10), message(20_000)
+        found = answered(broker, [short, long, short])
+        assert found[0] == found[2]
+        assert set(found[0].values()) == {""}
+        assert len(found[0]) == SERIES + 1
+        assert found[1].pop("plain") == ""
+        outcome = [found[1][f"s{number}"] for number in range(SERIES)]
+        assert answered(broker, [long])[0] | {"plain": ""} == found[1] | {"plain": ""}
+        outcomes.append(outcome)
+    assert outcomes[0] == outcomes[1]
+    served = outcomes[0].count("")
+    assert 1 < served < SERIES - 1
+    assert outcomes[0] == [""] * served + [code] * (SERIES - served)
+
+
+@broker_engines
+def test_the_steps_of_a_message_are_for_all_series_together(engine: EngineName) -> None:
+    # What one series takes of the long message is about 1,000.
+    check_served(engine, Limits(message_steps_max=10_000), "ids", "limit.message_steps")
+
+
+@broker_engines
+def test_the_result_bytes_of_a_message_are_for_all_series_together(engine: EngineName) -> None:
+    limits = Limits(message_result_bytes_max=100_000)
+    check_served(engine, limits, "message", "limit.message_result_bytes")
+
+
+@broker_engines
+def test_there_are_no_more_series_than_a_broker_keeps(engine: EngineName) -> None:
+    broker = Broker(engine)
+    report = broker.subscribe([asked(number) for number in range(STEP_SERIES_MAX + 2)])
+    assert [error.code for error in report.rejected.values()] == ["subscription.step_series"] * 2
+    same = asked(0)._replace(id="same")
+    assert broker.subscribe(same).accepted == 1
+    broker.unsubscribe("s1")
+    assert broker.subscribe(asked(STEP_SERIES_MAX)).accepted == 1
+    assert broker.subscribe(asked(STEP_SERIES_MAX + 1)).rejected
+    found = answered(broker, [message(1)])[0]
+    assert set(found.values()) == {""}
+    assert len(found) == STEP_SERIES_MAX + 1
+
+
+@broker_engines
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (Limits(message_bytes_max=2 * MIB, result_ratio_max=10_000), "limit.message_bytes"),
+        (Limits(), "limit.steps_ratio"),
+    ],
+)
+def test_a_message_that_grows_is_refused_before_it_is_made(
+    engine: EngineName, limits: Limits, code: str
+) -> None:
+    name = "i" * 4_000
+    step = parse_steps([f"rename //image {name}"])
+    grows = b"<news>%s</news>" % (b"<image/>" * 20_000)
+    restructuring = Restructuring(step, engine, limits)
+    restructuring.apply([message(1)])
+    tracemalloc.start()
+    try:
+        refused, small = restructuring.apply([grows, message(1)])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(refused, PathcastError)
+    assert refused.code == code
+    assert small == b"<news><%s/><list/>x</news>" % name.encode()
+    # What it would have become has 80 MB.
+    assert peak < 60 * MIB
+
+
+def test_reading_a_tag_takes_no_memory_for_its_blanks() -> None:
+    tag = b"<a%sb='%s' />" % (b" " * 2_000_000, b"x" * 100_000)
+    tracemalloc.start()
+    try:
+        found = START_TAG.match(tag)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found is not None
+    assert found.end() == len(tag)
+    assert peak < 64 * KIB
+
+
+@pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
+def test_texts_of_a_series_are_dropped_when_the_next_is_asked_for() -> None:
+    series = [parse_steps([f"rename //image i{number}"]) for number in range(40)]
+    many = Restructurings()
+    many.set(series)
+    size = 200_000
+    batch = many.batch({0: message(size)})
+    tracemalloc.start()
+    try:
+        for steps in series:
+            [made] = batch.after(steps, [0])
+            assert isinstance(made, bytes)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * size
+
+
+@pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
+def test_links_share_the_steps_of_a_message() -> None:
+    """A link that they do not suffice for is sent the message as it came, for others to do them."""
+    came = message(20_000)
+    names = [f"link{number:03}" for number in range(SERIES)]
+
+    def sent(limits: Limits | None) -> list[int]:
+        cuts = LinkCuts(limits=limits)
+        for number, name in enumerate(names):
+            one = asked(number, "message")
+            cuts.update(name, [cut_entry(one, parse_steps(one.steps))], [])
+        given = cuts.cut([came], {name: [0] for name in names})
+        ones = [given[name][0] for name in names]
+        assert all(one is not None and (one.steps or one.body == came) for one in ones)
+        return [one.steps for one in ones if one is not None]
+
+    assert sent(None) == [1] * SERIES
+    done = sent(Limits(message_steps_max=10_000))
+    assert 1 < sum(done) < SERIES - 1
+    assert done == sorted(done, reverse=True)
