@@ -223,10 +223,9 @@ def _stats(file: WrittenFile) -> dict[str, Any]:
 
     Without the latter, readers take a column that has bounds for one without nulls.
     """
-    bounds = file.bounds or {}
-    return {
-        "numRecords": file.rows,
-        "minValues": {name: least for name, (least, _) in bounds.items()},
-        "maxValues": {name: most for name, (_, most) in bounds.items()},
-        "nullCount": dict(file.nulls or {}),
-    }
+    stats: dict[str, Any] = {"numRecords": file.rows, "nullCount": dict(file.nulls or {})}
+    if file.bounds:
+        # Empty ones would say that no column has a value.
+        stats["minValues"] = {name: least for name, (least, _) in file.bounds.items()}
+        stats["maxValues"] = {name: most for name, (_, most) in file.bounds.items()}
+    return stats

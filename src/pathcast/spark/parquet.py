@@ -19,11 +19,8 @@ from pathcast.errors import ConfigError, PathcastError, UnreadableMessageError
 from pathcast.limits import MIB
 from pathcast.spark import schemas
 from pathcast.spark.files import FILE, FoundFile, Unit, as_unread, shown, unreadable
-from pathcast.spark.parquet_pages import WINDOW_BYTES_MAX, read_pages
+from pathcast.spark.parquet_pages import read_pages
 from pathcast.spark.storage import Storage
-
-HELD_BYTES_MAX: Final = 96 * MIB
-"""Bytes of pages, over the largest allowed message, that are held while a row group is read."""
 
 FOOTER_BYTES_MAX: Final = 8 * MIB
 """Bytes of a footer, of which the library makes many times as much: some 10,000 row groups."""
@@ -38,7 +35,7 @@ class ParquetReader:
         message_column: Column with the message, binary or text.
         id_column: Column with its id.
         extra: Columns that are passed through, in the types that outputs have.
-        message_bytes_max: Bytes of the largest allowed message.
+        page_bytes_max: Bytes of pages that are held while a row group is read.
         gone: Code of the error of a file that is not there.
     """
 
@@ -46,7 +43,7 @@ class ParquetReader:
     message_column: str
     id_column: str
     extra: pa.Schema
-    message_bytes_max: int
+    page_bytes_max: int
     gone: str = FILE
     is_whole: bool = False
 
@@ -95,12 +92,10 @@ class ParquetReader:
             for group in unit.groups:
                 plan = read_pages(handle, opened, group, wanted)
                 self._check_held(unit.name, plan.held_bytes)
-                with _parquet_file(handle, read_dictionary=plan.dictionaries) as file:
-                    for batch in file.iter_batches(
-                        plan.batch_rows, row_groups=[group], columns=wanted, use_threads=False
-                    ):
-                        for part in _parts(batch):
-                            yield self._as_source(part, dict(unit.values))
+                for batch in opened.iter_batches(
+                    plan.batch_rows, row_groups=[group], columns=wanted, use_threads=False
+                ):
+                    yield self._as_source(batch, dict(unit.values))
 
     def _check(self, name: str, there: pa.Schema, wanted: Sequence[str]) -> None:
         for key, column in (
@@ -126,12 +121,11 @@ class ParquetReader:
             )
 
     def _check_held(self, name: str, held: int) -> None:
-        maximum = HELD_BYTES_MAX + self.message_bytes_max
-        if held > maximum:
+        if held > self.page_bytes_max:
             reason = (
                 f"its pages are too large: reading a row group holds {held:,} bytes of them, and "
-                f"no more than {maximum:,} are allowed; write it with smaller pages and "
-                "dictionaries, or raise engine.limits.message_bytes_max"
+                f"{self.page_bytes_max:,} are allowed; write it with smaller pages and "
+                "dictionaries, or raise source.page_bytes_max"
             )
             raise UnreadableMessageError(FILE, path=shown(name), reason=reason)
 
@@ -204,44 +198,9 @@ def open_parquet(storage: Storage, name: str) -> Iterator[tuple[IO[bytes], pq.Pa
                 f"its footer has {footer:,} bytes, more than {FOOTER_BYTES_MAX:,}; write it with "
                 "fewer columns or larger row groups, or as several files"
             )
-        with _parquet_file(handle) as opened:
+        # No more of it is read ahead than a buffer.
+        with pq.ParquetFile(handle, buffer_size=MIB, pre_buffer=False) as opened:
             yield handle, opened
-
-
-def _parquet_file(handle: IO[bytes], read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
-    """A file as the library opens it: no more of it is read ahead than a buffer."""
-    return pq.ParquetFile(
-        handle,
-        read_dictionary=list(read_dictionary),
-        buffer_size=MIB,
-        pre_buffer=False,
-    )
-
-
-def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces that are not too long without dictionaries, or have one row."""
-    if len(batch) > 1 and sum(map(_plain_bytes, batch.columns)) > WINDOW_BYTES_MAX:
-        half = len(batch) // 2
-        yield from _parts(batch.slice(0, half))
-        yield from _parts(batch.slice(half))
-    else:
-        yield batch
-
-
-def _plain_bytes(column: pa.Array) -> int:
-    """Bytes of a column without dictionaries."""
-    if pa.types.is_dictionary(column.type):
-        values = column.dictionary
-        lengths = pc.binary_length(values).take(column.indices)
-        return int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
-    if pa.types.is_struct(column.type):
-        return sum(map(_plain_bytes, column.flatten()))
-    if pa.types.is_map(column.type):
-        first, end = column.offsets[0].as_py(), column.offsets[-1].as_py()
-        return sum(_plain_bytes(p.slice(first, end - first)) for p in (column.keys, column.items))
-    if pa.types.is_nested(column.type):
-        return _plain_bytes(column.flatten())
-    return int(column.nbytes)
 
 
 def columns_of(storage: Storage, files: Sequence[FoundFile], names: Sequence[str]) -> pa.Schema:

@@ -11,23 +11,25 @@ Example:
     >>> file = io.BytesIO()
     >>> pq.write_table(pa.table({"message": ["<a/>"] * 5000}), file, compression="none")
     >>> read_pages(file, pq.ParquetFile(file), 0, ["message"])
-    ReadingPlan(held_bytes=66, batch_rows=1024, dictionaries=('message',))
+    ReadingPlan(held_bytes=46, batch_rows=1024)
 
-It unpacks nothing.
+It unpacks dictionaries, to see how long their longest value is, and no other page.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pathcast.limits import KIB, MIB
 from pathcast.spark.files import BATCH_ROWS_MAX
 
-WINDOW_BYTES_MAX: Final = 16 * MIB
+WINDOW_BYTES_MAX: Final = 8 * MIB
 """Values of the rows that are read at once; a single longer row is read alone."""
 
 PAGES_MAX: Final = 100_000
@@ -35,12 +37,8 @@ PAGES_MAX: Final = 100_000
 
 _HEADER_BYTES: Final = 256
 _HEADER_BYTES_MAX: Final = MIB
-_DICTIONARY_COPIES: Final = 4
-"""A dictionary is held as it is unpacked, decoded, while it is looked up, and in the batch."""
-
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _PLAIN_DICTIONARY, _DELTA_LENGTHS, _DELTA_BYTES, _RLE_DICTIONARY = 2, 6, 7, 8
-_INDEX_BYTES: Final = 4
 _LENGTHS_BYTES: Final = 8
 _FIXED_BYTES: Final = 16
 
@@ -49,14 +47,13 @@ class ReadingPlan(NamedTuple):
     """How a row group is to be read.
 
     Attributes:
-        held_bytes: What pages take while they are read: of each column the largest.
+        held_bytes: What pages take while they are read: of each column the largest, packed and
+            unpacked, and the dictionary, which is held twice.
         batch_rows: Rows to be read at once.
-        dictionaries: Columns that are to be read as dictionaries, by their paths.
     """
 
     held_bytes: int
     batch_rows: int
-    dictionaries: tuple[str, ...]
 
 
 class _Page(NamedTuple):
@@ -77,6 +74,59 @@ class _Page(NamedTuple):
     encoding: int
 
 
+class _Leaf(NamedTuple):
+    """Pages of a column of a row group.
+
+    Attributes:
+        pages: Those with data.
+        dictionary_bytes: What the dictionary takes.
+        width: Bytes of a value of fixed width, which one that is null has too; 0 for text.
+        longest: Bytes of the longest value in the dictionary.
+    """
+
+    pages: Sequence[_Page]
+    dictionary_bytes: int
+    width: int
+    longest: int
+
+    def held_bytes(self) -> int:
+        """Bytes of the largest page with data, and of the dictionary."""
+        largest = 0
+        for page in self.pages:
+            size = page.packed + page.unpacked
+            if page.encoding in (_DELTA_LENGTHS, _DELTA_BYTES):
+                size += _LENGTHS_BYTES * page.values
+            largest = max(largest, size)
+        return largest + self.dictionary_bytes
+
+    def values_bytes(self, page: _Page, rows: int) -> int:
+        """Bytes of so many values of a page, at most."""
+        rows = min(rows, page.values)
+        if self.width:
+            return rows * self.width
+        if page.encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
+            return rows * self.longest
+        if page.encoding == _DELTA_BYTES:
+            # A value may repeat all of the one before it.
+            return rows * page.unpacked
+        return page.unpacked
+
+    def rows_at_once(self) -> int:
+        """So many rows are not longer than a window, wherever they begin."""
+        if not self.pages:
+            return BATCH_ROWS_MAX
+        ends = np.cumsum([page.values for page in self.pages], dtype=np.int64)
+        rows = BATCH_ROWS_MAX
+        while rows > 1:
+            sums = np.cumsum([0, *(self.values_bytes(page, rows) for page in self.pages)])
+            # Rows that begin with the last one of a page reach so many pages on.
+            last = np.minimum(np.searchsorted(ends, ends + rows - 1), len(ends) - 1)
+            if (sums[last + 1] - sums[:-1]).max() <= WINDOW_BYTES_MAX:
+                break
+            rows //= 2
+        return rows
+
+
 def read_pages(
     handle: IO[bytes], file: pq.ParquetFile, group: int, columns: Sequence[str]
 ) -> ReadingPlan:
@@ -91,74 +141,70 @@ def read_pages(
     Raises:
         ValueError: A page is none.
 
-    Cost: about 20 µs a page, of which there is one a megabyte as a rule.
+    Cost: about 20 µs a page, of which there is one a megabyte as a rule, and unpacking
+        dictionaries.
     """
     held, rows = 0, BATCH_ROWS_MAX
-    dictionaries: list[str] = []
     metadata = file.metadata.row_group(group)
     for number in range(metadata.num_columns):
-        leaf, chunk = file.schema.column(number), metadata.column(number)
-        if not any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in columns):
+        about, chunk = file.schema.column(number), metadata.column(number)
+        if not any(about.path == name or about.path.startswith(f"{name}.") for name in columns):
             continue
-        pages = list(_pages(handle, chunk))
-        is_text = leaf.physical_type == "BYTE_ARRAY"
-        if is_text and any(page.kind == _DICTIONARY for page in pages):
-            dictionaries.append(leaf.path)
-        held += _held(pages)
-        width = 0 if is_text else max(leaf.length, _FIXED_BYTES)
-        if leaf.max_repetition_level:
+        leaf = _leaf(handle, chunk, about)
+        held += leaf.held_bytes()
+        if about.max_repetition_level:
             # How many values a row has is told nowhere: all of them may be those of one.
-            values = sum(page.values for page in pages)
-            held += values * width + sum(_values_bytes(page, page.values) for page in pages)
+            held += sum(leaf.values_bytes(page, page.values) for page in leaf.pages)
         else:
-            rows = min(rows, _rows_at_once(pages, width))
-    return ReadingPlan(held, rows, tuple(dictionaries))
+            rows = min(rows, leaf.rows_at_once())
+    return ReadingPlan(held, rows)
 
 
-def _held(pages: Sequence[_Page]) -> int:
-    """Bytes of the largest page of data, and of the dictionary."""
-    data = dictionary = 0
-    for page in pages:
-        if page.kind == _DICTIONARY:
-            dictionary = max(dictionary, page.packed + _DICTIONARY_COPIES * page.unpacked)
+def _leaf(handle: IO[bytes], chunk: Any, about: Any) -> _Leaf:
+    is_text = about.physical_type == "BYTE_ARRAY"
+    pages: list[_Page] = []
+    dictionary = longest = 0
+    for page, at in _pages(handle, chunk):
+        if page.kind != _DICTIONARY:
+            pages.append(page)
             continue
-        size = page.packed + page.unpacked
-        if page.encoding in (_DELTA_LENGTHS, _DELTA_BYTES):
-            size += _LENGTHS_BYTES * page.values
-        data = max(data, size)
-    return data + dictionary
+        dictionary = max(dictionary, page.packed + 2 * page.unpacked)
+        if is_text:
+            longest = max(longest, _longest(handle, chunk.compression, page, at))
+    return _Leaf(pages, dictionary, 0 if is_text else max(about.length, _FIXED_BYTES), longest)
 
 
-def _values_bytes(page: _Page, rows: int) -> int:
-    """Bytes of the values of a page, or of so many of them, at most."""
-    if page.kind == _DICTIONARY:
-        return 0
-    if page.encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
-        return _INDEX_BYTES * page.values
-    if page.encoding == _DELTA_BYTES:
-        # A value may repeat all of the one before it.
-        return min(rows, page.values) * page.unpacked
-    return page.unpacked
+def _longest(handle: IO[bytes], compression: str, page: _Page, at: int) -> int:
+    """Bytes of the longest value of a dictionary."""
+    if page.unpacked > DICTIONARY_BYTES_MAX or compression not in _CODECS:
+        return page.unpacked
+    handle.seek(at)
+    content = handle.read(page.packed)
+    if compression != "UNCOMPRESSED":
+        content = pa.Codec(_CODECS[compression]).decompress(content, page.unpacked, asbytes=True)
+    longest = place = 0
+    while place < len(content):
+        (length,) = struct.unpack_from("<I", content, place)
+        longest = max(longest, length)
+        place += 4 + length
+    return min(longest, page.unpacked)
 
 
-def _rows_at_once(pages: Sequence[_Page], width: int) -> int:
-    """So many rows of a column, wherever they begin, are not longer than a window."""
-    ends = np.cumsum([page.values for page in pages if page.kind != _DICTIONARY], dtype=np.int64)
-    rows = BATCH_ROWS_MAX
-    while rows > 1:
-        sizes = [_values_bytes(page, rows) for page in pages if page.kind != _DICTIONARY]
-        sums = np.cumsum([0, *sizes], dtype=np.float64)
-        # A window that begins with the last row of a page reaches so many pages on.
-        last = np.minimum(np.searchsorted(ends, ends + rows - 1), len(ends) - 1)
-        most = (sums[last + 1] - sums[:-1]).max() if len(ends) else 0
-        if most + rows * width <= WINDOW_BYTES_MAX:
-            break
-        rows //= 2
-    return rows
+DICTIONARY_BYTES_MAX: Final = 96 * MIB
+"""A larger dictionary is not unpacked to be looked at."""
+
+_CODECS: Final = {
+    "UNCOMPRESSED": "",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "BROTLI": "brotli",
+    "ZSTD": "zstd",
+}
+"""Names of codecs in files and in the library; values of other ones may be as long as the page."""
 
 
-def _pages(handle: IO[bytes], chunk: Any) -> Iterator[_Page]:
-    """What stands before each page of a column of a row group."""
+def _pages(handle: IO[bytes], chunk: Any) -> Iterator[tuple[_Page, int]]:
+    """What stands before each page of a column of a row group, and where the page begins."""
     at, end = chunk.data_page_offset, chunk.total_compressed_size
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
         at = chunk.dictionary_page_offset
@@ -169,7 +215,7 @@ def _pages(handle: IO[bytes], chunk: Any) -> Iterator[_Page]:
         count += 1
         if count > PAGES_MAX:
             raise ValueError(f"a column has more than {PAGES_MAX:,} pages in a row group")
-        yield page
+        yield page, at + length
         seen += 0 if page.kind == _DICTIONARY else page.values
         at += length + page.packed
 

@@ -121,6 +121,12 @@ class SourceSettings(BaseModel):
         description="Parquet, Delta and broker: columns that are passed through to inboxes and "
         "matches; none may have the name of a column that Pathcast writes.",
     )
+    page_bytes_max: int = Field(
+        default=176 * 1024 * 1024,
+        ge=1,
+        description="Parquet and Delta: bytes of pages that a task holds while it reads a row "
+        "group, those of a dictionary twice; a file that needs more is a dead letter.",
+    )
     record: str | None = Field(
         default=None,
         description="Records: path of the elements that are messages, such as /orders/order.",

@@ -112,7 +112,7 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
         source.message_column,
         source.id_column,
         columns,
-        limits.message_bytes_max,
+        source.page_bytes_max,
         gone,
     )
 

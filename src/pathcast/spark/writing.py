@@ -106,6 +106,7 @@ class ParquetSink:
     def __init__(self, handle: IO[bytes], schema: pa.Schema) -> None:
         self._metadata: list[pq.FileMetaData] = []
         leaves = _leaves(schema)
+        self._has_structures = any(pa.types.is_struct(field.type) for field in schema)
         self._bounded = {
             field.name: leaves.index(field.name)
             for field in schema
@@ -139,10 +140,12 @@ class ParquetSink:
     def statistics(self) -> tuple[Bounds, Nulls]:
         """See `Sink`. Where one column has values and no bounds, no column has bounds.
 
-        Readers of Delta tables take such a column beside others for one that has no rows.
+        Readers of Delta tables take such a column, and each structure, beside others that have
+        bounds for one that has no rows.
         """
         bounds: Bounds = {}
         nulls: Nulls = {}
+        is_bounded = not self._has_structures
         groups = [meta.row_group(n) for meta in self._metadata for n in range(meta.num_row_groups)]
         for name, place in self._bounded.items():
             told = [group.column(place).statistics for group in groups]
@@ -150,10 +153,9 @@ class ParquetSink:
             filled = [each for each in told if each.num_values]
             if filled:
                 found = _as_json_bounds(filled)
-                if found is None:
-                    return {}, nulls
-                bounds[name] = found
-        return bounds, nulls
+                is_bounded = is_bounded and found is not None
+                bounds[name] = found or (None, None)
+        return (bounds if is_bounded else {}), nulls
 
 
 def _as_json_bounds(told: Sequence[pq.Statistics]) -> tuple[Any, Any] | None:
@@ -239,10 +241,17 @@ def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
         elif packed is not None:
             row["fragment"] = base64.b64decode(packed)
     table = pa.Table.from_pylist(rows, schema=schema)
-    passed = pa.Table.from_pylist([{k: row[k] for k in row.keys() - schema.names} for row in rows])
-    for name in sorted(passed.column_names):
-        table = table.append_column(name, passed.column(name))
+    for name in sorted({name for row in rows for name in row} - set(schema.names)):
+        table = table.append_column(name, _inferred([row.get(name) for row in rows]))
     return table
+
+
+def _inferred(values: Sequence[Any]) -> pa.Array:
+    """Values of JSON as a column; numbers that Arrow has no integer for are of floating point."""
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
 
 
 def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
