@@ -405,7 +405,7 @@ def test_every_column_of_every_output_is_reserved(tmp_path: Path) -> None:
     for form in ("numbers", "ids"):
         deliver(tmp_path, "parquet", f"output.matches={form}", f"output.path=out-{form}")
         for output in ("inboxes", "matches", "dead_letters"):
-            names |= set(read_output(tmp_path / f"out-{form}", output).column_names)  # type: ignore[arg-type]
+            names |= set(read_output(tmp_path / f"out-{form}", output).column_names)
     assert len(names) > 15
     for name in names:
         with pytest.raises(ConfigError, match=name):

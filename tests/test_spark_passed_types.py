@@ -185,7 +185,7 @@ def test_parquet_outputs_have_what_the_source_has(tmp_path: Path, placement: str
     put(tmp_path, {name: case.column for name, case in CASES.items()})
     deliver(tmp_path, "parquet", passed(list(CASES)), f"placement.kind={placement}")
     for output in ("inboxes", "matches"):
-        table = read_output(tmp_path / "out", output)  # type: ignore[arg-type]
+        table = read_output(tmp_path / "out", output)
         assert len(table) == 3
         for name, case in CASES.items():
             assert rows_in_order(table, name) == [*case.stored, None], name

@@ -315,3 +315,26 @@ def test_a_packed_file_of_records_is_read_as_it_is_unpacked(
     assert found["deliveries"] == 2
     assert found["refused"] == 1
     assert found["peak"] - nothing < ALLOWED_BYTES
+
+
+@pytest.mark.parametrize("format", ["parquet", pytest.param("jsonl", marks=pytest.mark.nightly)])
+def test_an_inbox_is_read_without_those_of_others(tmp_path: Path, format: str) -> None:
+    # Each of 700 subscribers gets the same message: it stands in the file of Parquet once.
+    (tmp_path / "in").mkdir()
+    size = MIB if format == "parquet" else MIB // 8
+    (tmp_path / "in/1.xml").write_bytes(b"<a>" + b"x" * size + b"</a>")
+    lines = "".join(f"s{n}\tq1\t//a\tmessage\n" for n in range(700))
+    (tmp_path / "many.tsv").write_text(f"subscriber\tquery_id\tquery\tdeliver\n{lines}")
+    where = ("output.path=many", f"output.format={format}", "subscriptions.path=many.tsv")
+    assert measured(tmp_path, "directory", *where)["deliveries"] == 700
+    read = (
+        "import sys; from pathlib import Path; from pathcast.spark.outputs import inbox;"
+        "print(len(inbox(sys.argv[1], 's77')), [line.split()[1] for line in"
+        " Path('/proc/self/status').read_text().splitlines() if line.startswith('VmHWM')][0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", read, str(tmp_path / "many")], capture_output=True, text=True
+    )
+    rows, peak = map(int, done.stdout.split())
+    assert rows == 1
+    assert peak * 1024 < 400 * MIB
