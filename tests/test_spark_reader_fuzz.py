@@ -225,6 +225,20 @@ def test_damaged_files_are_told_and_nothing_else(tmp_path: Path, name: str) -> N
         one(tmp_path, name, seed)
 
 
+def test_damage_that_ended_the_process_of_a_reader(tmp_path: Path) -> None:
+    # Sizes of levels in the footer that are not those of the column: the library checks them where
+    # nothing catches what it throws, if it is asked for a column chunk before it has read one.
+    code = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
+        "import test_spark_reader_fuzz as fuzz\n"
+        "for seed in range(1795467650, 1795467670):\n"
+        "    fuzz.one(Path(sys.argv[2]), 'a.parquet', seed)\n"
+    )
+    call = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def seconds() -> float:
     return float(os.environ.get("PATHCAST_NIGHTLY", "120"))
 

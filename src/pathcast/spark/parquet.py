@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +19,7 @@ from pathcast.errors import ConfigError, PathcastError, UnreadableMessageError
 from pathcast.limits import MIB
 from pathcast.spark import schemas
 from pathcast.spark.files import FILE, FoundFile, Unit, as_unread, shown, unreadable
-from pathcast.spark.parquet_pages import read_pages
+from pathcast.spark.parquet_pages import GuardedFile, read_pages
 from pathcast.spark.storage import Storage
 
 FOOTER_BYTES_MAX: Final = 8 * MIB
@@ -76,7 +76,7 @@ class ParquetReader:
                     yield batch, shown(unit.name)
 
     @contextmanager
-    def _open(self, name: str) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
+    def _open(self, name: str) -> Iterator[tuple[GuardedFile, pq.ParquetFile]]:
         try:
             with open_parquet(self.storage, name) as found:
                 yield found
@@ -154,7 +154,9 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         found = column.cast(field.type)
         found.validate(full=True)
     except pa.ArrowException as error:
-        reason = f"column {field.name!r} is {column.type}, and {field.type} in outputs"
+        reason = f"column {field.name!r} is {column.type}, not {field.type} as in outputs"
+        if column.type == field.type:
+            reason = f"column {field.name!r}"
         raise type(error)(f"{reason}: {error}") from error
     return found
 
@@ -181,7 +183,7 @@ _MESSAGE_KINDS: Final = (
 
 
 @contextmanager
-def open_parquet(storage: Storage, name: str) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
+def open_parquet(storage: Storage, name: str) -> Iterator[tuple[GuardedFile, pq.ParquetFile]]:
     """A file of a source.
 
     It is read and not mapped: a mapped file that somebody cuts short ends the process.
@@ -199,8 +201,9 @@ def open_parquet(storage: Storage, name: str) -> Iterator[tuple[IO[bytes], pq.Pa
                 "fewer columns or larger row groups, or as several files"
             )
         # No more of it is read ahead than a buffer.
-        with pq.ParquetFile(handle, buffer_size=MIB, pre_buffer=False) as opened:
-            yield handle, opened
+        guarded = GuardedFile(handle)
+        with pq.ParquetFile(guarded, buffer_size=MIB, pre_buffer=False) as opened:
+            yield guarded, opened
 
 
 def columns_of(storage: Storage, files: Sequence[FoundFile], names: Sequence[str]) -> pa.Schema:

@@ -10,7 +10,8 @@ Example:
     >>> import pyarrow as pa, pyarrow.parquet as pq
     >>> file = io.BytesIO()
     >>> pq.write_table(pa.table({"message": ["<a/>"] * 5000}), file, compression="none")
-    >>> read_pages(file, pq.ParquetFile(file), 0, ["message"])
+    >>> guarded = GuardedFile(file)
+    >>> read_pages(guarded, pq.ParquetFile(guarded), 0, ["message"])
     ReadingPlan(held_bytes=46, batch_rows=1024)
 
 It unpacks dictionaries, to see how long their longest value is, and no other page.
@@ -74,6 +75,58 @@ class _Page(NamedTuple):
     encoding: int
 
 
+class GuardedFile:
+    """A file of a source that can be told to refuse to be read.
+
+    What the library tells of a column chunk it checks on the way, and a fault that it finds there
+    ends the process; on the way to reading one it raises. So it is made to begin with reading.
+
+    Args:
+        handle: The file.
+    """
+
+    def __init__(self, handle: IO[bytes]) -> None:
+        self._handle = handle
+        self._refuses = False
+        self.seek, self.tell, self.close = handle.seek, handle.tell, handle.close
+        self.seekable, self.readable = handle.seekable, handle.readable
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file is closed."""
+        return self._handle.closed
+
+    def read(self, size: int = -1) -> bytes:
+        """Bytes from where the file is."""
+        if self._refuses:
+            raise _RefusedReadError
+        return self._handle.read(size)
+
+    def check_chunks(self, file: pq.ParquetFile, group: int, columns: Sequence[str]) -> None:
+        """Checks what the footer says of some columns of a row group.
+
+        Args:
+            file: This file, as the library has opened it.
+            group: Number of the row group.
+            columns: Names of columns.
+
+        Raises:
+            OSError: It is damaged.
+        """
+        self._refuses = True
+        try:
+            chosen = list(columns)
+            next(file.iter_batches(1, row_groups=[group], columns=chosen, use_threads=False), None)
+        except _RefusedReadError:
+            pass
+        finally:
+            self._refuses = False
+
+
+class _RefusedReadError(Exception):
+    """The library began to read values."""
+
+
 class _Leaf(NamedTuple):
     """Pages of a column of a row group.
 
@@ -128,7 +181,7 @@ class _Leaf(NamedTuple):
 
 
 def read_pages(
-    handle: IO[bytes], file: pq.ParquetFile, group: int, columns: Sequence[str]
+    handle: GuardedFile, file: pq.ParquetFile, group: int, columns: Sequence[str]
 ) -> ReadingPlan:
     """Looks at the pages of some columns of a row group.
 
@@ -139,11 +192,13 @@ def read_pages(
         columns: Names of columns, each with all that is nested in it.
 
     Raises:
+        OSError: The footer is damaged.
         ValueError: A page is none.
 
     Cost: about 20 µs a page, of which there is one a megabyte as a rule, and unpacking
         dictionaries.
     """
+    handle.check_chunks(file, group, columns)
     held, rows = 0, BATCH_ROWS_MAX
     metadata = file.metadata.row_group(group)
     for number in range(metadata.num_columns):
@@ -160,7 +215,7 @@ def read_pages(
     return ReadingPlan(held, rows)
 
 
-def _leaf(handle: IO[bytes], chunk: Any, about: Any) -> _Leaf:
+def _leaf(handle: GuardedFile, chunk: Any, about: Any) -> _Leaf:
     is_text = about.physical_type == "BYTE_ARRAY"
     pages: list[_Page] = []
     dictionary = longest = 0
@@ -174,7 +229,7 @@ def _leaf(handle: IO[bytes], chunk: Any, about: Any) -> _Leaf:
     return _Leaf(pages, dictionary, 0 if is_text else max(about.length, _FIXED_BYTES), longest)
 
 
-def _longest(handle: IO[bytes], compression: str, page: _Page, at: int) -> int:
+def _longest(handle: GuardedFile, compression: str, page: _Page, at: int) -> int:
     """Bytes of the longest value of a dictionary."""
     if page.unpacked > DICTIONARY_BYTES_MAX or compression not in _CODECS:
         return page.unpacked
@@ -203,7 +258,7 @@ _CODECS: Final = {
 """Names of codecs in files and in the library; values of other ones may be as long as the page."""
 
 
-def _pages(handle: IO[bytes], chunk: Any) -> Iterator[tuple[_Page, int]]:
+def _pages(handle: GuardedFile, chunk: Any) -> Iterator[tuple[_Page, int]]:
     """What stands before each page of a column of a row group, and where the page begins."""
     at, end = chunk.data_page_offset, chunk.total_compressed_size
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
@@ -220,7 +275,7 @@ def _pages(handle: IO[bytes], chunk: Any) -> Iterator[tuple[_Page, int]]:
         at += length + page.packed
 
 
-def _page_at(handle: IO[bytes], at: int) -> tuple[_Page, int]:
+def _page_at(handle: GuardedFile, at: int) -> tuple[_Page, int]:
     """What stands before a page, and its length."""
     size = _HEADER_BYTES
     while True:
