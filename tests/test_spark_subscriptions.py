@@ -197,7 +197,7 @@ def test_a_query_that_stays_is_not_compiled_again(
         (None, "No such file"),
         ("subscriber\tid\tquery\n", "no column query_id"),
         ("", "it is empty"),
-        ("subscriber\tquery_id\tquery\nann\tq\t\udcff\n", "not UTF-8"),
+        ("subscriber\tquery_id\tqu\udcff\n", "has subscriber, query_id, qu\\xff"),
     ],
 )
 def test_an_unusable_file_is_a_config_error(

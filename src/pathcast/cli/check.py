@@ -56,8 +56,8 @@ def check(
     else:
         count = f"queries: {len(source)}, with faults: {rejected}"
     say(count + (f", warnings: {len(warnings):,}" if warnings else ""))
-    if queries.suffix == ".toml" and taken.takers:
-        _say_placement(queries, engine)
+    if queries.suffix == ".toml":
+        _check_pipeline(queries, engine, has_takers=bool(taken.takers))
     if not taken.takers and not rejected:
         say_warning(f"{source.path}: no query")
     allowed = 0.0 if strict else source.rejected_max
@@ -65,11 +65,16 @@ def check(
     return ExitCode.REFUSED if is_refused else ExitCode.OK
 
 
-def _say_placement(pipeline: Path, engine: Engine | None) -> None:
-    """Where a run would match the queries, and why; nothing where every worker holds all."""
+def _check_pipeline(pipeline: Path, engine: Engine | None, *, has_takers: bool) -> None:
+    """Checks the columns that are passed through, and says where a run would match the queries.
+
+    Nothing is said where every worker holds all queries.
+    """
     with extra("spark", "pathcast check of a pipeline"):
         from pathcast.spark.placement_explained import explain_placement
         from pathcast.spark.settings import load_settings
+        from pathcast.spark.sources import check_columns
     settings = load_settings(pipeline)
-    if settings.placement.kind != "broadcast":
+    check_columns(settings.source, settings.output.format)
+    if has_takers and settings.placement.kind != "broadcast":
         say(f"placement: {explain_placement(settings, engine_name(engine)).choice}")

@@ -61,17 +61,17 @@ def rows_of(content: bytes, path: Path) -> tuple[SubscriptionRows, bool]:
     """The queries of a file, in order, and what has none; whether it is a table of subscriptions.
 
     Bytes that are not UTF-8 become lone surrogates, which no index takes in an id or a query: the
-    line is refused where it is taken up, and the others are not. Of a table they are an error.
+    line is refused where it is taken up, and the others are not.
 
     Args:
         content: Of the file, which may be a pipe: it is read once.
         path: Its name.
 
     Raises:
-        ConfigError: It is UTF-16, or a table that is not UTF-8 or lacks a column.
+        ConfigError: It is UTF-16, or a table that lacks a column.
     """
     name = str(path)
     text = decode(content, name, keep_bytes=True)
     if is_table(text, path):
-        return rows_of_table(decode(content, name), path, "ids"), True
+        return rows_of_table(text, path, "ids"), True
     return query_lines(text, name), False

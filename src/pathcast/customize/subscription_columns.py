@@ -35,11 +35,13 @@ from pathcast.customize.subscription_rows import (
     RejectedSubscription,
     SubscriptionRows,
     SubscriptionTable,
+    as_text,
     checked_rows,
     columns_of,
     read_rows,
     steps_in,
-    unusable,
+    table_of,
+    told_unusable,
 )
 from pathcast.model import DELIVER_MODES, DeliverMode, Subscription
 
@@ -155,23 +157,24 @@ def step_column(rows: Sequence[Subscription]) -> pa.Array:
 
 
 def _parquet_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
-    try:
-        with path.open("rb") as handle:
-            file = pq.ParquetFile(handle)
-            names = columns_of(path, file.schema_arrow.names)
-            line = 1
-            for batch in file.iter_batches(ROWS_AT_ONCE, columns=names):
+    with told_unusable(path), path.open("rb") as handle:
+        file = pq.ParquetFile(handle)
+        names = columns_of(path, file.schema_arrow.names)
+        line = 1
+        for batch in file.iter_batches(ROWS_AT_ONCE, columns=names):
+            try:
                 yield _row_table(batch.select(names), path, line, deliver)
-                line += len(batch)
-    except (OSError, pa.ArrowException) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise unusable(path, reason) from error
+            except pa.ArrowInvalid:
+                # Some text is not UTF-8: each row by itself, since only that one is refused.
+                read = table_of(batch, names, path, line)
+                yield from row_tables(checked_rows(read, deliver), str(path))
+            line += len(batch)
 
 
 def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMode) -> RowTable:
     """The rows of a batch of Parquet, those that are none apart."""
     names = [name for name in batch.schema.names if name != STEPS]
-    texts = {name: batch.column(name).cast(pa.string()) for name in names}
+    texts = {name: as_text(batch.column(name)) for name in names}
     steps = steps_in(batch.column(STEPS)) if STEPS in batch.schema.names else [()] * len(batch)
     modes = texts.get(DELIVER, pa.nulls(len(batch), pa.string()))
     modes = pc.if_else(pc.fill_null(pc.equal(modes, ""), True), deliver, modes)

@@ -21,7 +21,8 @@ It compiles nothing: `subscription_engines` does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -193,7 +194,10 @@ def checked_rows(table: SubscriptionTable, deliver: DeliverMode) -> Subscription
     ):
         mode = told or deliver
         row = Subscription(query_id or "", subscriber or "", query or "", mode, None, steps or ())
-        if not (subscriber and query_id and query):
+        if not _are_text([*row[:4], *row.steps]):
+            row = Subscription(_shown(row.id), _shown(row.subscriber), _shown(row.query))
+            found.rejected.append(_malformed(row, NOT_TEXT, place))
+        elif not (subscriber and query_id and query):
             found.rejected.append(_malformed(row, "subscriber, query_id or query is empty", place))
         elif steps is None:
             found.rejected.append(_malformed(row, "one of its steps is missing", place))
@@ -213,14 +217,12 @@ def about_rows(path: Path) -> int:
     Raises:
         ConfigError: It cannot be looked at.
     """
-    try:
+    with told_unusable(path):
         if path.is_dir():
             return sum(1 for _ in path.rglob(f"*{SUFFIX}"))
         if path.suffix == PARQUET:
             return int(pq.read_metadata(path).num_rows)
         return path.stat().st_size // _ROW_BYTES
-    except (OSError, pa.ArrowException) as error:
-        raise unusable(path, str(error)) from error
 
 
 _ROW_BYTES: Final = 64
@@ -249,11 +251,26 @@ def read_table(path: Path) -> SubscriptionTable:
     Raises:
         ConfigError: The file cannot be read or lacks a column.
     """
+    with told_unusable(path):
+        if path.suffix == PARQUET:
+            return _read_parquet(path)
+        return _text_table(read_text(path, keep_bytes=True), path)
+
+
+@contextmanager
+def told_unusable(path: Path) -> Iterator[None]:
+    """Turns what libraries raise on a file that they cannot read into the error of the file.
+
+    Raises:
+        ConfigError: The file cannot be used.
+    """
     try:
-        return _read_parquet(path) if path.suffix == PARQUET else _text_table(read_text(path), path)
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        yield
+    except PathcastError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, pa.ArrowException) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise unusable(path, reason) from error
+        raise unusable(path, reason or type(error).__name__) from error
 
 
 def _read_parquet(path: Path) -> SubscriptionTable:
@@ -261,24 +278,58 @@ def _read_parquet(path: Path) -> SubscriptionTable:
     with path.open("rb") as handle:
         file = pq.ParquetFile(handle)
         names = columns_of(path, file.schema_arrow.names)
-        table = file.read(names)
-        # Converted here, where a text that is no UTF-8 is an error of the file.
-        columns = {
-            name: table.column(name).cast(pa.string()).to_pylist()
-            for name in names
-            if name != STEPS
-        }
-        steps = steps_in(table.column(STEPS)) if STEPS in names else [()] * len(table)
-    places = [TextPlace(str(path), number, None) for number in range(1, len(table) + 1)]
+        return table_of(file.read(names), names, path, 1)
+
+
+def table_of(
+    rows: pa.Table | pa.RecordBatch, names: Sequence[str], path: Path, first: int
+) -> SubscriptionTable:
+    """Rows of Parquet as they were read.
+
+    Args:
+        rows: The rows.
+        names: Columns of them that are wanted.
+        path: The file.
+        first: Number of the first of these rows in the file, from 1.
+    """
+    columns = {name: _texts(rows.column(name)) for name in names if name != STEPS}
+    steps = steps_in(rows.column(STEPS)) if STEPS in names else [()] * len(rows)
+    places = [TextPlace(str(path), first + number, None) for number in range(len(rows))]
     return SubscriptionTable(columns, steps, places, [])
+
+
+def _texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    """Texts of a column; bytes that are not UTF-8 are lone surrogates, as in `read_text`."""
+    try:
+        found: list[str | None] = as_text(column).to_pylist()
+    except pa.ArrowInvalid:
+        values = column.cast(pa.binary()).to_pylist()
+        found = [v if v is None else v.decode("utf-8", "surrogateescape") for v in values]
+    return found
+
+
+def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A column of Parquet as text.
+
+    Raises:
+        ArrowInvalid: Some of it is not UTF-8.
+    """
+    found = column.cast(pa.string())
+    found.validate(full=True)
+    return found
 
 
 def steps_in(column: pa.Array | pa.ChunkedArray) -> list[tuple[str, ...] | None]:
     """Steps of each row of a column of Parquet: lists, or texts to be split."""
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
-        return [split_steps(text or "") for text in column.cast(pa.string()).to_pylist()]
-    lists = column.cast(STEP_LISTS).to_pylist()
-    return [None if None in (each or ()) else tuple(each or ()) for each in lists]
+        return [split_steps(text or "") for text in _texts(column)]
+    lists = column.cast(pa.list_(pa.binary())).to_pylist()
+    return [
+        None
+        if None in (each or ())
+        else tuple(step.decode("utf-8", "surrogateescape") for step in each or ())
+        for each in lists
+    ]
 
 
 def _text_table(text: str, path: Path) -> SubscriptionTable:
@@ -300,7 +351,8 @@ def _text_table(text: str, path: Path) -> SubscriptionTable:
             rows.append([record.fields[number] for number in numbers])
             places.append(record.place(query, str(path)))
         else:
-            row = Subscription(*_key_in(header.fields, record.fields), record.text)
+            query_id, subscriber = map(_shown, _key_in(header.fields, record.fields))
+            row = Subscription(query_id, subscriber, _shown(record.text))
             place = TextPlace(str(path), record.line)
             malformed.append(_malformed(row, f"line {record.line}: {fault}", place))
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
@@ -341,9 +393,28 @@ def columns_of(path: Path, found: Sequence[str]) -> list[str]:
             raise unusable(
                 path,
                 f"{problem} {', '.join(names)}; it needs the columns {', '.join(COLUMNS)}, and has "
-                f"{', '.join(found)}",
+                f"{_shown(', '.join(found))}",
             )
     return wanted
+
+
+NOT_TEXT: Final = "it has a byte that is not UTF-8; save the file as UTF-8"
+
+
+def _are_text(values: Sequence[str]) -> bool:
+    """Whether none has a byte that is not UTF-8, which is a lone surrogate in it."""
+    try:
+        for value in values:
+            if not value.isascii():
+                value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    r"""A text whose bytes that are not UTF-8 are written as \xNN."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _malformed(row: Subscription, reason: str, place: TextPlace) -> RejectedSubscription:

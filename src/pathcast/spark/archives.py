@@ -3,10 +3,11 @@
     day.zip, day.tar, day.tar.gz, day.tgz      id "day.zip!folder/1.xml"
     1.xml.gz                                   id "1.xml.gz!1.xml"
 
-Members are read one by one and never held together; one that is larger than a message may be is
-refused without being expanded. Folders and links are none, and neither are members with a name, or
-a folder, that begins with a dot or an underscore. An archive that cannot be read to its end, or has
-two members of one name, is unread as a whole.
+Members are read one by one and never held together. A member that is larger than a message may be
+is refused: one whose header says so is not expanded, any other only so far (`unpacking`). Folders
+and links are none, and neither are members with a name, or a folder, that begins with a dot or an
+underscore. An archive that cannot be read to its end, or has two members of one name, is unread as
+a whole.
 
 A large zip is several units, since its members can be found without reading those before them; a
 tar archive is one.
@@ -15,10 +16,11 @@ tar archive is one.
 from __future__ import annotations
 
 import gzip
+import hashlib
+import os
 import stat
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,15 +32,15 @@ import pyarrow as pa
 from pathcast.errors import PathcastError
 from pathcast.limits import MIB
 from pathcast.spark.files import (
-    FILE,
     FILE_COST_BYTES,
     FoundFile,
     MessageRows,
     Unit,
+    as_unread,
     shown,
-    unreadable,
 )
 from pathcast.spark.storage import Storage
+from pathcast.spark.unpacking import read_zip_member
 
 ZIP_UNIT_BYTES: Final = 8 * MIB
 ZIP_UNITS_MAX: Final = 16
@@ -50,19 +52,14 @@ MEMBER_COST_BYTES: Final = 1024
 HEADER_BYTES_MAX: Final = MIB
 """Names and attributes of a member of a tar archive that stand before it."""
 
+DIRECTORY_BYTES_MAX: Final = 16 * MIB
+"""Directory of a zip, some 150,000 members: the library holds ten times as much of it."""
+
+MEMBERS_MAX: Final = 1_000_000
+"""Members of an archive, whose names are remembered: 80 MB."""
+
 Members: TypeAlias = Generator[tuple[str, bytes | None, int], None, None]
 """Names, contents (None for one that is too large) and lengths."""
-
-_FAULTS: Final = (
-    OSError,
-    EOFError,
-    zlib.error,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    RuntimeError,  # of zipfile, for a password
-    NotImplementedError,  # of zipfile, for a compression that it does not know
-    ValueError,  # of both, for numbers and names that are none
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +84,8 @@ class ArchiveReader:
         """The archive, or ranges of the members of a zip."""
         if not file.name.endswith(".zip"):
             return [Unit(file.name, file.size + FILE_COST_BYTES)]
-        try:
-            with self.storage.open(file.name) as handle, zipfile.ZipFile(handle) as opened:
-                members = opened.infolist()
-        except _FAULTS as error:
-            raise unreadable(file.name, error, FILE) from error
+        with self.storage.open(file.name) as handle, _opened_zip(handle) as opened:
+            members = opened.infolist()
         costs = [member.file_size + MEMBER_COST_BYTES for member in members]
         aim = max(ZIP_UNIT_BYTES, sum(costs) // ZIP_UNITS_MAX)
         units: list[Unit] = []
@@ -111,14 +105,12 @@ class ArchiveReader:
         for unit in units:
             if unit.name in unread:
                 continue
-            try:
+            with as_unread(unit.name, unread):
                 if _is_single(unit.name):
                     singles.add(*self._single(unit.name))
                 else:
                     for batch in self._batches(unit):
-                        yield batch, unit.name
-            except _FAULTS as error:
-                unread[unit.name] = unreadable(unit.name, error, FILE)
+                        yield batch, shown(unit.name)
             if singles.is_full:
                 yield singles.take(), None
         if len(singles):
@@ -151,7 +143,7 @@ class ArchiveReader:
 
     def _of_zip(self, handle: IO[bytes], unit: Unit) -> Members:
         start, stop, count = unit.groups
-        with zipfile.ZipFile(handle) as opened:
+        with _opened_zip(handle) as opened:
             members = opened.infolist()
             if len(members) != count:
                 raise zipfile.BadZipFile("it changed while it was read")
@@ -159,27 +151,28 @@ class ArchiveReader:
             names = _Names()
             counts = [_is_file(member) and names.take(member.filename) for member in members]
             for number in range(start, stop):
-                member, content = members[number], None
+                member, content, length = members[number], None, members[number].file_size
                 if not counts[number]:
                     continue
-                if member.file_size <= self.message_bytes_max:
-                    with opened.open(member) as inside:
-                        content = inside.read()
-                yield member.filename, content, member.file_size
+                if length <= self.message_bytes_max:
+                    content = read_zip_member(opened, member, self.message_bytes_max)
+                yield member.filename, content, length
 
     def _of_tar(self, handle: IO[bytes], name: str) -> Members:
         is_packed = name.endswith((".gz", ".tgz"))
         plain: IO[bytes] = gzip.GzipFile(fileobj=handle) if is_packed else handle  # type: ignore[assignment]
-        source = _TarSource(plain, max(self.message_bytes_max, HEADER_BYTES_MAX))
+        source = _TarSource(plain)
         names = _Names()
         with tarfile.TarFile(fileobj=source) as opened:  # type: ignore[arg-type]
             for member in opened:
                 # The library keeps every member for those who ask again.
                 opened.members.clear()  # type: ignore[attr-defined]
+                is_message = member.size <= self.message_bytes_max
+                source.allow(HEADER_BYTES_MAX + (member.size if is_message else 0))
                 if not member.isreg() or not names.take(member.name):
                     continue
                 content = None
-                if member.size <= self.message_bytes_max:
+                if is_message:
                     inside = opened.extractfile(member)
                     assert inside is not None
                     content = inside.read()
@@ -188,20 +181,27 @@ class ArchiveReader:
 
 
 class _TarSource:
-    """A tar archive as a file that is read forwards, in pieces of bounded size.
+    """A tar archive as a file that is read forwards, no more than is allowed.
 
-    `tarfile` takes a damaged header, and the lack of any, for the end of an archive, and reads the
-    names before a member however long they say they are.
+    `tarfile` takes a damaged header, and the lack of any, for the end of an archive, and reads what
+    stands before a member (names, attributes, where a sparse one has data) however much there is.
     """
 
-    def __init__(self, file: IO[bytes], read_max: int) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._read_max = read_max
         self._last = b""
+        self.allow(HEADER_BYTES_MAX)
+
+    def allow(self, size: int) -> None:
+        """Allows so many bytes to be read from here on."""
+        self._left = size + tarfile.RECORDSIZE
 
     def read(self, size: int) -> bytes:
-        if size > self._read_max + tarfile.BLOCKSIZE:
-            raise tarfile.ReadError(f"names or attributes of {size:,} bytes before a member")
+        self._left -= size
+        if self._left < 0:
+            raise tarfile.ReadError(
+                f"more than {HEADER_BYTES_MAX:,} bytes of names or attributes before a member"
+            )
         self._last = self._file.read(size)
         return self._last
 
@@ -224,23 +224,54 @@ class _TarSource:
 
 
 class _Names:
-    """Names of members that were taken."""
+    """Names of members that were taken; a digest of each, since a name may be a megabyte."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
+        self._taken: set[bytes] = set()
 
     def take(self, name: str) -> bool:
         """Whether a member counts by its name.
 
         Raises:
-            ValueError: There was one of the same name: its id would stand for two messages.
+            ValueError: There was one of the same name, whose id would stand for two messages; or
+                there are too many.
         """
         if any(part.startswith((".", "_")) for part in name.split("/") if part not in ("", ".")):
             return False
-        if name in self._taken:
+        if not name:
+            raise ValueError("a member has no name")
+        digest = hashlib.blake2b(os.fsencode(name), digest_size=8).digest()
+        if digest in self._taken:
             raise ValueError(f"two members have the name {shown(name)}")
-        self._taken.add(name)
+        if len(self._taken) == MEMBERS_MAX:
+            raise ValueError(f"it has more than {MEMBERS_MAX:,} members; pack them into several")
+        self._taken.add(digest)
         return True
+
+
+class _ZipSource:
+    """A zip archive whose directory is bounded: the library reads all of it in one call."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+        self.is_listed = False
+
+    def read(self, size: int = -1) -> bytes:
+        if not self.is_listed and size > DIRECTORY_BYTES_MAX:
+            raise zipfile.BadZipFile(
+                f"its directory has {size:,} bytes, more than {DIRECTORY_BYTES_MAX:,}; pack its "
+                "members into several archives, or into a tar archive"
+            )
+        return self._file.read(size)
+
+
+def _opened_zip(handle: IO[bytes]) -> zipfile.ZipFile:
+    """A zip archive and its members."""
+    source = _ZipSource(handle)
+    opened = zipfile.ZipFile(source)
+    source.is_listed = True
+    return opened
 
 
 def _is_single(name: str) -> bool:
@@ -250,4 +281,4 @@ def _is_single(name: str) -> bool:
 def _is_file(member: zipfile.ZipInfo) -> bool:
     """Neither a folder nor a link; systems without modes leave them empty."""
     mode = member.external_attr >> 16
-    return not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
+    return not member.filename.endswith("/") and stat.S_IFMT(mode) in (0, stat.S_IFREG)

@@ -223,13 +223,13 @@ def _as_delta(field: pa.Field) -> pa.Field:
 
 
 def _stats(file: WrittenFile) -> dict[str, Any]:
-    """Bounds by which readers skip files.
+    """Bounds by which readers skip files, and how many rows of a column have no value.
 
-    Of all columns: `to_pyarrow_dataset` takes a column without bounds for one that has no rows.
+    Without the latter, readers take a column that has bounds for one without nulls.
     """
-    bounds = file.bounds or {}
-    return {
-        "numRecords": file.rows,
-        "minValues": {name: least for name, (least, _) in bounds.items()},
-        "maxValues": {name: most for name, (_, most) in bounds.items()},
-    }
+    stats: dict[str, Any] = {"numRecords": file.rows, "nullCount": dict(file.nulls or {})}
+    if file.bounds:
+        # Empty ones would say that no column has a value.
+        stats["minValues"] = {name: least for name, (least, _) in file.bounds.items()}
+        stats["maxValues"] = {name: most for name, (_, most) in file.bounds.items()}
+    return stats

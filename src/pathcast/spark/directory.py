@@ -9,7 +9,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pathcast.errors import PathcastError
-from pathcast.spark.files import FILE_COST_BYTES, FoundFile, MessageRows, Unit, shown, unreadable
+from pathcast.spark.files import (
+    FILE_COST_BYTES,
+    MESSAGE,
+    FoundFile,
+    MessageRows,
+    Unit,
+    as_unread,
+    shown,
+)
 from pathcast.spark.storage import Storage
 
 
@@ -36,12 +44,8 @@ class DirectoryReader:
         """See `FileReader`."""
         rows = MessageRows(self.message_bytes_max)
         for unit in units:
-            try:
-                content, length = self._content(unit.name)
-            except OSError as error:
-                unread[unit.name] = unreadable(unit.name, error)
-                continue
-            rows.add(shown(unit.name), content, length)
+            with as_unread(unit.name, unread, MESSAGE):
+                rows.add(shown(unit.name), *self._content(unit.name))
             if rows.is_full:
                 yield rows.take(), None
         if len(rows):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self, TypeAlias
@@ -27,6 +28,9 @@ FILE_COST_BYTES: Final = 16_384
 
 FILE: Final = "file.unreadable"
 """Code of the error of a file that holds many messages: none of them was processed."""
+
+MESSAGE: Final = "message.unreadable"
+"""Code of the error of a file that is one message."""
 
 
 ColumnValues: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -146,7 +150,7 @@ class FileReader(Protocol):
             unread: Gets the files that cannot be read, or not to their ends, and why.
 
         Yields:
-            A batch, and the file that all of it comes from, where there is one.
+            A batch, and the file that all of it comes from (`shown`), where there is one.
         """
 
 
@@ -195,9 +199,40 @@ def shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def unreadable(
-    name: str, error: Exception, code: str = "message.unreadable"
-) -> UnreadableMessageError:
-    """The error of a file that cannot be read; its code is `FILE` for one of many messages."""
+def unreadable(name: str, error: Exception, code: str = FILE) -> UnreadableMessageError:
+    """The error of a file that cannot be read; its code is `MESSAGE` for one that is a message."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    if isinstance(error, _UNTOLD):
+        # Raised by a library that took damage for data: its text alone says nothing.
+        reason = f"it is damaged ({type(error).__name__}: {reason})"
+    # A library may quote what it found, of any length and in no encoding.
+    reason = reason.encode("utf-8", "backslashreplace").decode()
+    if len(reason) > REASON_CHARACTERS_MAX:
+        reason = f"{reason[:REASON_CHARACTERS_MAX]}..."
     return UnreadableMessageError(code, path=shown(name), reason=reason)
+
+
+@contextmanager
+def as_unread(name: str, unread: dict[str, PathcastError], code: str = FILE) -> Iterator[None]:
+    """Records any exception of the body as the reason why a file is unread.
+
+    Libraries raise exceptions of every type on damaged files. One that escaped would end the task,
+    at every later run as well, and with it all other files of the micro-batch.
+
+    Args:
+        name: The file.
+        unread: Gets the file and the error.
+        code: Code of the error, unless the exception is a `PathcastError`.
+    """
+    try:
+        yield
+    except PathcastError as error:
+        unread[name] = error
+    except Exception as error:
+        unread[name] = unreadable(name, error, code)
+
+
+REASON_CHARACTERS_MAX: Final = 1000
+"""Longer reasons are cut: a dead letter is read by people."""
+
+_UNTOLD: Final = (LookupError, TypeError, AttributeError, ArithmeticError, AssertionError)

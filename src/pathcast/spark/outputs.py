@@ -428,9 +428,8 @@ def _tables(
             continue
         with storage.open(file.name) as handle:
             if layout.format == "jsonl":
-                rows = [json.loads(line) for line in handle]
-                if subscriber is not None:
-                    rows = [row for row in rows if row.get("subscriber") == subscriber]
+                read = map(json.loads, handle)
+                rows = [row for row in read if subscriber in (None, row.get("subscriber"))]
                 if rows:
                     yield of_json_rows(rows, layout.schema(name))
             else:
@@ -438,18 +437,25 @@ def _tables(
 
 
 def _parquet_rows(handle: Any, subscriber: str | None) -> pa.Table:
-    with pq.ParquetFile(handle) as opened:
-        if subscriber is None:
+    if subscriber is None:
+        with pq.ParquetFile(handle) as opened:
             return opened.read()
+    # A result that thousands share stands in a row group once: it is not to be held for each.
+    with pq.ParquetFile(handle, read_dictionary=["fragment"]) as opened:
         metadata = opened.metadata
         place = opened.schema_arrow.get_field_index("subscriber")
-        groups = []
+        found = [opened.schema_arrow.empty_table()]
         for number in range(metadata.num_row_groups):
             bounds = metadata.row_group(number).column(place).statistics
             if bounds is None or not bounds.has_min_max or bounds.min <= subscriber <= bounds.max:
-                groups.append(number)
-        rows = opened.read_row_groups(groups)
-        return rows.filter(pc.equal(rows.column("subscriber"), subscriber))
+                rows = opened.read_row_group(number)
+                found.append(rows.filter(pc.equal(rows.column("subscriber"), subscriber)))
+        rows = pa.concat_tables(found)
+    names = rows.column_names
+    if "fragment" not in names:
+        return rows
+    plain = rows.column("fragment").cast(pa.binary())
+    return rows.set_column(names.index("fragment"), "fragment", plain)
 
 
 def _layout(output: Storage) -> dict[str, Any] | None:

@@ -1,4 +1,8 @@
-"""Messages that are a row each of Parquet files; the id is a column."""
+"""Messages that are a row each of Parquet files; the id is a column.
+
+What is held of a file is bounded by bytes, whatever its headers say: before a row group is read its
+pages are looked at (`parquet_pages`), and no more rows are read at once than fit.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pathcast.errors import ConfigError, PathcastError, UnreadableMessageError
+from pathcast.limits import MIB
 from pathcast.spark import schemas
-from pathcast.spark.files import BATCH_ROWS_MAX, FILE, FoundFile, Unit, shown, unreadable
+from pathcast.spark.files import FILE, FoundFile, Unit, as_unread, shown, unreadable
+from pathcast.spark.parquet_pages import GuardedFile, read_pages
 from pathcast.spark.storage import Storage
+
+FOOTER_BYTES_MAX: Final = 8 * MIB
+"""Bytes of a footer, of which the library makes many times as much: some 10,000 row groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,8 @@ class ParquetReader:
         storage: The source.
         message_column: Column with the message, binary or text.
         id_column: Column with its id.
-        extra: Columns that are passed through, as they are written.
+        extra: Columns that are passed through, in the types that outputs have.
+        page_bytes_max: Bytes of pages that are held while a row group is read.
         gone: Code of the error of a file that is not there.
     """
 
@@ -33,26 +43,24 @@ class ParquetReader:
     message_column: str
     id_column: str
     extra: pa.Schema
+    page_bytes_max: int
     gone: str = FILE
     is_whole: bool = False
 
     def units(self, file: FoundFile) -> list[Unit]:
         """The row groups."""
-        try:
-            with open_parquet(self.storage, file.name) as opened:
-                metadata = opened.metadata
-                there = set(opened.schema_arrow.names)
-                sizes = [
-                    metadata.row_group(number).total_byte_size
-                    for number in range(metadata.num_row_groups)
-                ]
-        except (OSError, pa.ArrowException) as error:
-            raise self._unreadable(file.name, error) from error
+        with self._open(file.name) as (_, opened):
+            metadata = opened.metadata
+            there = set(opened.schema_arrow.names)
+            sizes = [
+                metadata.row_group(number).total_byte_size
+                for number in range(metadata.num_row_groups)
+            ]
         # What is decoded weighs more than what lies in the file.
         there |= {name for name, _ in file.values}
         lacks = tuple(name for name in self.extra.names if name not in there)
         return [
-            Unit(file.name, size, (number,), lacks, file.values)
+            Unit(file.name, max(0, size), (number,), lacks, file.values)
             for number, size in enumerate(sizes)
         ]
 
@@ -63,29 +71,33 @@ class ParquetReader:
         for unit in units:
             if unit.name in unread:
                 continue
-            try:
+            with as_unread(unit.name, unread):
                 for batch in self._read(unit):
-                    yield batch, unit.name
-            except PathcastError as error:
-                unread[unit.name] = error
-            except (OSError, pa.ArrowException) as error:
-                unread[unit.name] = self._unreadable(unit.name, error)
+                    yield batch, shown(unit.name)
 
-    def _unreadable(self, name: str, error: Exception) -> UnreadableMessageError:
-        return unreadable(name, error, self.gone if isinstance(error, FileNotFoundError) else FILE)
+    @contextmanager
+    def _open(self, name: str) -> Iterator[tuple[GuardedFile, pq.ParquetFile]]:
+        try:
+            with open_parquet(self.storage, name) as found:
+                yield found
+        except FileNotFoundError as error:
+            raise unreadable(name, error, self.gone) from error
 
     def _read(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        with open_parquet(self.storage, unit.name) as opened:
+        with self._open(unit.name) as (handle, opened):
             there = opened.schema_arrow
-            self._check(unit.name, there)
             wanted = [self.id_column, self.message_column]
             wanted += [name for name in self.extra.names if name in there.names]
-            for batch in opened.iter_batches(
-                batch_size=BATCH_ROWS_MAX, row_groups=list(unit.groups), columns=wanted
-            ):
-                yield self._as_source(batch, dict(unit.values))
+            self._check(unit.name, there, wanted)
+            for group in unit.groups:
+                plan = read_pages(handle, opened, group, wanted)
+                self._check_held(unit.name, plan.held_bytes)
+                for batch in opened.iter_batches(
+                    plan.batch_rows, row_groups=[group], columns=wanted, use_threads=False
+                ):
+                    yield self._as_source(batch, dict(unit.values))
 
-    def _check(self, name: str, there: pa.Schema) -> None:
+    def _check(self, name: str, there: pa.Schema, wanted: Sequence[str]) -> None:
         for key, column in (
             ("source.message_column", self.message_column),
             ("source.id_column", self.id_column),
@@ -96,6 +108,10 @@ class ParquetReader:
                     path=shown(name),
                     reason=f"no column {column!r} ({key}) among {', '.join(there.names)}",
                 )
+        for column in wanted:
+            if there.names.count(column) > 1:
+                reason = f"it has more than one column {column!r}"
+                raise UnreadableMessageError(FILE, path=shown(name), reason=reason)
         kind = there.field(self.message_column).type
         if not any(is_kind(kind) for is_kind in _MESSAGE_KINDS):
             raise UnreadableMessageError(
@@ -104,11 +120,20 @@ class ParquetReader:
                 reason=f"column {self.message_column!r} is {kind}, not binary or text",
             )
 
+    def _check_held(self, name: str, held: int) -> None:
+        if held > self.page_bytes_max:
+            reason = (
+                f"its pages are too large: reading a row group holds {held:,} bytes of them, and "
+                f"{self.page_bytes_max:,} are allowed; write it with smaller pages and "
+                "dictionaries, or raise source.page_bytes_max"
+            )
+            raise UnreadableMessageError(FILE, path=shown(name), reason=reason)
+
     def _as_source(self, batch: pa.RecordBatch, values: Mapping[str, str | None]) -> pa.RecordBatch:
         messages = batch.column(self.message_column).cast(pa.binary())
         sizes = pc.cast(pc.coalesce(pc.binary_length(messages), 0), pa.int64())
         nothing = pa.nulls(len(batch), pa.string())
-        ids = batch.column(self.id_column).cast(pa.string())
+        ids = _cast(batch.column(self.id_column), pa.field(self.id_column, pa.string()))
         columns = [ids, messages, sizes, nothing, nothing]
         for field in self.extra:
             if field.name in batch.schema.names:
@@ -121,12 +146,19 @@ class ParquetReader:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
-    """A column that is passed through in the type that it has elsewhere."""
+    """A column in the type that it has in outputs, its text checked.
+
+    Text that is not UTF-8 would be written as it is, and then nobody could read the output.
+    """
     try:
-        return column.cast(field.type)
+        found = column.cast(field.type)
+        found.validate(full=True)
     except pa.ArrowException as error:
-        reason = f"column {field.name!r} is {column.type}, not {field.type} as in other files"
+        reason = f"column {field.name!r} is {column.type}, not {field.type} as in outputs"
+        if column.type == field.type:
+            reason = f"column {field.name!r}"
         raise type(error)(f"{reason}: {error}") from error
+    return found
 
 
 def _constant(text: str | None, field: pa.Field, count: int) -> pa.Array:
@@ -151,14 +183,27 @@ _MESSAGE_KINDS: Final = (
 
 
 @contextmanager
-def open_parquet(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
-    """A file of a source; one of this machine is mapped into memory."""
-    if storage.is_local:
-        with pq.ParquetFile(storage.folder / name, memory_map=True) as opened:
-            yield opened
-    else:
-        with storage.open(name) as handle, pq.ParquetFile(handle) as opened:
-            yield opened
+def open_parquet(storage: Storage, name: str) -> Iterator[tuple[GuardedFile, pq.ParquetFile]]:
+    """A file of a source.
+
+    It is read and not mapped: a mapped file that somebody cuts short ends the process.
+
+    Raises:
+        ValueError: Its footer is too large.
+    """
+    with storage.open(name) as handle:
+        size = handle.seek(0, 2)
+        handle.seek(max(0, size - 8))
+        footer = int.from_bytes(handle.read(4), "little")
+        if FOOTER_BYTES_MAX < footer < size:
+            raise ValueError(
+                f"its footer has {footer:,} bytes, more than {FOOTER_BYTES_MAX:,}; write it with "
+                "fewer columns or larger row groups, or as several files"
+            )
+        # No more of it is read ahead than a buffer.
+        guarded = GuardedFile(handle)
+        with pq.ParquetFile(guarded, buffer_size=MIB, pre_buffer=False) as opened:
+            yield guarded, opened
 
 
 def columns_of(storage: Storage, files: Sequence[FoundFile], names: Sequence[str]) -> pa.Schema:
@@ -168,19 +213,23 @@ def columns_of(storage: Storage, files: Sequence[FoundFile], names: Sequence[str
         ConfigError: No file that can be read has one of them.
     """
     found: dict[str, pa.Field] = {}
+    void: dict[str, pa.Field] = {}
     readable = 0
     for file in files:
         if len(found) == len(names):
             break
-        try:
-            with open_parquet(storage, file.name) as opened:
-                there = opened.schema_arrow
-        except (OSError, pa.ArrowException):
-            continue  # whoever reads it says what is wrong
-        readable += 1
-        for name in names:
-            if name in there.names:
-                found.setdefault(name, there.field(name).with_nullable(True).remove_metadata())
+        unread: dict[str, PathcastError] = {}
+        with as_unread(file.name, unread), open_parquet(storage, file.name) as (_, opened):
+            there = opened.schema_arrow
+            for name in names:
+                if name in there.names:
+                    # A column without any value says nothing of what is in other files.
+                    kind = there.field(name).type
+                    known = void if pa.types.is_null(kind) else found
+                    known.setdefault(name, pa.field(name, kind))
+        # The task that reads an unread file says what is wrong.
+        readable += not unread
+    found = void | found
     missing = [name for name in names if name not in found]
     if missing and readable:
         raise ConfigError(

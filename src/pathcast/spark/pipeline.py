@@ -38,7 +38,7 @@ from pathcast.limits import Limits
 from pathcast.spark import schemas
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
-from pathcast.spark.files import FileReader, FoundFile, Unit
+from pathcast.spark.files import FileReader, FoundFile, Unit, shown
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
@@ -164,7 +164,7 @@ class Pipeline:
         self._journal = Journal(checkpoint)
         self._history = self._ledger.history().still_unread(self._journal.last_entry)
         self._listing = listing_of(source, checkpoint, settings.network)
-        self._extra = passed_columns(source, (), checkpoint)
+        self._extra = passed_columns(source, (), checkpoint, out.format)
         self._unpublished: list[Commit] = []
         self._book = book_of(
             settings,
@@ -555,7 +555,7 @@ class Pipeline:
         for name, error in sorted(unread.items()):
             told = {"code": error.code, "message": error.message, "bytes": 0}
             row = {field.name: [told.get(field.name)] for field in schemas.LETTERS}
-            writer.add(pa.table(row, schema=schemas.LETTERS), name)
+            writer.add(pa.table(row, schema=schemas.LETTERS), shown(name))
         writer.finish()
         return writer.files
 
@@ -563,7 +563,9 @@ class Pipeline:
         """What reads these files."""
         source = self._settings.source
         if not self._knows_columns:
-            self._extra = passed_columns(source, files, self._settings.checkpoint)
+            self._extra = passed_columns(
+                source, files, self._settings.checkpoint, self._layout.format
+            )
         return reader_of(source, limits, self._extra)
 
     def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:

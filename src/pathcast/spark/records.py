@@ -31,7 +31,7 @@ from pathcast.records import Splitter
 from pathcast.records.blocks import is_packed, unpacked
 from pathcast.records.cutting import placed_ranges
 from pathcast.spark import schemas
-from pathcast.spark.files import FILE, FILE_COST_BYTES, FoundFile, Unit, shown, unreadable
+from pathcast.spark.files import FILE_COST_BYTES, FoundFile, Unit, as_unread, shown
 from pathcast.spark.storage import Storage
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ class RecordReader:
         try:
             root = self._head(file.name).root
         except MessageError:
-            return whole  # whoever reads it says what is wrong
-        except OSError as error:
-            raise unreadable(file.name, error, FILE) from error
+            return whole  # the task that reads it says what is wrong
         length = file.size - root
         bounds = [root + length * number // count for number in range(count + 1)]
         return [
@@ -95,12 +93,12 @@ class RecordReader:
         """The first pass over some ranges; a task."""
         for unit in units:
             size, start, until = unit.groups
-            try:
-                with self.storage.open(unit.name) as handle:
-                    _check_size(handle.seek(0, 2), size)
-                    yield Surveyed(unit.name, start, self.splitter.survey(handle, start, until))
-            except OSError as error:
-                yield Surveyed(unit.name, start, unreadable(unit.name, error, FILE))
+            unread: dict[str, PathcastError] = {}
+            with as_unread(unit.name, unread), self.storage.open(unit.name) as handle:
+                _check_size(handle.seek(0, 2), size)
+                yield Surveyed(unit.name, start, self.splitter.survey(handle, start, until))
+            for name, error in unread.items():
+                yield Surveyed(name, start, error)
 
     def placed(
         self,
@@ -146,12 +144,10 @@ class RecordReader:
         for unit in units:
             if unit.name in unread:
                 continue
-            try:
+            with as_unread(unit.name, unread):
                 for batch in self._rows(unit):
                     if len(batch):
-                        yield _as_source(batch, unit.name), unit.name
-            except OSError as error:
-                unread[unit.name] = unreadable(unit.name, error, FILE)
+                        yield _as_source(batch, unit.name), shown(unit.name)
 
     def _rows(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         from pathcast.kernel.records import Place

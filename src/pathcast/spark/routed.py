@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 ROUTED: Final = "_routed"
 
-ROW: Final = "routed_row"
+ROW: Final = schemas.ROUTED_ROW
 """Column that tells a partition where in the file a message stands."""
 
-_FILE: Final = "routed_file"
-_PARTITIONS: Final = "routed_partitions"
+_FILE: Final = schemas.ROUTED_FILE
+_PARTITIONS: Final = schemas.ROUTED_PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)

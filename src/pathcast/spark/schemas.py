@@ -139,3 +139,22 @@ def matches(form: MatchesForm) -> pa.Schema:
             *_ORIGIN,
         ]
     )
+
+
+ROUTED_ROW: Final = "routed_row"
+ROUTED_FILE: Final = "routed_file"
+ROUTED_PARTITIONS: Final = "routed_partitions"
+"""Columns of messages on their way to partitions, beside those that are passed through."""
+
+FRAGMENT_BASE64: Final = "fragment_base64"
+"""Key that inboxes have in JSON lines only: a fragment that is not UTF-8."""
+
+RESERVED_COLUMNS: Final = frozenset(
+    name.casefold()
+    for name in (
+        *(name for schema in (SOURCE, INBOXES, DEAD_LETTERS) for name in schema.names),
+        *(name for form in ("numbers", "ids") for name in matches(form).names),
+        *(ROUTED_ROW, ROUTED_FILE, ROUTED_PARTITIONS, FRAGMENT_BASE64),
+    )
+)
+"""Names that no column that is passed through may have, without regard to case."""

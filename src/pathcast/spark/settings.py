@@ -43,7 +43,7 @@ from pathcast.settings import (
 )
 from pathcast.spark.message_times import is_path
 from pathcast.spark.network import NetworkSettings, PublishSettings
-from pathcast.spark.schemas import FragmentForm
+from pathcast.spark.schemas import RESERVED_COLUMNS, FragmentForm
 from pathcast.spark.storage import Storage
 
 
@@ -58,6 +58,10 @@ SparkValue = Annotated[str, BeforeValidator(_as_spark_writes)]
 _MASTER: Final = re.compile(
     r"local|local\[(?:\d+|\*)(?:, *\d+)?\]|local-cluster\[.*\]|yarn|(?:spark|k8s)://.+"
 )
+
+
+WITH_COLUMNS: Final = ("parquet", "delta", "broker")
+"""Kinds of sources whose messages are rows."""
 
 
 class SourceSettings(BaseModel):
@@ -115,7 +119,14 @@ class SourceSettings(BaseModel):
     )
     columns: tuple[str, ...] = Field(
         default=(),
-        description="Parquet and Delta: columns that are passed through to inboxes and matches.",
+        description="Parquet, Delta and broker: columns that are passed through to inboxes and "
+        "matches; none may have the name of a column that Pathcast writes.",
+    )
+    page_bytes_max: int = Field(
+        default=176 * 1024 * 1024,
+        ge=1,
+        description="Parquet and Delta: bytes of pages that a task holds while it reads a row "
+        "group, those of a dictionary twice; a file that needs more is a dead letter.",
     )
     time: str | None = Field(
         default=None,
@@ -155,6 +166,24 @@ class SourceSettings(BaseModel):
         default_factory=dict,
         description="Broker: prefix -> namespace URI for source.profile.",
     )
+
+    @field_validator("columns")
+    @classmethod
+    def _check_columns(cls, columns: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if columns and info.data.get("kind") not in WITH_COLUMNS:
+            raise ValueError(f"only a source of kind {', '.join(WITH_COLUMNS)} has columns")
+        seen: set[str] = set()
+        for name in columns:
+            # Readers such as Spark, Delta and DuckDB take names that differ in case for one.
+            if name.casefold() in RESERVED_COLUMNS:
+                raise ValueError(
+                    f"{name} is a column that Pathcast writes itself; rename it in the source, or "
+                    "leave it out"
+                )
+            if name.casefold() in seen:
+                raise ValueError(f"{name} is there twice (upper and lower case are one)")
+            seen.add(name.casefold())
+        return columns
 
     @model_validator(mode="after")
     def _check_profile(self) -> SourceSettings:

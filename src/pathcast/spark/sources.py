@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from pathcast.errors import PathcastError
+from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
@@ -31,9 +31,10 @@ from pathcast.spark.arrivals import PATTERN as ARRIVALS
 from pathcast.spark.arrivals import ArchivedProfile, InboxListing
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit
+from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit, as_unread
 from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
+from pathcast.spark.passed_types import passed_type
 from pathcast.spark.records import RecordReader
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pathcast.spark.settings import SourceSettings
     from pathcast.spark.storage import Storage
     from pathcast.spark.workers import Workers
+    from pathcast.spark.writing import FileFormat
 
 SourceKind: TypeAlias = Literal["directory", "parquet", "archive", "delta", "records", "broker"]
 
@@ -104,7 +106,14 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
         path = record_path(source.record or "", source.record_namespaces)
         return RecordReader(source.storage, Splitter(path, limits), source.range_bytes)
     gone = "file.vacuumed" if source.kind == "delta" else FILE
-    return ParquetReader(source.storage, source.message_column, source.id_column, columns, gone)
+    return ParquetReader(
+        source.storage,
+        source.message_column,
+        source.id_column,
+        columns,
+        source.page_bytes_max,
+        gone,
+    )
 
 
 def units_of(
@@ -123,10 +132,8 @@ def units_of(
     """
     units: list[Unit] = []
     for file in files:
-        try:
+        with as_unread(file.name, unread):
             units += [] if file.name in unread else reader.units(file)
-        except PathcastError as error:
-            unread[file.name] = error
     if not isinstance(reader, RecordReader):
         return units
     # What a range begins inside of is known from those before it, so the last one tells nobody.
@@ -145,9 +152,12 @@ COLUMNS: Final = "_columns.arrow"
 
 
 def passed_columns(
-    source: SourceSettings, files: Sequence[FoundFile], checkpoint: Storage
+    source: SourceSettings,
+    files: Sequence[FoundFile],
+    checkpoint: Storage | None,
+    format: FileFormat,
 ) -> pa.Schema:
-    """The columns that are passed through, with their types, as far as they are known.
+    """The columns that are passed through, with their types in outputs, as far as they are known.
 
     They are those of the table or of the first file that has each. Once all are known they stay the
     same for the life of the checkpoint, whatever later files say: rows of one output have one type.
@@ -155,24 +165,50 @@ def passed_columns(
     Args:
         source: The settings of the source.
         files: Some of its files.
-        checkpoint: Where they are kept.
+        checkpoint: Where they are kept; None where nobody has to remember them.
+        format: Format of the outputs.
 
     Raises:
-        ConfigError: No file has one of them.
+        ConfigError: No file has one of them, or outputs have no type for its values.
     """
     if not source.columns:
         return NO_COLUMNS
-    with suppress(FileNotFoundError):
-        known = pa.ipc.read_schema(pa.BufferReader(checkpoint.read(COLUMNS)))
-        if tuple(known.names) == source.columns:
-            return known
+    if checkpoint is not None:
+        with suppress(FileNotFoundError):
+            known = pa.ipc.read_schema(pa.BufferReader(checkpoint.read(COLUMNS)))
+            if tuple(known.names) == source.columns:
+                return known
     if source.kind == "delta":
-        found = columns_of_table(source.storage, source.columns)
+        there = columns_of_table(source.storage, source.columns)
     else:
-        found = columns_of(source.storage, files, source.columns)
-    if len(found) == len(source.columns):
+        there = columns_of(source.storage, files, source.columns)
+    found = pa.schema([_passed(field, format) for field in there])
+    if checkpoint is not None and len(found) == len(source.columns):
         checkpoint.write(COLUMNS, found.serialize().to_pybytes())
     return found
+
+
+def _passed(field: pa.Field, format: FileFormat) -> pa.Field:
+    try:
+        return pa.field(field.name, passed_type(field.type, format))
+    except ValueError as error:
+        raise ConfigError(
+            "config.invalid",
+            key="source.columns",
+            reason=f"column {field.name!r} cannot be passed through: {error}; leave it out, or "
+            "store it as text or a number in the source",
+        ) from error
+
+
+def check_columns(source: SourceSettings, format: FileFormat) -> None:
+    """Checks that columns can be passed through, as far as what is in the source now says it.
+
+    Raises:
+        ConfigError: No file has one of them, or outputs have no type for its values.
+    """
+    if source.columns:
+        with suppress(OSError):  # a run says so
+            passed_columns(source, listing_of(source).look(set())[0], None, format)
 
 
 class HasCost(Protocol):

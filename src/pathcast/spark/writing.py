@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -28,6 +30,7 @@ import pyarrow.parquet as pq
 from pathcast.limits import MIB
 from pathcast.spark import schemas
 from pathcast.spark.answering import NO_FRAGMENT, Answer
+from pathcast.spark.json_values import json_rows
 from pathcast.spark.message_times import missing_in
 
 if TYPE_CHECKING:
@@ -79,7 +82,8 @@ class WrittenFile:
         bytes: How large.
         first: Least subscriber, for inboxes.
         last: Greatest subscriber, for inboxes.
-        bounds: Column -> least and greatest value, where the format wants them.
+        bounds: Column -> least and greatest value as JSON has them, where the format wants them.
+        nulls: Column -> rows without a value, where the format wants them.
     """
 
     name: str
@@ -88,6 +92,11 @@ class WrittenFile:
     first: str | None = None
     last: str | None = None
     bounds: Mapping[str, tuple[Any, Any]] | None = None
+    nulls: Mapping[str, int] | None = None
+
+
+Bounds: TypeAlias = dict[str, tuple[Any, Any]]
+Nulls: TypeAlias = dict[str, int]
 
 
 class Sink(Protocol):
@@ -99,8 +108,8 @@ class Sink(Protocol):
     def close(self) -> None:
         """Nothing more comes."""
 
-    def bounds(self) -> dict[str, tuple[Any, Any]]:
-        """Least and greatest values by column, after `close`; of the columns that have them."""
+    def statistics(self) -> tuple[Bounds, Nulls]:
+        """Least and greatest values, and rows without one, by column, after `close`."""
 
 
 class ParquetSink:
@@ -109,6 +118,12 @@ class ParquetSink:
     def __init__(self, handle: IO[bytes], schema: pa.Schema) -> None:
         self._metadata: list[pq.FileMetaData] = []
         leaves = _leaves(schema)
+        self._has_structures = any(pa.types.is_struct(field.type) for field in schema)
+        self._bounded = {
+            field.name: leaves.index(field.name)
+            for field in schema
+            if not (pa.types.is_nested(field.type) or _is_bytes(field.type))
+        }
         numbers = "query_numbers.list.element"
         self._writer = pq.ParquetWriter(
             handle,
@@ -134,32 +149,56 @@ class ParquetSink:
         """See `Sink`."""
         self._writer.close()
 
-    def bounds(self) -> dict[str, tuple[Any, Any]]:
-        """See `Sink`."""
-        found: dict[str, tuple[Any, Any]] = {}
-        for metadata in self._metadata:
-            for number in range(metadata.num_row_groups):
-                group = metadata.row_group(number)
-                for place in range(group.num_columns):
-                    column = group.column(place)
-                    told = column.statistics
-                    if told is None or not told.has_min_max or "." in column.path_in_schema:
-                        continue
-                    least, most = found.get(column.path_in_schema, (told.min, told.max))
-                    found[column.path_in_schema] = min(least, told.min), max(most, told.max)
-        return {name: (_bound(least), _bound(most, 999)) for name, (least, most) in found.items()}
+    def statistics(self) -> tuple[Bounds, Nulls]:
+        """See `Sink`. Where one column has values and no bounds, no column has bounds.
+
+        Readers of Delta tables take such a column, and each structure, beside others that have
+        bounds for one that has no rows.
+        """
+        bounds: Bounds = {}
+        nulls: Nulls = {}
+        is_bounded = not self._has_structures
+        groups = [meta.row_group(n) for meta in self._metadata for n in range(meta.num_row_groups)]
+        for name, place in self._bounded.items():
+            told = [group.column(place).statistics for group in groups]
+            nulls[name] = sum(each.null_count for each in told)
+            filled = [each for each in told if each.num_values]
+            if filled:
+                found = _as_json_bounds(filled)
+                is_bounded = is_bounded and found is not None
+                bounds[name] = found or (None, None)
+        return (bounds if is_bounded else {}), nulls
 
 
-def _bound(value: Any, more_us: int = 0) -> Any:
-    """A bound as JSON has it; a time in whole milliseconds, which is what Delta knows."""
-    if not isinstance(value, datetime):
-        return value
-    return _as_text(value + timedelta(microseconds=more_us), "milliseconds")
+def _as_json_bounds(told: Sequence[pq.Statistics]) -> tuple[Any, Any] | None:
+    """The least and the greatest value of some row groups as JSON has them; None if unknown."""
+    try:
+        if not all(each.has_min_max for each in told):
+            return None
+        bounds = min(each.min for each in told), max(each.max for each in told)
+        found = tuple(map(_as_json_bound, bounds))
+    except (OverflowError, ValueError):
+        return None  # a time that Python cannot say
+    return None if None in found else found
 
 
-def _as_text(time: datetime, unit: str = "auto") -> str:
+def _as_json_bound(value: Any) -> Any:
+    """A value as the log of a Delta table has it; None where that would be another one."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        number = float(value)
+        return number if Decimal(repr(number)) == value else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _as_text(time: datetime) -> str:
     in_utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    return in_utc.replace(tzinfo=None).isoformat(timespec=unit) + "Z"
+    return in_utc.replace(tzinfo=None).isoformat() + "Z"
 
 
 class JsonLinesSink:
@@ -176,19 +215,20 @@ class JsonLinesSink:
     def close(self) -> None:
         """See `Sink`."""
 
-    def bounds(self) -> dict[str, tuple[Any, Any]]:
+    def statistics(self) -> tuple[Bounds, Nulls]:
         """None: lines have no place for them."""
-        return {}
+        return {}, {}
 
 
 def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
     """Rows as JSON can say them.
 
     JSON has no bytes: ids are hexadecimal; a fragment is text or, where a message that was asked
-    for is no UTF-8, null, and then in `fragment_base64`. Times are text, in UTC.
+    for is no UTF-8, null, and then in `fragment_base64`. Times are text, in UTC. `json_values` says
+    what becomes of columns that are passed through.
     """
     for batch in table.to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
+        for row in json_rows(batch, apart=(*_UNBOUNDED, *_TIMES)):
             if "delivery_id" in row:
                 row["delivery_id"] = row["delivery_id"].hex()
             if "fragment" in row:
@@ -196,18 +236,12 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
                 if isinstance(fragment, bytes):
                     fragment, rest = _text_or_bytes(fragment)
                 row["fragment"] = fragment
-                row["fragment_base64"] = None if rest is None else base64.b64encode(rest).decode()
+                packed = None if rest is None else base64.b64encode(rest).decode()
+                row[schemas.FRAGMENT_BASE64] = packed
             for name in _TIMES:
                 if isinstance(row.get(name), datetime):
                     row[name] = _as_text(row[name])
-            yield {name: _plain(value) for name, value in row.items()}
-
-
-def _plain(value: Any) -> Any:
-    """A value of a column that is passed through, as JSON can say it: a time as text."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return json.loads(json.dumps(value, ensure_ascii=False, default=str))
+            yield row
 
 
 def _text_or_bytes(content: bytes) -> tuple[str | None, bytes | None]:
@@ -226,7 +260,7 @@ def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
         schema: Columns of the output.
     """
     for row in rows:
-        packed = row.pop("fragment_base64", None)
+        packed = row.pop(schemas.FRAGMENT_BASE64, None)
         if "delivery_id" in row:
             row["delivery_id"] = bytes.fromhex(row["delivery_id"])
         if "fragment_bytes" in schema.names:
@@ -239,10 +273,17 @@ def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
             if name in schema.names and row.get(name) is not None:
                 row[name] = datetime.fromisoformat(row[name])
     table = pa.Table.from_pylist(rows, schema=schema)
-    passed = pa.Table.from_pylist([{k: row[k] for k in row.keys() - schema.names} for row in rows])
-    for name in sorted(passed.column_names):
-        table = table.append_column(name, passed.column(name))
+    for name in sorted({name for row in rows for name in row} - set(schema.names)):
+        table = table.append_column(name, _inferred([row.get(name) for row in rows]))
     return table
+
+
+def _inferred(values: Sequence[Any]) -> pa.Array:
+    """Values of JSON as a column; numbers that Arrow has no integer for are of floating point."""
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
 
 
 def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
@@ -335,8 +376,11 @@ class _Output:
         handle.flush()
         size = handle.tell()
         handle.close()
-        bounds = sink.bounds() if self._target.format == "delta" else None
-        self.files.append(replace(file, bytes=size, first=first, last=last, bounds=bounds))
+        file = replace(file, bytes=size, first=first, last=last)
+        if self._target.format == "delta":
+            bounds, nulls = sink.statistics()
+            file = replace(file, bounds=bounds, nulls=nulls)
+        self.files.append(file)
         self._open = None
 
 
@@ -628,8 +672,24 @@ def _distinct(numbers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """Columns as Parquet names them."""
-    return [
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
-        for field in schema
-    ]
+    """Columns as Parquet names them, those that are nested included."""
+    return [leaf for field in schema for leaf in _leaves_of(field.name, field.type)]
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Whether values are bytes, which have no bounds in the log of a Delta table."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _leaves_of(name: str, kind: pa.DataType) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        for part in kind:
+            yield from _leaves_of(f"{name}.{part.name}", part.type)
+    elif pa.types.is_map(kind):
+        yield from _leaves_of(f"{name}.key_value.key", kind.key_type)
+        yield from _leaves_of(f"{name}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves_of(f"{name}.list.element", kind.value_type)
+    else:
+        yield name
