@@ -112,7 +112,9 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
             )
         for name, host in hosts.items():
             request = Subscribe(((name, Profile(PROFILES[name], modes[name])),))
-            assert await network.carriers[host].ask("ann", request, PATIENCE_SECONDS) == Accepted()
+            answer = await network.carriers[host].ask("ann", request, PATIENCE_SECONDS)
+            assert isinstance(answer, Accepted)
+            assert answer.versions.keys() == {name}
         for host in "abcd":
             await arrived(network.carriers[host], InForce, list(hosts.values()).count(host))
         for number, (id, body) in enumerate(bodies.items()):

@@ -28,6 +28,7 @@ from pathcast.overlay.broker_settings import DEFAULT, BrokerSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.data_plane import SHARED, Arrival, DataPlane
 from pathcast.overlay.host import Host
+from pathcast.overlay.lives import NumbersOfLife
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
     Announce,
@@ -111,7 +112,14 @@ class Broker:
         )
         self.planes: dict[str, QueryPlane] = {}
         self._host = Host(
-            name, content.profiles(), self.planes, self.announcements, disk, outcome, safeguards
+            name,
+            NumbersOfLife(incarnation),
+            content.profiles(),
+            self.planes,
+            self.announcements,
+            disk,
+            outcome,
+            safeguards,
         )
         self.subscriptions = self._host.subscriptions
         self._local = LocalQueries(self.subscriptions, disk, outcome, safeguards)
@@ -227,7 +235,7 @@ class Broker:
 
     def subscribe(
         self, subscription: str, subscriber: str, profile: Profile, version: int | None = None
-    ) -> None:
+    ) -> int:
         """Register a profile, or put it in the place of one with the same id.
 
         `finish` tells others. `InForce` is delivered to the subscriber when every message that is
@@ -237,7 +245,10 @@ class Broker:
             subscription: Its id.
             subscriber: Who gets its deliveries.
             profile: What it asks for.
-            version: Of the profile, where something else than this broker counts them.
+            version: Of the profile, where something else than this broker gives them.
+
+        Returns:
+            The version, which names this life of the id: `InForce` and deliveries say it.
 
         Raises:
             RegistrationError: There are as many as this broker takes (`registration.full`), or it
@@ -248,7 +259,7 @@ class Broker:
         most = self._settings.subscriptions_max
         if len(self.subscriptions) >= most and self.subscriptions.get(subscription) is None:
             raise RegistrationError("registration.full", name=self.name, maximum=most)
-        self._host.subscribe(subscription, subscriber, profile, version)
+        return self._host.subscribe(subscription, subscriber, profile, version)
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a profile out; nothing is delivered for it from now on.

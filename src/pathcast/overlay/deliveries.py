@@ -23,7 +23,7 @@ class Delivery(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         subscription: For which.
-        version: Of the subscription.
+        version: Of its profile: another life of the subscription has another one.
         root: Root broker of the stream.
         stream: Its number.
         position: Of the message in the stream.
@@ -72,7 +72,8 @@ class InForce(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         subscription: Which.
-        version: Of its profile.
+        version: Of its profile; a subscriber that uses an id again waits for the version that it
+            was answered with.
         epoch: Grows with each acknowledgement of this life of the host.
     """
 

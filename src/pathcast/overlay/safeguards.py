@@ -23,6 +23,7 @@ class Safeguards:
         retain: The root keeps a message until all members have had it.
         settle: A subscription is acknowledged when all brokers that can be reached know it.
         known: ... and all members know its host.
+        lives: ... and the ticket that is settled is not one of a former life of its id.
         save_first: A message is on the root's disk before it is sent.
         cursor: A host drops what its position says it has had.
         drop: Parts of a message whose rest will not come are dropped, and others are told so.
@@ -42,6 +43,7 @@ class Safeguards:
     retain: bool = True
     settle: bool = True
     known: bool = True
+    lives: bool = True
     save_first: bool = True
     cursor: bool = True
     drop: bool = True

@@ -6,12 +6,13 @@ Source: 001, section 3.1 (host broker) and 4.2.1 (Map).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from pathcast.errors import PathcastError, UnknownQueryError
 from pathcast.overlay.content import Profile, Profiles, Results, Verdict
+from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Subscription", "Subscriptions"]
 
@@ -25,7 +26,9 @@ class Subscription(msgspec.Struct, frozen=True):
         name: Its id.
         subscriber: Who gets its deliveries.
         profile: What it asks for.
-        version: Of the profile, from 1; or what the registration service knows it by.
+        version: Names the profile that this id has now: no other life of this subscription, with
+            another profile or the same one, has it. Or what the registration service knows the
+            profile by.
     """
 
     name: str
@@ -39,10 +42,16 @@ class Subscriptions:
 
     Args:
         profiles: Answers them; empty.
+        versions: Numbers that no other life of the host gives.
+        safeguards: For tests.
     """
 
-    def __init__(self, profiles: Profiles) -> None:
+    def __init__(
+        self, profiles: Profiles, versions: Iterator[int], safeguards: Safeguards = ALL
+    ) -> None:
         self._profiles = profiles
+        self._versions = versions
+        self._safeguards = safeguards
         self._held: dict[str, Subscription] = {}
         self._in_force: set[str] = set()
         self._count: Counter[str] = Counter()
@@ -90,7 +99,7 @@ class Subscriptions:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
         if version is None:
-            version = self._held[name].version + 1 if name in self._held else 1
+            version = next(self._versions)
         made = Subscription(name, subscriber, profile, version)
         known = self._held.get(name)
         if known is not None:
@@ -134,16 +143,26 @@ class Subscriptions:
         self._held[saved.name] = saved
         self._enter(entries)
 
-    def acknowledge(self, subscription: Subscription) -> bool:
-        """It is in force. Returns whether that is news: it may be gone, or another by now."""
-        name = subscription.name
-        if self._held.get(name) != subscription or name in self._in_force:
-            return False
+    def acknowledge(self, name: str, ticket: int) -> Subscription | None:
+        """What was told with a ticket is in force.
+
+        Args:
+            name: A subscription that waited for the ticket.
+            ticket: Number of a change.
+
+        Returns:
+            The subscription, if that is news of it. None if it is gone or in force already, or if
+            it came with a later change: its id was withdrawn meanwhile, or has a new profile.
+        """
+        held = self._held.get(name)
+        is_later = self.ticket(name) > ticket and self._safeguards.lives
+        if held is None or is_later or name in self._in_force:
+            return None
         self._in_force.add(name)
-        return True
+        return held
 
     def lapse(self) -> list[Subscription]:
-        """None is acknowledged any more. Returns all."""
+        """None is acknowledged any more. Returns all, sorted by id."""
         self._in_force.clear()
         return [one for _, one in sorted(self._held.items())]
 

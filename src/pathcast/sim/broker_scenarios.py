@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Final
 
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.trees import are_connected
@@ -28,6 +29,12 @@ __all__ = [
     "toy_profile",
 ]
 
+AT_ONCE: Final = 0.3
+"""Share of changes of subscriptions that are followed by others of the same id soon."""
+
+SAME_QUERY: Final = 0.6
+"""Share of ids that come back with the query that they had."""
+
 
 def random_faults(draw: random.Random) -> Faults:
     """A network that is unkind in some ways."""
@@ -40,6 +47,7 @@ def random_faults(draw: random.Random) -> Faults:
         duplicate=some(0.3),
         reorder=some(0.5),
         reorder_seconds=draw.choice([0.05, 0.5, 3.0]),
+        delay_seconds=draw.choice([(0.001, 0.02), (0.001, 0.02), (0.001, 0.02), (0.3, 1.5)]),
         slow=some(0.3),
         skew=some(0.1),
         unnoticed=some(1.0),
@@ -84,6 +92,7 @@ def random_scenario(
     disasters: float = 0.35,
     profile: Callable[[random.Random], str] = toy_profile,
     body: Callable[[random.Random], str] = toy_body,
+    faults: Callable[[random.Random], Faults] = random_faults,
 ) -> Scenario:
     """A scenario.
 
@@ -95,6 +104,7 @@ def random_scenario(
         disasters: Share of steps at which something goes wrong.
         profile: Draws a profile; toy content by default.
         body: Draws a message.
+        faults: Draws how unkind the network is.
     """
     draw = random.Random(f"scenario {seed}")
     count = draw.randint(*brokers)
@@ -103,12 +113,15 @@ def random_scenario(
     roots = draw.sample(names, draw.randint(1, min(3, count)))
     steps = [Step(0.0, "source", (root,)) for root in roots]
     if draw.random() < 0.8:
-        steps.append(Step(0.0, "become", (random_faults(draw),)))
-    maker = _Maker(draw, list(names), list(links), roots, profile, body)
+        steps.append(Step(0.0, "become", (faults(draw),)))
+    maker = _Maker(draw, list(names), list(links), roots, profile, body, faults)
     times = sorted(draw.uniform(0.5, seconds) for _ in range(int(seconds * steps_a_second)))
     for time in times:
         action, args = maker.disaster() if draw.random() < disasters else maker.business()
         steps.append(Step(time, action, args))
+        if action in ("subscribe", "unsubscribe"):
+            steps += maker.followed(time, action, str(args[-2 if action == "subscribe" else 0]))
+    steps.sort(key=lambda step: step.at)
     return Scenario(tuple(names), tuple(links), tuple(steps), trees=maker.trees)
 
 
@@ -123,12 +136,15 @@ class _Maker:
         roots: list[str],
         profile: Callable[[random.Random], str],
         body: Callable[[random.Random], str],
+        faults: Callable[[random.Random], Faults],
     ) -> None:
-        self.profile, self.body = profile, body
+        self.profile, self.body, self.faults = profile, body, faults
         self.draw, self.names, self.links, self.roots = draw, names, links, roots
         self.trees: Trees = draw.choice(["spanning", "spanning", "broadcast"])
         self.subscriptions: list[str] = []
+        self.withdrawn: list[str] = []
         self.host: dict[str, str] = {}
+        self.last: dict[str, str] = {}
         self.joined = 0
 
     def business(self) -> tuple[str, tuple[object, ...]]:
@@ -136,16 +152,48 @@ class _Maker:
         kind = draw.random()
         if kind < 0.5:
             return "publish", (draw.choice(self.roots), self.body(draw))
+        if self.withdrawn and kind < 0.6:
+            return self.subscribe_again(draw.choice(self.withdrawn))
         if kind < 0.75 or not self.subscriptions:
             name = f"s{len(self.host)}"
             self.subscriptions.append(name)
             self.host[name] = draw.choice(self.names)
-            return "subscribe", (self.host[name], name, self.profile(draw))
+            return self.subscribe(name)
         name = draw.choice(self.subscriptions)
         if kind < 0.85:
-            return "subscribe", (self.host[name], name, self.profile(draw))
+            return self.subscribe(name)
+        return "unsubscribe", (self.withdraw(name),)
+
+    def followed(self, time: float, action: str, name: str) -> list[Step]:
+        """A subscriber who changes its mind: it withdraws what it asked for, and asks again."""
+        draw = self.draw
+        steps: list[Step] = []
+        if action == "subscribe" and draw.random() < AT_ONCE:
+            time += draw.uniform(0, 1)
+            steps.append(Step(time, "unsubscribe", (self.withdraw(name),)))
+        if (steps or action == "unsubscribe") and draw.random() < 2 * AT_ONCE:
+            again = self.subscribe_again(name)
+            steps.append(Step(time + draw.uniform(0, 3), *again))
+        return steps
+
+    def withdraw(self, name: str) -> str:
+        """A subscription goes; its id is used again."""
         self.subscriptions.remove(name)
-        return "unsubscribe", (name,)
+        self.withdrawn.append(name)
+        return name
+
+    def subscribe(self, name: str) -> tuple[str, tuple[object, ...]]:
+        """With a query of its own."""
+        self.last[name] = self.profile(self.draw)
+        return "subscribe", (self.host[name], name, self.last[name])
+
+    def subscribe_again(self, name: str) -> tuple[str, tuple[object, ...]]:
+        """An id comes back that was withdrawn, with the query that it had or another one."""
+        self.withdrawn.remove(name)
+        self.subscriptions.append(name)
+        if self.draw.random() < SAME_QUERY:
+            return "subscribe", (self.host[name], name, self.last[name])
+        return self.subscribe(name)
 
     def disaster(self) -> tuple[str, tuple[object, ...]]:
         draw = self.draw
@@ -166,7 +214,7 @@ class _Maker:
             return "heal", ()
         if kind == 11:
             return self.membership()
-        return "become", (draw.choice([NO_FAULTS, random_faults(draw)]),)
+        return "become", (draw.choice([NO_FAULTS, self.faults(draw)]),)
 
     def membership(self) -> tuple[str, tuple[object, ...]]:
         draw = self.draw

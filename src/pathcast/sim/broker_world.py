@@ -9,7 +9,7 @@ again, and after some seconds of quiet it must be so that
 - *nothing foreign*: what was delivered is what the message, as it was published, gives the profile
   that the subscription had then;
 - *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over
-  twice;
+  twice; no version of a subscription is given twice, also where its id is used again;
 - *nothing stale*: every table is what it is when made from scratch of all subscriptions and links;
 - *no starvation*: every subscription was acknowledged, every cursor is at the end of every stream,
   and no root holds a message that all have had;
@@ -88,13 +88,19 @@ class Scenario:
 
 @dataclass(slots=True)
 class _Registered:
-    """What the world knows of a subscription."""
+    """What the world knows of one life of a subscription: an id that is used again begins another.
+
+    Attributes:
+        version: As the host answered; no other life of any subscription of this id has it.
+        delivered: Ids of the messages that its subscriber has taken for it.
+    """
 
     host: str
     profile: str
     version: int
     in_force_at: float | None = None
     ended: bool = False
+    delivered: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -138,6 +144,7 @@ class BrokerWorld:
     subscriptions: dict[str, _Registered] = field(default_factory=dict)
     accepted: dict[str, _Accepted] = field(default_factory=dict)
     deliveries: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     refused: list[tuple[str, Refused]] = field(default_factory=list)
     crashed: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
@@ -203,19 +210,24 @@ class BrokerWorld:
             own(*step.args)
 
     def do_subscribe(self, host: str, name: str, profile: str) -> None:
-        """A subscriber asks a host, or changes a profile."""
+        """A subscriber asks a host, with an id that is new, or was used before, or is in use."""
         before = self.subscriptions.get(name)
-        if (
-            host not in self.network.nodes
-            or host in self.left
-            or (before is not None and before.ended)
-        ):
+        if host not in self.network.nodes or host in self.left:
             return
-        version = 1 if before is None else before.version + 1
-        made = self.subscriptions[name] = _Registered(host, profile, version)
-        asked = self.profile(profile)
-        done = self._call(host, lambda node, now: node.subscribe(name, name, asked, now))
-        if not done and self._saved_version(host, name) != version:
+        made = _Registered(host, profile, 0)
+
+        def asked(node: BrokerNode, now: float) -> Sequence[Effect]:
+            effects = node.subscribe(name, name, self.profile(profile), now)
+            given = node.broker.subscriptions.get(name)
+            assert given is not None, name
+            made.version = given.version
+            if made.version in self.versions[name]:
+                raise Violation(f"{host} gives version {made.version} of {name} twice")
+            self.versions[name].add(made.version)
+            self.subscriptions[name] = made
+            return effects
+
+        if not self._call(host, asked) and self._saved_version(host, name) != made.version:
             made.ended = True
             if before is not None and self._saved_version(host, name) == before.version:
                 self.subscriptions[name] = before
@@ -355,8 +367,9 @@ class BrokerWorld:
         if given.position <= self._cursor.get(cursor, 0):
             return
         self._cursor[cursor] = given.position
-        if given.message in self.deliveries[name]:
+        if given.message in known.delivered:
             raise Violation(f"{given} came twice to {name}")
+        known.delivered.append(given.message)
         self.deliveries[name].append(given.message)
 
     # What must be so.
@@ -376,7 +389,7 @@ class BrokerWorld:
                 continue
             for message, one in self.accepted.items():
                 must = not one.may_be_lost and one.at >= known.in_force_at
-                is_there = message in self.deliveries[name]
+                is_there = message in known.delivered
                 if must and not is_there and self.results(one.body, known.profile):
                     raise Violation(
                         f"{message} ({one.body!r}, of {one.root} at {one.at:.3f}) was not "

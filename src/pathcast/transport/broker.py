@@ -2,7 +2,7 @@
 
 | client says | broker does | answer |
 |---|---|---|
-| `Subscribe` | registers profiles of the client | `Accepted`; later `InForce`, in the inbox |
+| `Subscribe` | registers profiles of the client | `Accepted`: versions; later `InForce` of each |
 | `Unsubscribe` | takes profiles out | `Accepted` |
 | `RegisterSource` | takes a data source | `Accepted` |
 | `Publish` | looks at a message, and takes it | the receipt: it is on disk; or `NotTaken` |
@@ -156,9 +156,12 @@ class Accepted(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         refused: Id, code and sentence of each.
+        versions: Id -> version of each profile that was registered: `InForce` and deliveries for
+            this life of the id name it, and for no other one.
     """
 
     refused: tuple[tuple[str, str, str], ...] = ()
+    versions: dict[str, int] = {}
 
 
 class Explained(msgspec.Struct, frozen=True, tag=True):
@@ -331,9 +334,12 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
             broker.register_source(source, entry, client)
             return Accepted()
         case Subscribe(profiles):
-            return _each(
-                profiles, lambda id, asked: broker.subscribe(f"{client}/{id}", client, asked)
-            )
+            versions: dict[str, int] = {}
+
+            def register(id: str, asked: Profile) -> None:
+                versions[id] = broker.subscribe(f"{client}/{id}", client, asked)
+
+            return msgspec.structs.replace(_each(profiles, register), versions=versions)
         case Unsubscribe(ids):
             return _each(
                 [(id, None) for id in ids], lambda id, _: broker.unsubscribe(f"{client}/{id}")
