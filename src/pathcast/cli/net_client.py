@@ -232,7 +232,11 @@ def delivery_row(body: bytes) -> dict[str, Any]:
         case InForce(subscription):
             return {"subscription": subscription, "notice": "in force"}
         case Lapsed(subscription):
-            return {"subscription": subscription, "notice": "messages were lost to it"}
+            notice = f"messages may be lost to it: {told.reason}"
+            row: dict[str, Any] = {"subscription": subscription, "notice": notice}
+            if told.root:
+                row |= {"root": told.root, "first": told.first, "last": told.last}
+            return row
         case Dropped():
             return dropped_row(told)
     return {"peer": told.peer, "notice": "refused", "code": told.code, "reason": told.reason}

@@ -118,7 +118,7 @@ class BrokerNode:
 
     def start(self, now: float) -> Sequence[Effect]:
         """Begin: links offer sessions."""
-        self.broker.start()
+        self.broker.start(now)
         return [Wake(TICK, self._settings.tick_seconds), *self.done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
@@ -152,7 +152,7 @@ class BrokerNode:
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
-        self.broker.tick()
+        self.broker.tick(now)
         return [*self.done(now), Wake(TICK, self._settings.tick_seconds)]
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:

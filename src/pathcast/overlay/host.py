@@ -106,8 +106,19 @@ class Host:
         """Messages were not kept for this broker: its subscribers are told, and begin again."""
         self._known_by = {self._name}
         for subscription in self.subscriptions.lapse():
-            self._outcome.deliver(subscription.subscriber, Lapsed(subscription.name))
+            said = Lapsed(subscription.name, subscription.version)
+            self._outcome.deliver(subscription.subscriber, said)
             self._awaited.append(subscription.name)
+
+    def miss(self, root: str, stream: int, first: int, last: int) -> None:
+        """A root does not keep these positions any more, which this host has not had.
+
+        Every subscription is told that was in force once, and acknowledged anew.
+        """
+        for one in self.subscriptions.lapse_owed():
+            said = Lapsed(one.name, one.version, root, stream, first, last)
+            self._outcome.deliver(one.subscriber, said)
+            self._awaited.append(one.name)
 
     def tell(self) -> None:
         """Tells what subscribers want by now; they are in force when that is settled."""

@@ -20,7 +20,8 @@ class Safeguards:
         rewind: A follower's position goes up to the root, behind the interest of its side, and is
             served from there.
         generations: What a `Follow` of before has brought is dropped.
-        retain: The root keeps a message until all members have had it.
+        retain: The root keeps a message until all members have had it, within its retention.
+        lapse: Who follows from before the log is told which positions are not kept any more.
         settle: A subscription is acknowledged when all brokers that can be reached know it.
         known: ... and all members know its host.
         lives: ... and the ticket that is settled is not one of a former life of its id.
@@ -41,6 +42,7 @@ class Safeguards:
     rewind: bool = True
     generations: bool = True
     retain: bool = True
+    lapse: bool = True
     settle: bool = True
     known: bool = True
     lives: bool = True

@@ -54,6 +54,8 @@ class Subscriptions:
         self._safeguards = safeguards
         self._held: dict[str, Subscription] = {}
         self._in_force: set[str] = set()
+        # Those that were in force once: in this life, or maybe in one before.
+        self._owed: set[str] = set()
         self._count: Counter[str] = Counter()
         self._tickets: dict[str, int] = {}
 
@@ -113,6 +115,7 @@ class Subscriptions:
         self._held[name] = made
         self._tickets[name] = ticket
         self._in_force.discard(name)
+        self._owed.discard(name)
         # What comes is counted before what goes: what both ask for does neither.
         added = self._enter(entries)
         removed = () if known is None else self._leave(self._profiles.entries(known.profile))
@@ -130,6 +133,7 @@ class Subscriptions:
         self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
+        self._owed.discard(name)
         return (), self._leave(self._profiles.entries(held.profile))
 
     def restore(self, saved: Subscription) -> None:
@@ -141,6 +145,7 @@ class Subscriptions:
         entries = self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
         self._held[saved.name] = saved
+        self._owed.add(saved.name)
         self._enter(entries)
 
     def acknowledge(self, name: str, ticket: int) -> Subscription | None:
@@ -159,12 +164,18 @@ class Subscriptions:
         if held is None or is_later or name in self._in_force:
             return None
         self._in_force.add(name)
+        self._owed.add(name)
         return held
 
     def lapse(self) -> list[Subscription]:
         """None is acknowledged any more. Returns all, sorted by id."""
         self._in_force.clear()
         return [one for _, one in sorted(self._held.items())]
+
+    def lapse_owed(self) -> list[Subscription]:
+        """Those lapse that were in force once, to which messages may be lost. Returns them."""
+        self._in_force -= self._owed
+        return [self._held[name] for name in sorted(self._owed)]
 
     def answers(
         self, bodies: Sequence[bytes], done: Sequence[int] = ()

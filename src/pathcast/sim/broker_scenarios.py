@@ -21,6 +21,7 @@ from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.steps import Step
 
 __all__ = [
+    "absent_scenario",
     "long_toy_body",
     "random_faults",
     "random_scenario",
@@ -42,13 +43,14 @@ def random_faults(draw: random.Random) -> Faults:
     def some(most: float) -> float:
         return draw.choice([0.0, draw.uniform(0, most)])
 
+    is_far = draw.random() < 0.25
     return Faults(
         loss=some(0.3),
         duplicate=some(0.3),
         reorder=some(0.5),
         reorder_seconds=draw.choice([0.05, 0.5, 3.0]),
-        delay_seconds=draw.choice([(0.001, 0.02), (0.001, 0.02), (0.001, 0.02), (0.3, 1.5)]),
-        slow=some(0.3),
+        delay_seconds=(0.3, 1.5) if is_far else (0.001, 0.02),
+        slow=0.0 if is_far else some(0.3),
         skew=some(0.1),
         unnoticed=some(1.0),
     )
@@ -123,6 +125,49 @@ def random_scenario(
             steps += maker.followed(time, action, str(args[-2 if action == "subscribe" else 0]))
     steps.sort(key=lambda step: step.at)
     return Scenario(tuple(names), tuple(links), tuple(steps), trees=maker.trees)
+
+
+def absent_scenario(
+    seed: int,
+    *,
+    messages: int,
+    away_seconds: float = 8.0,
+    seconds: float = 30.0,
+    disasters: float = 0.1,
+) -> Scenario:
+    """A scenario of `random_scenario` in which members are away while many messages are published.
+
+    Each is away once or more: it crashes, or hears nobody. For a log of few messages, and a lag of
+    few seconds, that is beyond retention.
+
+    Args:
+        seed: Draws it.
+        messages: Published while a member is away, by one root.
+        away_seconds: How long it is away; messages begin after a quarter of that.
+        seconds: As of `random_scenario`.
+        disasters: As of `random_scenario`, beside absences.
+    """
+    made = random_scenario(seed, seconds=seconds, disasters=disasters)
+    draw = random.Random(f"absences {seed}")
+    roots = [str(step.args[0]) for step in made.steps if step.action == "source"]
+    steps = list(made.steps)
+    begins = draw.uniform(3, 6)
+    while begins + away_seconds < seconds:
+        away, root = draw.choice(made.brokers), draw.choice(roots)
+        lost, back = draw.choice(
+            [
+                (("crash", (away,)), ("restart", (away,))),
+                (("split", ((away,),)), ("heal", ())),
+            ]
+        )
+        steps += [Step(begins, *lost), Step(begins + away_seconds, *back)]
+        first = begins + away_seconds / 4
+        apart = (begins + away_seconds - first) / messages
+        steps += [
+            Step(first + n * apart, "publish", (root, toy_body(draw))) for n in range(messages)
+        ]
+        begins += away_seconds + draw.uniform(2, 6)
+    return made.with_steps(sorted(steps, key=lambda step: step.at))
 
 
 class _Maker:

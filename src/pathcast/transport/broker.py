@@ -28,6 +28,7 @@ import msgspec
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
+from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import LOCAL, Content, Profile
 from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
@@ -47,6 +48,7 @@ from pathcast.overlay.messages import (
     Payload,
     Settled,
     Source,
+    Trimmed,
 )
 from pathcast.overlay.messages import Name as LinkName
 from pathcast.overlay.publishers import Numbered, Publication
@@ -184,7 +186,7 @@ KINDS: Final = (Hello, Frame)
 REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain, Leave, Expel)
 ANSWERS: Final = (Accepted, Explained, NotTaken)
 
-_MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Passed
+_MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Trimmed | Passed
 _QUERIES: Final = Interest | Settled
 
 
@@ -403,6 +405,19 @@ def _delivery(what: object) -> tuple[str, bytes]:
     return f"notice\t{secrets.token_hex(12)}", body
 
 
+def _described_log(broker: Broker) -> Mapping[str, object]:
+    """What a root keeps, of how much it may keep, and for whom."""
+    own = broker.streams.get(broker.name)
+    settings = broker.settings
+    return {
+        "messages": 0 if own is None else len(own.held),
+        "messages_max": settings.log_messages_max,
+        "bytes": 0 if own is None else own.held_bytes,
+        "bytes_max": settings.log_bytes_max,
+        "lags": [lag._asdict() for lag in broker.lags],
+    }
+
+
 def _described(node: Node) -> Mapping[str, object]:
     assert isinstance(node, BrokerNode)
     broker = node.broker
@@ -428,6 +443,7 @@ def _described(node: Node) -> Mapping[str, object]:
         },
         "tables": tables,
         "taken_bytes": broker.taken_bytes,
+        "log": _described_log(broker),
         "cut_bytes": dict(saved),
         "cut_through": sum(stream.parts.cut_through for stream in broker.streams.values()),
         "formats": {
