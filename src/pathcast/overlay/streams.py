@@ -224,10 +224,8 @@ class Stream:
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
         """
-        if peer != self.upstream:
+        if not self._is_asked_for(peer, said.generation):
             return
-        if said.generation != self.generation and self.safeguards.generations:
-            return  # asked for before somebody else came, whose interest it does not know
         positions = [said.after, *(message.position for message in said.messages)]
         is_in_order = positions == sorted(set(positions)) and positions[-1] <= said.upto
         self._check_follows(peer, said, is_in_order)
@@ -239,9 +237,7 @@ class Stream:
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
         """
-        if peer != self.upstream:
-            return
-        if said.generation != self.generation and self.safeguards.generations:
+        if not self._is_asked_for(peer, said.generation):
             return
         self._check_follows(peer, said, said.after < said.upto)
         self.take_own()
@@ -249,6 +245,14 @@ class Stream:
             self.miss(self, self.taken + 1, said.upto)
         self.at = said.upto
         self.trimmed.append((said.after, said.upto))
+
+    def _is_asked_for(self, peer: str, generation: int) -> bool:
+        """Whether a neighbour leads to the root, and answers the last `Follow` that it was sent.
+
+        What was asked for before somebody else came does not know whose interest that is.
+        """
+        is_latest = generation == self.generation or not self.safeguards.generations
+        return peer == self.upstream and is_latest
 
     def _check_follows(self, peer: str, said: Forward | Trimmed, is_in_order: bool) -> None:
         """Refuses positions that do not follow those that have come.
@@ -279,9 +283,7 @@ class Stream:
         Raises:
             PeerError: It cannot be (`overlay.part`).
         """
-        if peer != self.upstream:
-            return
-        if said.generation != self.generation and self.safeguards.generations:
+        if not self._is_asked_for(peer, said.generation):
             return
         arriving = self.parts.hear(peer, said, self.at)
         if arriving is not None and arriving.is_whole:
