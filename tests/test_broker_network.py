@@ -284,7 +284,8 @@ class ClientOfTwoLives:
         return Accepted(versions={"s": 8})
 
     async def waiting(self, name: str, after: int) -> AsyncIterator[tuple[Waiting, ...]]:
-        for group in ():
+        groups: list[tuple[Waiting, ...]] = []  # nothing waits yet
+        for group in groups:
             yield group
 
     async def deliveries(self, name: str, after: int) -> AsyncIterator[tuple[Waiting, ...]]:
