@@ -159,7 +159,8 @@ class RealNetwork:
         assert id not in self.subscriptions, "an id is used once"
         self.subscriptions[id] = Known(host, query)
         answer = await self.ask(host, Subscribe(((id, Profile(query, "fragment")),)))
-        assert answer == Accepted()
+        assert isinstance(answer, Accepted)
+        assert answer.versions.keys() == {id}, answer.refused
 
     async def unsubscribe(self, id: str) -> None:
         """Nothing must come of it any more; what comes before it is known is right."""
@@ -410,10 +411,10 @@ class RealNetwork:
         for id, one in self.subscriptions.items():
             if one.is_wanted:
                 profiles = ((id, Profile(one.query, "fragment")),)
-                assert (
-                    await carriers[one.host].ask(CLIENT, Subscribe(profiles), PATIENCE_SECONDS)
-                    == Accepted()
-                )
+                host = carriers[one.host]
+                answer = await host.ask(CLIENT, Subscribe(profiles), PATIENCE_SECONDS)
+                assert isinstance(answer, Accepted)
+                assert answer.refused == ()
         try:
             yield carriers
         finally:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
+import msgspec
 from typer.testing import CliRunner
 
 from pathcast import Broker, Subscription
+from pathcast.cli import net_client
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError, PathcastError, PublicationError
 from pathcast.model import DeliverMode
@@ -35,7 +38,7 @@ from pathcast.transport.broker import (
     broker_kind,
 )
 from pathcast.transport.carrier import Carrier
-from pathcast.transport.disk import Disk
+from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.network import load_topology
@@ -112,7 +115,9 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
             )
         for name, host in hosts.items():
             request = Subscribe(((name, Profile(PROFILES[name], modes[name])),))
-            assert await network.carriers[host].ask("ann", request, PATIENCE_SECONDS) == Accepted()
+            answer = await network.carriers[host].ask("ann", request, PATIENCE_SECONDS)
+            assert isinstance(answer, Accepted)
+            assert answer.versions.keys() == {name}
         for host in "abcd":
             await arrived(network.carriers[host], InForce, list(hosts.values()).count(host))
         for number, (id, body) in enumerate(bodies.items()):
@@ -264,6 +269,42 @@ def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     assert call("unsubscribe", "s", "--at", "c")[0] == 0
     assert call("unsubscribe", "s", "--at", "c")[0] == 1
     assert "to all brokers" in call("ls")[1]
+
+
+class ClientOfTwoLives:
+    """A broker's client whose inbox has `InForce` of a former life of an id, then of this one."""
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+
+    async def __aenter__(self) -> ClientOfTwoLives:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+    async def ask(self, message: object) -> Accepted:
+        assert isinstance(message, Subscribe)
+        return Accepted(versions={"s": 8})
+
+    async def waiting(self, name: str, after: int) -> AsyncIterator[tuple[Waiting, ...]]:
+        groups: list[tuple[Waiting, ...]] = []  # nothing waits yet
+        for group in groups:
+            yield group
+
+    async def deliveries(self, name: str, after: int) -> AsyncIterator[tuple[Waiting, ...]]:
+        for position, version in enumerate((7, 8, 9), 1):
+            self.read.append(version)
+            told = InForce(f"{name}/s", version, position)
+            yield (Waiting(position, "notice", msgspec.msgpack.encode(told)),)
+
+
+def test_subscribe_waits_for_its_own_life_of_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = ClientOfTwoLives()
+    network = SimpleNamespace(client=lambda at, name: client)
+    monkeypatch.setattr(net_client, "network_in", lambda directory: network)
+    result = CliRunner().invoke(build_app(), ["net", "subscribe", "s", "//a", "--at", "a"])
+    assert (result.exit_code, client.read) == (0, [7, 8]), result.output
 
 
 @pytest.mark.nightly

@@ -8,7 +8,7 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -18,6 +18,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from typer.testing import CliRunner
 
 from pathcast.cli.app import build_app
+from pathcast.cli.net import lag_notice, log_column
 from pathcast.errors import ConfigError, PublicationError, RegistrationError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import BrokerSettings
@@ -75,7 +76,9 @@ async def line(policy: Policy = EXACT, settings: NodeSettings = DEFAULT) -> Memo
 
 async def subscribe(carrier: Carrier, profiles: Mapping[str, str]) -> None:
     rows = tuple((id, Profile(query, "ids")) for id, query in profiles.items())
-    assert await carrier.ask("ann", Subscribe(rows), PATIENCE_SECONDS) == Accepted()
+    answer = await carrier.ask("ann", Subscribe(rows), PATIENCE_SECONDS)
+    assert isinstance(answer, Accepted)
+    assert answer.versions.keys() == profiles.keys(), answer.refused
     await eventually(lambda: len(told(carrier, InForce)) == len(profiles))
 
 
@@ -129,7 +132,8 @@ def test_why_a_message_goes_to_a_neighbour() -> None:
 
 def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
     async def main() -> None:
-        network = await line(settings=NodeSettings(broker=BrokerSettings(log_messages_max=3)))
+        bounds = BrokerSettings(log_messages_max=3, lag_seconds=PATIENCE_SECONDS)
+        network = await line(settings=NodeSettings(broker=bounds))
         a, b, c = (network.carriers[name] for name in "abc")
         for name, told_why in (("a", "no other member"), ("nobody", "members: b, c")):
             with pytest.raises(ConfigError, match=told_why):
@@ -150,6 +154,44 @@ def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
         await network.stop()
 
     asyncio.run(main())
+
+
+def test_a_broker_that_is_away_holds_the_log_and_then_nobody_up() -> None:
+    async def main() -> None:
+        bounds = BrokerSettings(log_messages_max=3, lag_seconds=1.0)
+        network = await line(settings=NodeSettings(broker=bounds))
+        a, b, c = (network.carriers[name] for name in "abc")
+        await subscribe(b, {"s": "/a"})
+        assert log_of(a)["lags"] == []
+        await c.abandon()
+        assert await has_room(a)
+        await eventually(lambda: [one["member"] for one in log_of(a)["lags"]] == ["c"])
+        # Nothing is lost yet, and however much is published now, it is taken.
+        assert [log_of(a)[key] for key in ("messages", "messages_max", "bytes")] == [1, 3, 4]
+        for count in range(2, 8):
+            await eventually(lambda: has_room(a))
+            await eventually(lambda count=count: len(told(b, Delivery)) == count)  # type: ignore
+        await eventually(lambda: len(log_of(a)["lags"]) == 1)  # others have said what they had
+        (lag,) = log_of(a)["lags"]
+        assert (lag["member"], lag["behind"], lag["is_waited_for"]) == ("c", 7, False)
+        assert lag["missed"] == 7 - log_of(a)["messages"]
+        await network.stop()
+
+    asyncio.run(main())
+
+
+def log_of(carrier: Carrier) -> dict[str, Any]:
+    return cast(dict[str, Any], status(carrier, "log"))
+
+
+def test_who_holds_a_log_is_listed() -> None:
+    behind = {"member": "c", "behind": 1_200, "missed": 200, "seconds": 45.4}
+    log = {"messages": 900, "messages_max": 1_000, "bytes": 1, "bytes_max": 10, "lags": []}
+    assert log_column(log) == "90%"
+    log["lags"] = [{**behind, "is_waited_for": False}, {"member": "b"}, {"member": "d"}]
+    assert log_column(log) == "90%, c and 2 more"
+    said = "c lacks 1,200 messages, 200 of them for good, and has had nothing new for 45 s"
+    assert lag_notice(behind) == said
 
 
 @pytest.mark.parametrize("trees", ["spanning", "broadcast"])
@@ -260,10 +302,9 @@ def test_dead_letters_are_listed_posted_again_and_dropped_by_command(tmp_path: P
         async with running(settings, broker_kind("b", [])) as carrier:
             await carrier.ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
             profile = Profile("/order", "message")
-            assert (
-                await carrier.ask("ann", Subscribe((("all", profile),)), PATIENCE_SECONDS)
-                == Accepted()
-            )
+            answer = await carrier.ask("ann", Subscribe((("all", profile),)), PATIENCE_SECONDS)
+            assert isinstance(answer, Accepted)
+            assert answer.versions.keys() == {"all"}
             for number in range(3):
                 await carrier.submit("shop", [Publish("shop", f"m{number}", b"<order/>")])
             await eventually(lambda: carrier.disk.dead_letter_counts() == {"ann": 4})

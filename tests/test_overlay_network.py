@@ -156,7 +156,7 @@ def batch_results(body: bytes, profile: str) -> Results:
 def test_a_network_of_xml_is_one_process(policy: Policy) -> None:
     delivered = 0
     content = xml_content(policy)
-    for seed in range(4):
+    for seed in range(6):
         scenario = random_scenario(seed, profile=xml_profile, body=xml_body, seconds=12.0)
         world = BrokerWorld(scenario, seed, content=content, results=xml_results).run()
         delivered += sum(map(len, world.deliveries.values()))
@@ -216,10 +216,11 @@ def test_a_network_of_many_brokers_is_one_process(first: int) -> None:
         BrokerWorld(scenario, seed).run()
 
 
-@pytest.mark.parametrize(
-    "name",
-    sorted({field.name for field in fields(ALL)} - {"drop", "known", "numbers", "settle", "steps"}),
-)
+TRIED_ELSEWHERE = {"drop", "known", "lapse", "lives", "numbers", "settle", "steps"}
+"""They have scenarios of their own, in which they are missed."""
+
+
+@pytest.mark.parametrize("name", sorted({field.name for field in fields(ALL)} - TRIED_ELSEWHERE))
 def test_each_safeguard_is_missed(name: str) -> None:
     without = replace(ALL, **{name: False})
     assert failing_seed(range(120), without, scenario=busy_scenario) is not None

@@ -44,7 +44,7 @@ from pathcast.sim.toy_content import TOY, ToyInterests, ToyProfiles
 from pathcast.testing import FamilyShape, random_family, random_message, random_valued_message
 from test_overlay_network import in_bytes, xml_body, xml_profile, xml_results
 
-SEEDS = range(12)
+SEEDS = range(16)
 NIGHTLY_SEEDS = range(1000, 4000)
 LINE = (("a", "b"), ("b", "c"))
 UNCUT = Content(partial(ToyInterests, cuts=False), ToyProfiles)
@@ -94,7 +94,7 @@ def test_a_network_is_one_process(seen: dict[str, int]) -> None:
     delivered = sum(sum(map(len, run(seed).deliveries.values())) for seed in SEEDS)
     assert delivered > 100
     assert seen["cut through"] > 50
-    assert seen["dropped"] > 1, "the seeds do not reach what they are there for"
+    assert seen["dropped"], "the seeds do not reach what they are there for"
 
 
 @pytest.mark.nightly

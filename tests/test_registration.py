@@ -16,8 +16,10 @@ from pathcast.customize import Broker as Engine
 from pathcast.errors import StoreError
 from pathcast.model import Subscription
 from pathcast.overlay import host_choice
+from pathcast.overlay.broker_node import BrokerNode
+from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.host_choice import ByContent, Nearest
-from pathcast.overlay.hosting import Accepted, Hosting, Served, version_of
+from pathcast.overlay.hosting import Accepted, Hosting, Served
 from pathcast.overlay.registrant import Asked, Registrant
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import (
@@ -39,9 +41,11 @@ from pathcast.overlay.registration_messages import (
     TellRoot,
     UpdateSource,
 )
+from pathcast.overlay.serving import Planes
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Deliver
 from pathcast.query import Population
+from pathcast.sim.toy_content import TOY
 from pathcast.store import Broker, Catalog, Change, Profile, Record, Source
 from registration_world import World, explored, new_world
 
@@ -267,27 +271,55 @@ def test_a_host_that_waits_says_what_is_in_force_and_no_sooner() -> None:
     assert request not in world.answers
     (profile,) = host.profiles.values()
 
-    def in_force(version: int) -> object:
-        world.do("n1", host.in_force(profile.id, version, world.clock.now))
+    def in_force(since: int) -> object:
+        world.do("n1", host.in_force(profile.id, since, world.clock.now))
         world.settle(2)
         return world.answers.get(request)
 
-    assert in_force(version_of(profile) + 1) is None
+    assert in_force(profile.version - 1) is None
     # Another label changes the record, and not what is in force; another query does.
     relabelled = msgspec.structs.replace(profile, labels={"tier": "gold"})
     changed = msgspec.structs.replace(profile, query="//other")
     world.store.write([changed])
     world.settle(2)
-    assert in_force(version_of(profile)) is None
+    assert in_force(profile.version) is None
     world.store.write([relabelled])
     world.settle(2)
-    assert request not in world.answers, "it was in force once, and is not any more"
-    assert isinstance(in_force(version_of(profile)), InterestRegistered)
+    since = host.profiles[profile.id].version
+    assert in_force(profile.version) is None, "it was in force once, and is not any more"
+    world.store.write([msgspec.structs.replace(relabelled, labels={"tier": "tin"})])
+    world.settle(2)
+    assert host.profiles[profile.id].version > since
+    assert isinstance(in_force(since), InterestRegistered)
     # The state is read anew, as after a log was compacted: what is in force is known to be.
     world.store.write([msgspec.structs.replace(relabelled, pending=True)])
     host._position = world.store.position + 1
     world.settle(3)
     assert not host.profiles[profile.id].pending
+
+
+def test_what_is_in_force_of_a_profile_that_comes_back_is_told_apart() -> None:
+    """A profile is changed and changed back: its version is the same, and it begins anew."""
+    node = BrokerNode("b", {}, TOY, {}, 1)
+    node.start(0.0)
+    planes = Planes(node, Served())
+    kept = Profile("p-1", "ann", "a1", "ids", host="b", version=3)
+    records = [
+        kept,
+        msgspec.structs.replace(kept, query="a2", version=4),
+        msgspec.structs.replace(kept, version=5),
+        msgspec.structs.replace(kept, labels={"tier": "gold"}, version=6),
+    ]
+    said = []
+    for record in records:
+        effects = planes.apply(Change(record.version, "profile", "p-1", record), 0.0)
+        given = [effect.what for effect in effects if isinstance(effect, Deliver)]
+        said += [one for one in given if isinstance(one, InForce)]
+    assert [one.version == said[0].version for one in said] == [True, False, True]
+    assert [planes.served_since(one) for one in said] == [None, None, 5]
+    gone = Change(7, "profile", "p-1", None)
+    planes.apply(gone, 0.0)
+    assert [planes.served_since(one) for one in said] == [None, None, None]
 
 
 REFUSED = [

@@ -782,8 +782,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "publication.log": CatalogueEntry(
         "PublicationError",
-        "{held} messages of {bytes} bytes wait for {slowest}, at most {maximum} of {bytes_maximum} "
-        "bytes are held; try again, or take that broker out of the network",
+        "{given} messages find no room in the log: {held} of {bytes} bytes wait for {slowest}, at "
+        "most {maximum} of {bytes_maximum} bytes are held; try again, with fewer at a time: a "
+        "broker that has had nothing new for {lag_seconds} s is not waited for",
     ),
     "dependency.missing": CatalogueEntry(
         "MissingDependencyError",

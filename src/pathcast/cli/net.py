@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,14 +62,16 @@ def ls(
         bool, typer.Option("--wide", help="With what was cut out, cut through and sent again.")
     ] = False,
 ) -> ExitCode:
-    """List brokers: connections, tree, tables, subscriptions, what was sent and what waits.
+    """List brokers: connections, tree, tables, subscriptions, what was sent, waits and is kept.
 
     Sent is what a broker sent to others over the connections that it has now,
-    waiting are deliveries that no subscriber has taken. Cut out is what sent
+    waiting are deliveries that no subscriber has taken. The log is what was
+    published there and some broker has not had: how full it is, and which
+    broker is furthest behind. Cut out is what sent
     would be more if messages went whole, cut through are messages that were
     sent on before all of them was there, sent again are frames. What wants to
-    be seen to is said below: full inboxes, dead letters, neighbours that are
-    refused.
+    be seen to is said below: full inboxes, dead letters, brokers that do not
+    come forward, neighbours that are refused.
     """
     statuses = asyncio.run(network_in(directory).statuses())
     head = (*COLUMNS, *WIDE_COLUMNS) if wide else COLUMNS
@@ -101,11 +103,32 @@ def _notices(status: dict[str, Any], directory: Path, gone: Collection[str]) -> 
                 f"{inbox['dropped']:,} deliveries did not fit into the inbox of {subscriber}, "
                 f"where {inbox['waiting']:,} wait ({in_bytes(inbox['bytes'])})"
             )
+    for lag in status["node"]["log"]["lags"]:
+        if lag["missed"] or not lag["is_waited_for"]:
+            yield lag_notice(lag)
     for subscriber, count in sorted(status["dead_letters"].items()):
         yield f"{count:,} dead letters of {subscriber}: pathcast broker dead-letters {directory}"
     for peer, error in sorted(status["refusals"].items()):
         if peer not in gone and peer not in status["neighbours"]:
             yield f"no connection to {peer}: {error['message']}"
+
+
+def lag_notice(lag: Mapping[str, Any]) -> str:
+    """A member that does not come forward."""
+    missed = f", {lag['missed']:,} of them for good" if lag["missed"] else ""
+    return (
+        f"{lag['member']} lacks {lag['behind']:,} messages{missed}, and has had nothing new for "
+        f"{lag['seconds']:,.0f} s"
+    )
+
+
+def log_column(log: Mapping[str, Any]) -> str:
+    """How full a log is, and who holds it."""
+    share = max(log["messages"] / log["messages_max"], log["bytes"] / log["bytes_max"])
+    if not log["lags"]:
+        return f"{share:.0%}"
+    first, *others = (lag["member"] for lag in log["lags"])
+    return f"{share:.0%}, {first}" + (f" and {len(others)} more" if others else "")
 
 
 COLUMNS = (
@@ -116,6 +139,7 @@ COLUMNS = (
     "table entries",
     "sent",
     "waiting",
+    "log",
 )
 WIDE_COLUMNS = ("cut out", "cut through", "sent again")
 
@@ -132,6 +156,7 @@ def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
         f"{sum(node['tables'].values()):,}",
         in_bytes(sum(sent_by_flow([status]).values())),
         f"{sum(each['waiting'] for each in status['inboxes'].values()):,}",
+        log_column(node["log"]),
         in_bytes(sum(node["cut_bytes"].values())),
         f"{node['cut_through']:,}",
         f"{sum(node['resent'].values()):,}",

@@ -111,25 +111,29 @@ async def _subscribe(
     network: LocalNetwork, at: str, name: str, id: str, profile: Profile
 ) -> ExitCode:
     from pathcast.overlay.deliveries import Dropped, InForce
-    from pathcast.transport.broker import DELIVERIES
+    from pathcast.transport.broker import DELIVERIES, Accepted, Subscribe
     from pathcast.transport.security import own_id
 
-    is_full = False
+    is_full, version = False, 0
 
     def is_awaited(body: bytes) -> bool:
         nonlocal is_full
         told = DELIVERIES.decode(body)
         is_full = isinstance(told, Dropped)
-        return is_full or (isinstance(told, InForce) and told.subscription == own_id(name, id))
+        if not isinstance(told, InForce) or told.subscription != own_id(name, id):
+            return is_full
+        return told.version == version  # else it is of a life of this id that is over
 
     async with network.client(at, name) as client:
         after = await last_position(client, name)
-        refused = await client.subscribe_many([(id, profile)])
-        for _, sentence in refused.values():
+        answer = await client.ask(Subscribe(((id, profile),)))
+        assert isinstance(answer, Accepted)
+        for _, _, sentence in answer.refused:
             say_error(sentence)
-        if refused:
+        if answer.refused:
             return ExitCode.REFUSED
         say_warnings(id, profile.query)
+        version = answer.versions[id]
         is_told = await until_told(client, name, after, is_awaited)
     if is_full:
         say_warning(f"{id} is registered; when it is in force finds no room in the inbox of {name}")
@@ -242,7 +246,11 @@ def delivery_row(body: bytes) -> dict[str, Any]:
         case InForce(subscription):
             return {"subscription": subscription, "notice": "in force"}
         case Lapsed(subscription):
-            return {"subscription": subscription, "notice": "messages were lost to it"}
+            notice = f"messages may be lost to it: {told.reason}"
+            row: dict[str, Any] = {"subscription": subscription, "notice": notice}
+            if told.root:
+                row |= {"root": told.root, "first": told.first, "last": told.last}
+            return row
         case Dropped():
             return dropped_row(told)
     return {"peer": told.peer, "notice": "refused", "code": told.code, "reason": told.reason}

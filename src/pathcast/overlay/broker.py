@@ -28,6 +28,7 @@ from pathcast.overlay.broker_settings import DEFAULT, BrokerSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.data_plane import SHARED, Arrival, DataPlane
 from pathcast.overlay.host import Host
+from pathcast.overlay.lives import NumbersOfLife
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
     Announce,
@@ -44,10 +45,12 @@ from pathcast.overlay.messages import (
     Presence,
     Settled,
     Source,
+    Trimmed,
 )
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.publishers import Numbered, Publication
 from pathcast.overlay.query_plane import QueryPlane
+from pathcast.overlay.retention import Lag
 from pathcast.overlay.root import Root
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
@@ -73,6 +76,7 @@ class Broker:
 
     Attributes:
         outcome: What events leave with the carrier.
+        settings: What an operator decides.
         announcements: Who is there, and what of.
         planes: The query plane of each tree.
         streams: Of each root.
@@ -97,7 +101,7 @@ class Broker:
         self._links = dict(links)
         self._content = content
         self._send = send
-        self._settings = settings
+        self.settings = settings
         self._safeguards = safeguards
         self._saved_members = decode(disk["members"], type=list[str]) if "members" in disk else []
         self._joined = bool(self._saved_members)
@@ -111,11 +115,27 @@ class Broker:
         )
         self.planes: dict[str, QueryPlane] = {}
         self._host = Host(
-            name, content.profiles(), self.planes, self.announcements, disk, outcome, safeguards
+            name,
+            NumbersOfLife(incarnation),
+            content.profiles(),
+            self.planes,
+            self.announcements,
+            disk,
+            outcome,
+            safeguards,
         )
         self.subscriptions = self._host.subscriptions
         self._local = LocalQueries(self.subscriptions, disk, outcome, safeguards)
-        self._data = DataPlane(name, self.planes, self._local, send, has_room, settings, safeguards)
+        self._data = DataPlane(
+            name,
+            self.planes,
+            self._local,
+            self._host.miss,
+            send,
+            has_room,
+            settings,
+            safeguards,
+        )
         self.streams = self._data.streams
         self._root = Root(incarnation, disk, outcome, settings, safeguards)
         for source, entry in self._root.sources.items():
@@ -123,13 +143,15 @@ class Broker:
         if self._root.stream_number:
             stream = self._data.open(name, self._root.stream_number, self._root.start)
             stream.hold(self._root.restored())
+            stream.drop_until(self._root.start)
             stream.at = stream.held[-1].position if stream.held else self._root.start
 
     # Events.
 
-    def start(self) -> None:
+    def start(self, now: float) -> None:
         """Begin, from what was saved."""
-        if self._settings.trees == "spanning":
+        self._root.time_is(now)
+        if self.settings.trees == "spanning":
             self._add_plane(SHARED)
         self._review()
         if (own := self._data.own) is not None:
@@ -175,12 +197,19 @@ class Broker:
                 if plane is not None:
                     self._hear_query(peer, plane, payload)
             case (
-                Follow() | Forward() | MessageBegin() | MessagePart() | MessageDropped() | Passed()
+                Follow()
+                | Forward()
+                | MessageBegin()
+                | MessagePart()
+                | MessageDropped()
+                | Trimmed()
+                | Passed()
             ):
                 self._data.hear(peer, payload)
 
-    def tick(self) -> None:
+    def tick(self, now: float) -> None:
         """Some time has passed."""
+        self._root.time_is(now)
         for _, stream in sorted(self.streams.items()):
             stream.tick()
             self._local.keep_cursor(stream)
@@ -227,7 +256,7 @@ class Broker:
 
     def subscribe(
         self, subscription: str, subscriber: str, profile: Profile, version: int | None = None
-    ) -> None:
+    ) -> int:
         """Register a profile, or put it in the place of one with the same id.
 
         `finish` tells others. `InForce` is delivered to the subscriber when every message that is
@@ -237,7 +266,10 @@ class Broker:
             subscription: Its id.
             subscriber: Who gets its deliveries.
             profile: What it asks for.
-            version: Of the profile, where something else than this broker counts them.
+            version: Of the profile, where something else than this broker gives them.
+
+        Returns:
+            The version, which names this life of the id: `InForce` and deliveries say it.
 
         Raises:
             RegistrationError: There are as many as this broker takes (`registration.full`), or it
@@ -245,10 +277,10 @@ class Broker:
             PathcastError: It is no profile.
         """
         self._check_stays("subscription")
-        most = self._settings.subscriptions_max
+        most = self.settings.subscriptions_max
         if len(self.subscriptions) >= most and self.subscriptions.get(subscription) is None:
             raise RegistrationError("registration.full", name=self.name, maximum=most)
-        self._host.subscribe(subscription, subscriber, profile, version)
+        return self._host.subscribe(subscription, subscriber, profile, version)
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a profile out; nothing is delivered for it from now on.
@@ -331,6 +363,12 @@ class Broker:
 
     def _members(self) -> Sequence[str]:
         return self.announcements.members
+
+    @property
+    def lags(self) -> list[Lag]:
+        """Members that have not had all of this broker's log, those furthest behind first."""
+        own = self._data.own
+        return [] if own is None else self._root.lags(own, self._members())
 
     @property
     def taken_bytes(self) -> int:
@@ -419,7 +457,7 @@ class Broker:
         for root, number in roots.items():
             if root not in self.streams:
                 self._data.open(root, number, self._root.start)
-        if self._settings.trees == "broadcast":
+        if self.settings.trees == "broadcast":
             for root in roots:  # the plane of one that is gone stays: it has no links
                 if root not in self.planes:
                     self._add_plane(root)

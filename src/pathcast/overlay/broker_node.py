@@ -9,7 +9,7 @@ Source: 001, section 5, Figure 10: packet listener, planes, sender.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
@@ -19,7 +19,8 @@ from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import OPERATOR, Refused
 from pathcast.overlay.link import Link, LinkSettings
 from pathcast.overlay.link_formats import LinkFormats
-from pathcast.overlay.messages import NUMBER_MAX, Frame, Hello, Payload, Source
+from pathcast.overlay.lives import NumbersOfLife
+from pathcast.overlay.messages import Frame, Hello, Payload, Source
 from pathcast.overlay.publishers import Numbered
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Effect, Send, Wake
@@ -94,7 +95,7 @@ class BrokerNode:
         safeguards: Safeguards = ALL,
     ) -> None:
         self._settings = settings
-        self._numbers = _numbers(incarnation)
+        self._numbers = NumbersOfLife(incarnation)
         self._links = {
             peer: Link(self._numbers, settings.link, safeguards) for peer in sorted(links)
         }
@@ -117,7 +118,7 @@ class BrokerNode:
 
     def start(self, now: float) -> Sequence[Effect]:
         """Begin: links offer sessions."""
-        self.broker.start()
+        self.broker.start(now)
         return [Wake(TICK, self._settings.tick_seconds), *self.done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
@@ -151,7 +152,7 @@ class BrokerNode:
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
-        self.broker.tick()
+        self.broker.tick(now)
         return [*self.done(now), Wake(TICK, self._settings.tick_seconds)]
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
@@ -265,11 +266,3 @@ class BrokerNode:
             self._is_due_locally = True
             given.append(Wake(LOCAL, 0.0))
         return effects + given
-
-
-def _numbers(incarnation: int) -> Iterator[int]:
-    """Numbers for sessions, none of which another life of this node gives."""
-    number = incarnation
-    while True:
-        number = number % (NUMBER_MAX - 1) + 1
-        yield number

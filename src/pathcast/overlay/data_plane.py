@@ -27,6 +27,7 @@ from pathcast.overlay.messages import (
     Passed,
     Payload,
     Published,
+    Trimmed,
 )
 from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.query_plane import QueryPlane
@@ -67,6 +68,8 @@ class DataPlane:
         name: Of the broker.
         planes: The query plane of each tree: tables.
         local: Takes messages for the broker's own subscribers.
+        miss: Told of positions that do not come any more: root and number of the stream, first and
+            last of them.
         send: Gives a payload to a neighbour.
         has_room: Whether a neighbour can be sent to now.
         settings: What an operator decides.
@@ -82,6 +85,7 @@ class DataPlane:
         name: str,
         planes: Mapping[str, QueryPlane],
         local: LocalQueries,
+        miss: Callable[[str, int, int, int], None],
         send: Callable[[str, Payload], None],
         has_room: Callable[[str], bool],
         settings: BrokerSettings,
@@ -91,6 +95,7 @@ class DataPlane:
         self._name = name
         self._planes = planes
         self._local = local
+        self._miss = miss
         self._send = send
         self._has_room = has_room
         self._settings = settings
@@ -139,6 +144,7 @@ class DataPlane:
             partial(self._considered, tree),
             partial(self._is_cutting, tree),
             self._local.add,
+            self._have_missed,
             parts,
             self._remember,
             self._settings.held_messages_max,
@@ -180,7 +186,7 @@ class DataPlane:
             stream.forget(peer)
         self._leads = {root: at for root, at in self._leads.items() if at != peer}
 
-    def hear(self, peer: str, said: Follow | Forward | InParts | Passed) -> None:
+    def hear(self, peer: str, said: Follow | Forward | InParts | Trimmed | Passed) -> None:
         """A neighbour says something of a stream.
 
         Raises:
@@ -202,6 +208,8 @@ class DataPlane:
                     plane.check_considered(peer, (said.message,))
                     self._check_parts(peer, stream)
                 stream.hear_part(peer, said)
+            case Trimmed():
+                stream.hear_trimmed(peer, said)
             case Passed():
                 stream.hear_passed(peer, said)
 
@@ -261,6 +269,9 @@ class DataPlane:
         if not (self._settings.cut_through and self.streams[root].followers):
             return None
         return self._planes[self._tree_of(root)].decisions(size)
+
+    def _have_missed(self, stream: Stream, first: int, last: int) -> None:
+        self._miss(stream.root, stream.number, first, last)
 
     def _remember(self, stream: Stream, one: Published) -> None:
         size, is_cut = len(one.body), one.considers is not None

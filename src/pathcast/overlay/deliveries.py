@@ -23,7 +23,7 @@ class Delivery(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         subscription: For which.
-        version: Of the subscription.
+        version: Of its profile: another life of the subscription has another one.
         root: Root broker of the stream.
         stream: Its number.
         position: Of the message in the stream.
@@ -72,7 +72,8 @@ class InForce(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         subscription: Which.
-        version: Of its profile.
+        version: Of its profile; a subscriber that uses an id again waits for the version that it
+            was answered with.
         epoch: Grows with each acknowledgement of this life of the host.
     """
 
@@ -82,9 +83,37 @@ class InForce(msgspec.Struct, frozen=True, tag=True):
 
 
 class Lapsed(msgspec.Struct, frozen=True, tag=True):
-    """Messages were lost to this subscription: its host was taken out of the network meanwhile."""
+    """Messages may be lost to this subscription: its host was away for longer than they are kept.
+
+    It is in force again with the next `InForce`. It may be told twice.
+
+    Attributes:
+        subscription: Which.
+        version: Of its profile.
+        root: Root broker that does not keep them any more; empty for any: the host was expelled
+            from the network, and nothing was kept for it until it was back.
+        stream: Number of the root's stream.
+        first: Position in it of the first message that does not come, if the subscription wanted
+            it at all.
+        last: ... and of the last one.
+    """
 
     subscription: str
+    version: int = 0
+    root: str = ""
+    stream: int = 0
+    first: int = 0
+    last: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Why, and which messages."""
+        if not self.root:
+            return "its broker was expelled from the network, and is back"
+        return (
+            f"its broker was away for longer than {self.root} keeps messages, of which it missed "
+            f"{self.last - self.first + 1:,}, from position {self.first:,} to {self.last:,}"
+        )
 
 
 class Dropped(msgspec.Struct, frozen=True, tag=True):

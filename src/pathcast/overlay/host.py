@@ -2,7 +2,8 @@
 
 What subscribers come to want is told in all trees under one number, a *ticket*, at the end of an
 event; a subscription is in force when its ticket is settled in every tree and all members of the
-network know this host.
+network know this host. An id that is withdrawn and used again begins another life: it has a version
+that nothing had before, and waits for a ticket of its own.
 
 What it keeps on disk: its subscriptions.
 
@@ -11,7 +12,7 @@ Source: 001, section 3.1 (host broker); docs/adr/0015 for when a subscription is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -32,6 +33,7 @@ class Host:
 
     Args:
         name: Of the broker.
+        versions: Of subscriptions: numbers that no other life of the broker gives.
         profiles: Answers them; empty.
         planes: The query plane of each tree.
         announcements: Say who the members are, and whom they know.
@@ -46,6 +48,7 @@ class Host:
     def __init__(
         self,
         name: str,
+        versions: Iterator[int],
         profiles: Profiles,
         planes: Mapping[str, QueryPlane],
         announcements: Announcements,
@@ -53,17 +56,17 @@ class Host:
         outcome: Outcome,
         safeguards: Safeguards,
     ) -> None:
-        self.subscriptions = Subscriptions(profiles)
+        self.subscriptions = Subscriptions(profiles, versions, safeguards)
         self._name = name
         self._planes = planes
         self._announcements = announcements
         self._outcome = outcome
         self._safeguards = safeguards
         self._known_by: set[str] = {name}
-        self._tickets: dict[int, tuple[list[Subscription], set[str]]] = {}
+        self._tickets: dict[int, tuple[list[str], set[str]]] = {}
         self._ticket = 0
         # What the present event has changed, until `tell`.
-        self._awaited: list[Subscription] = []
+        self._awaited: list[str] = []
         self._wanted: tuple[list[str], list[str]] = ([], [])
         for key in sorted(disk):
             if key.startswith("subscription/"):
@@ -71,8 +74,8 @@ class Host:
 
     def subscribe(
         self, subscription: str, subscriber: str, profile: Profile, version: int | None
-    ) -> None:
-        """Register a profile; see `Broker.subscribe`.
+    ) -> int:
+        """Register a profile; see `Broker.subscribe`. Returns its version.
 
         Raises:
             PathcastError: It is no profile.
@@ -81,8 +84,9 @@ class Host:
             subscription, subscriber, profile, self._ticket + 1, version
         )
         self._outcome.save(f"subscription/{subscription}", made)
-        self._awaited.append(made)
+        self._awaited.append(subscription)
         self._want(added, removed)
+        return made.version
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a profile out.
@@ -96,14 +100,25 @@ class Host:
 
     def await_all(self) -> None:
         """All subscriptions are to be in force anew."""
-        self._awaited.extend(self.subscriptions.lapse())
+        self._awaited.extend(one.name for one in self.subscriptions.lapse())
 
     def lapse(self) -> None:
         """Messages were not kept for this broker: its subscribers are told, and begin again."""
         self._known_by = {self._name}
         for subscription in self.subscriptions.lapse():
-            self._outcome.deliver(subscription.subscriber, Lapsed(subscription.name))
-            self._awaited.append(subscription)
+            said = Lapsed(subscription.name, subscription.version)
+            self._outcome.deliver(subscription.subscriber, said)
+            self._awaited.append(subscription.name)
+
+    def miss(self, root: str, stream: int, first: int, last: int) -> None:
+        """A root does not keep these positions any more, which this host has not had.
+
+        Every subscription is told that was in force once, and acknowledged anew.
+        """
+        for one in self.subscriptions.lapse_owed():
+            said = Lapsed(one.name, one.version, root, stream, first, last)
+            self._outcome.deliver(one.subscriber, said)
+            self._awaited.append(one.name)
 
     def tell(self) -> None:
         """Tells what subscribers want by now; they are in force when that is settled."""
@@ -146,8 +161,10 @@ class Host:
             if planes & self._planes.keys():
                 continue
             del self._tickets[ticket]
-            for one in filter(self.subscriptions.acknowledge, awaited):
-                self._outcome.deliver(one.subscriber, InForce(one.name, one.version, ticket))
+            for name in awaited:
+                one = self.subscriptions.acknowledge(name, ticket)
+                if one is not None:
+                    self._outcome.deliver(one.subscriber, InForce(one.name, one.version, ticket))
 
     def _want(self, added: Iterable[str], removed: Iterable[str]) -> None:
         self._wanted[0].extend(added)

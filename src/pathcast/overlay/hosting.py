@@ -152,6 +152,8 @@ class Hosting:
         # Profiles that are not in force yet -> version, and who wants to know; and what is.
         self._unsaid: dict[str, tuple[int, str]] = {}
         self._in_force: dict[str, int] = {}
+        # Version of the record with which the planes begin to serve what a profile asks for now.
+        self._since: dict[str, int] = {}
 
     def start(self, now: float) -> Sequence[Effect]:
         """Tries to play the part."""
@@ -217,18 +219,20 @@ class Hosting:
             return []
         return [Send(kept.address, Push(profile, delivery, content))]
 
-    def in_force(self, profile: str, version: int, now: float) -> Sequence[Effect]:
+    def in_force(self, profile: str, since: int, now: float) -> Sequence[Effect]:
         """The planes say that whatever is published from now on reaches the profile.
 
         Args:
             profile: Its id.
-            version: What `version_of` gives for what is in force.
+            since: Version of the record with which they began to serve it (`Planes.served_since`).
+                If the profile has asked for something else since, or was paused, nothing comes of
+                it, also if it asks for the same as before again.
             now: The time.
         """
         kept = self.profiles.get(profile)
-        if kept is None or version_of(kept) != version:
+        if kept is None or since < self._since[profile]:
             return []
-        self._in_force[profile] = version
+        self._in_force[profile] = version_of(kept)
         _, asker = self._unsaid.pop(profile, (0, ""))
         return [Send(asker, HostKnows(profile, kept.version))] if asker else []
 
@@ -333,6 +337,12 @@ class Hosting:
         self._follow()
 
     def _serve(self, served: Served) -> None:
+        self._since = {
+            profile.id: self._since[profile.id]
+            if _is_served_alike(self.profiles.get(profile.id), profile)
+            else profile.version
+            for profile in served.profiles
+        }
         self.profiles = {profile.id: profile for profile in served.profiles}
         self.sources = {source.id: source for source in served.sources}
         waiting = [profile for profile in served.profiles if self._is_awaited(profile)]
@@ -378,9 +388,10 @@ class Hosting:
             kept = self.profiles.get(record.id)
             self.profiles[record.id] = record
             self._unsaid.pop(record.id, None)
-            if kept is None or (version_of(kept), kept.state) != (version_of(record), record.state):
+            if not _is_served_alike(kept, record):
                 # The planes begin anew with it, even if it is what it was once before.
                 self._in_force.pop(record.id, None)
+                self._since[record.id] = record.version
             if self._is_awaited(record):
                 self._unsaid[record.id] = (record.version, "")
             return True
@@ -389,6 +400,7 @@ class Hosting:
         if change.kind == "profile":
             self._unsaid.pop(change.id, None)
             self._in_force.pop(change.id, None)
+            self._since.pop(change.id, None)
             return self.profiles.pop(change.id, None) is not None
         return False
 
@@ -396,6 +408,13 @@ class Hosting:
         """What the planes have not been told."""
         untold, self._untold = self._untold, []
         return untold
+
+
+def _is_served_alike(kept: Profile | None, profile: Profile) -> bool:
+    """Whether a changed record makes no difference to the planes."""
+    if kept is None:
+        return False
+    return (version_of(kept), kept.state) == (version_of(profile), profile.state)
 
 
 def _own(record: _Kind | None, sender: str, kind: str, id: str) -> _Kind:

@@ -51,6 +51,7 @@ __all__ = [
     "Published",
     "Settled",
     "Source",
+    "Trimmed",
     "decoded",
     "encoded",
     "size_of",
@@ -288,6 +289,24 @@ class Passed(msgspec.Struct, frozen=True, tag=True):
     positions: tuple[tuple[Name, Number], ...]
 
 
+class Trimmed(msgspec.Struct, frozen=True, tag=True):
+    """Message flow: the positions in (after, upto] are not kept any more, and do not come.
+
+    Attributes:
+        root: Root broker of the stream.
+        stream: Its number.
+        generation: As of `Forward`.
+        after: Up to here everything has come that the receiver's side wants.
+        upto: Here the log of the root begins.
+    """
+
+    root: Name
+    stream: Number
+    generation: Number
+    after: Number
+    upto: Number
+
+
 InParts = MessageBegin | MessagePart | MessageDropped
 """What a message that comes in parts is made of."""
 
@@ -302,7 +321,9 @@ class Formats(msgspec.Struct, frozen=True, tag=True):
     names: Annotated[tuple[Tree, ...], Meta(max_length=64)]
 
 
-Payload = Formats | Announce | Interest | Settled | Detach | Follow | Forward | InParts | Passed
+Payload = (
+    Formats | Announce | Interest | Settled | Detach | Follow | Forward | InParts | Trimmed | Passed
+)
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):

@@ -81,10 +81,12 @@ class Logged(msgspec.Struct, frozen=True):
     Attributes:
         message: With its header.
         numbered: As its publisher numbered it, if it did.
+        at: When it was taken, seconds of the root's clock; None: it is not known.
     """
 
     message: Published
     numbered: Numbered | None = None
+    at: float | None = None
 
 
 class Publishers:

@@ -2,7 +2,7 @@
 
 A message is taken if its source is one of this root's and its sender may publish for it, and if
 there is room in the log; it is on the disk before it is sent, and stays there until all members of
-the network have had it.
+the network have had it, or until it is given up for those who are away (`retention`).
 
 What it keeps on disk: its sources and their owners, the number of its stream, the last number of
 each publisher, and the log.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,10 +23,19 @@ from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.messages import Published, Source
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.publishers import Logged, Publication, Publishers
+from pathcast.overlay.retention import Lag, Retention
 from pathcast.overlay.safeguards import Safeguards
 from pathcast.overlay.streams import Stream
 
 __all__ = ["Root"]
+
+
+class _Kept(NamedTuple):
+    """Messages that are one value on the disk, by their positions."""
+
+    first: int
+    last: int
+    at: float | None
 
 
 class Root:
@@ -41,7 +51,7 @@ class Root:
     Attributes:
         sources: By id, those that are withdrawn as well.
         stream_number: Of its stream; 0 while it is the root of nothing.
-        start: Position up to which all members have had everything.
+        start: Position that the log begins after.
         is_leaving: Nothing is taken any more.
         taken_bytes: Of the messages that this life has taken.
     """
@@ -60,7 +70,9 @@ class Root:
         self._safeguards = safeguards
         self._owners: dict[str, str] = {}
         self._publishers = Publishers()
-        self._kept: deque[tuple[int, int]] = deque()
+        self._kept: deque[_Kept] = deque()
+        self._retention = Retention(settings)
+        self._now = 0.0
         self._taken: list[Logged] = []
         self.sources: dict[str, Source] = {}
         self.stream_number = 0
@@ -155,7 +167,7 @@ class Root:
                 at, one.source, one.message, version, one.format, one.trace, one.body
             )
             self._publishers.took(one.numbered)
-            self._taken.append(Logged(message, one.numbered))
+            self._taken.append(Logged(message, one.numbered, self._now))
             self.taken_bytes += len(one.body)
             made.append(message)
             positions.append(at)
@@ -177,7 +189,7 @@ class Root:
     def _check_room(
         self, stream: Stream, members: Callable[[], Sequence[str]], sizes: Sequence[int]
     ) -> None:
-        """Refuses messages of these sizes if one is too long, or there is no room for all.
+        """Refuses messages of these sizes if one is too long, or no room can be made for all.
 
         Raises:
             PublicationError: With `retry`.
@@ -191,20 +203,29 @@ class Root:
                 maximum=settings.message_bytes_max,
                 retry="no",
             )
-        is_long = stream.held_bytes + sum(sizes) > settings.log_bytes_max
-        if sizes and (is_long or len(stream.held) + len(sizes) > settings.log_messages_max):
-            slowest = min(members(), key=lambda name: (stream.positions.get(name, 0), name))
+        if sizes and not self._make_room(stream, members(), sizes):
+            lags = self._retention.lags(stream.positions_of(members()), self.start, stream.at)
             raise PublicationError(
                 "publication.log",
+                given=len(sizes),
                 held=len(stream.held),
                 maximum=settings.log_messages_max,
                 bytes=stream.held_bytes,
                 bytes_maximum=settings.log_bytes_max,
-                slowest=slowest,
+                slowest=next((lag.member for lag in lags if lag.is_waited_for), stream.root),
+                lag_seconds=settings.lag_seconds,
                 retry="yes",
             )
 
     # The log.
+
+    def time_is(self, now: float) -> None:
+        """Messages that are taken from now on are so old."""
+        self._now = now
+
+    def lags(self, stream: Stream, members: Sequence[str]) -> list[Lag]:
+        """Members that have not had everything, those that are furthest behind first."""
+        return self._retention.lags(stream.positions_of(members), self.start, stream.at)
 
     def keep(self) -> None:
         """What was taken since the last time is kept, together, before it is sent."""
@@ -212,23 +233,53 @@ class Root:
         if taken and self._safeguards.save_first:
             first, last = taken[0].message.position, taken[-1].message.position
             self._outcome.save(f"log/{first:016x}", taken)
-            self._kept.append((first, last))
+            self._kept.append(_Kept(first, last, self._now))
 
     def trim(self, stream: Stream, members: Sequence[str]) -> bool:
-        """What all members have had leaves the log. Returns whether anything did."""
-        if self._safeguards.retain:
-            position = min(stream.positions.get(name, 0) for name in members)
-        else:
+        """What all members have had leaves the log, and what is too old to be kept for others.
+
+        Returns:
+            Whether anything did.
+        """
+        positions = stream.positions_of(members)
+        self._retention.watch(positions, stream.at, self._now)
+        own = stream.positions.get(stream.root, 0)
+        position = max(min(positions.values(), default=own), min(self._old(), own))
+        if not self._safeguards.retain:
             position = stream.at
         if position <= self.start:
             return False
+        self._trim_until(stream, position)
+        return True
+
+    def _old(self) -> int:
+        """Position up to which messages are older than they are kept."""
+        position = 0
+        for kept in self._kept:
+            if kept.at is None or self._now - kept.at <= self._settings.retention_seconds:
+                break
+            position = kept.last
+        return position
+
+    def _make_room(self, stream: Stream, members: Sequence[str], fresh: Sequence[int]) -> bool:
+        """Whether messages of these sizes fit, after what is kept for stalled members has gone."""
+        size = stream.held_bytes + sum(fresh)
+        if self._retention.has_room(len(stream.held) + len(fresh), size):
+            return True
+        waiting = [name for name in members if not self._retention.is_stalled(name)]
+        waited_for = min(stream.positions_of([stream.root, *waiting]).values())
+        position = self._retention.room_at(stream.held, stream.held_bytes, fresh, waited_for)
+        if position is not None:
+            self._trim_until(stream, position)
+        return position is not None
+
+    def _trim_until(self, stream: Stream, position: int) -> None:
         self.start = position
         self._outcome.effects += self._publishers.keep()
         self._outcome.save("log", position)
         stream.drop_until(position)
-        while self._kept and self._kept[0][1] <= position:
-            self._outcome.forget(f"log/{self._kept.popleft()[0]:016x}")
-        return True
+        while self._kept and self._kept[0].last <= position:
+            self._outcome.forget(f"log/{self._kept.popleft().first:016x}")
 
     def _restore(self, disk: Mapping[str, bytes]) -> list[Published]:
         decode = msgspec.msgpack.decode
@@ -243,7 +294,8 @@ class Root:
                 self._owners[name] = decode(disk[key], type=str)
             elif room == "log" and name:
                 kept = decode(disk[key], type=list[Logged])
-                self._kept.append((kept[0].message.position, kept[-1].message.position))
+                first, last = kept[0].message.position, kept[-1].message.position
+                self._kept.append(_Kept(first, last, kept[0].at))
                 log += kept
         self._publishers.restore(disk, log)
         if self.sources:

@@ -20,9 +20,11 @@ class Safeguards:
         rewind: A follower's position goes up to the root, behind the interest of its side, and is
             served from there.
         generations: What a `Follow` of before has brought is dropped.
-        retain: The root keeps a message until all members have had it.
+        retain: The root keeps a message until all members have had it, within its retention.
+        lapse: Who follows from before the log is told which positions are not kept any more.
         settle: A subscription is acknowledged when all brokers that can be reached know it.
         known: ... and all members know its host.
+        lives: ... and the ticket that is settled is not one of a former life of its id.
         save_first: A message is on the root's disk before it is sent.
         cursor: A host drops what its position says it has had.
         drop: Parts of a message whose rest will not come are dropped, and others are told so.
@@ -40,8 +42,10 @@ class Safeguards:
     rewind: bool = True
     generations: bool = True
     retain: bool = True
+    lapse: bool = True
     settle: bool = True
     known: bool = True
+    lives: bool = True
     save_first: bool = True
     cursor: bool = True
     drop: bool = True

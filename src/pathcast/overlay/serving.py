@@ -24,7 +24,7 @@ import msgspec
 from pathcast.errors import PathcastError
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import OPERATOR, Refused
+from pathcast.overlay.deliveries import OPERATOR, InForce, Refused
 from pathcast.overlay.hosting import Served, subscriber_of, version_of
 from pathcast.overlay.messages import TEXT_MAX, Source
 from pathcast.overlay.schemas import dictionary_names
@@ -80,6 +80,8 @@ class Planes:
         self._name = node.broker.name
         self._catalogs = {catalog.source: catalog for catalog in served.catalogs}
         self._sources = {source.id for source in served.sources}
+        # Profile -> version of the record with which it began to be served as it is.
+        self._since = {profile.id: profile.version for profile in served.profiles}
 
     def apply(self, told: Served | Change, now: float) -> list[Effect]:
         """What has changed of what is served; a profile that it cannot answer is refused alone."""
@@ -94,6 +96,16 @@ class Planes:
         for name in [*sorted(self._sources - sources.keys()), *sources]:
             effects += self._set_source(name, sources.get(name), now)
         return effects
+
+    def served_since(self, said: InForce) -> int | None:
+        """Version of the record with which the broker began to serve what is in force.
+
+        Returns:
+            None if the profile was changed or taken out since: what is in force is over.
+        """
+        if said.epoch < self._node.broker.subscriptions.ticket(said.subscription):
+            return None
+        return self._since.get(said.subscription)
 
     def _changed(self, told: Change, now: float) -> Sequence[Effect]:
         record = told.record
@@ -110,10 +122,12 @@ class Planes:
     def _set_profile(self, name: str, profile: object, now: float) -> Sequence[Effect]:
         kept = self._node.broker.subscriptions.get(name)
         if not isinstance(profile, RegisteredProfile) or profile.state != "active":
+            self._since.pop(name, None)
             return [] if kept is None else self._node.unsubscribe(name, now)
         made = _subscription(profile)
         if made == kept:
             return []
+        self._since[name] = profile.version
         try:
             return self._node.subscribe(name, made.subscriber, made.profile, now, made.version)
         except PathcastError as error:

@@ -36,14 +36,14 @@ guaranteed delivery (docs/adr/0015), which 001 leaves open.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import msgspec
 
 from pathcast.errors import PeerError
 from pathcast.overlay.content import LOCAL, Sent
-from pathcast.overlay.messages import Follow, Forward, InParts, Passed, Payload, Published
+from pathcast.overlay.messages import Follow, Forward, InParts, Passed, Payload, Published, Trimmed
 from pathcast.overlay.parts import Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
 
@@ -93,6 +93,7 @@ class Stream:
         is_cutting: Whether what a neighbour is sent may be cut (`Interests.is_cutting`).
         deliver: Takes messages for the broker's own subscribers, in order and once; says `passed`
             when they have had them.
+        miss: Told of positions that do not come any more: the stream, first and last of them.
         parts: Long messages that come and go.
         remember: Takes a message that has come, if its header says that it is traced.
         held_max: Messages held for slow followers, except at the root.
@@ -105,6 +106,8 @@ class Stream:
         held: Messages for those that follow.
         held_bytes: Bytes of their bodies.
         followers: By name.
+        trimmed: What nobody keeps any more of the positions up to `at`: ranges (after, upto], in
+            their order. At the root it is all before the log.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
         fresh: Messages that have come and that the broker's own subscribers have not had yet.
     """
@@ -124,6 +127,7 @@ class Stream:
     considered: Callable[[str, str | None, int | None], int]
     is_cutting: Callable[[str], bool]
     deliver: Callable[[Stream, Sequence[Published]], None]
+    miss: Callable[[Stream, int, int], None]
     parts: Parts
     remember: Callable[[Stream, Published], None]
     held_max: int = 4096
@@ -134,6 +138,7 @@ class Stream:
     held: list[Published] = field(default_factory=list)
     held_bytes: int = 0
     followers: dict[str, Follower] = field(default_factory=dict)
+    trimmed: list[tuple[int, int]] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
     upstream: str | None = None
     generation: int = 0
@@ -187,7 +192,7 @@ class Stream:
         self.unreported |= self.positions.keys()
         self.generation += 1  # what another one sent is not what this one will
         self.rewind_due = True
-        self._let_go(len(self.held))  # nor is what it considered known any more
+        self._hold_nothing()  # nor is what it considered known any more
         for follower in self.followers.values():
             follower.wait()
 
@@ -207,7 +212,7 @@ class Stream:
             return
         positions = [follower.told for follower in served] if self.safeguards.rewind else []
         self.generation += 1
-        self._let_go(len(self.held))
+        self._hold_nothing()
         self.parts.drop_arriving()
         self.at = min([self.taken, *positions])
         if self.upstream is not None:
@@ -219,17 +224,48 @@ class Stream:
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
         """
-        if peer != self.upstream:
+        if not self._is_asked_for(peer, said.generation):
             return
-        if said.generation != self.generation and self.safeguards.generations:
-            return  # asked for before somebody else came, whose interest it does not know
         positions = [said.after, *(message.position for message in said.messages)]
+        is_in_order = positions == sorted(set(positions)) and positions[-1] <= said.upto
+        self._check_follows(peer, said, is_in_order)
+        self._have_come(said.messages, said.upto)
+
+    def hear_trimmed(self, peer: str, said: Trimmed) -> None:
+        """The upstream neighbour says what the root does not keep any more.
+
+        Raises:
+            PeerError: Positions that do not follow each other (`overlay.stream`).
+        """
+        if not self._is_asked_for(peer, said.generation):
+            return
+        self._check_follows(peer, said, said.after < said.upto)
+        self.take_own()
+        if self.taken < said.upto:
+            self.miss(self, self.taken + 1, said.upto)
+        self.at = said.upto
+        self.trimmed.append((said.after, said.upto))
+
+    def _is_asked_for(self, peer: str, generation: int) -> bool:
+        """Whether a neighbour leads to the root, and answers the last `Follow` that it was sent.
+
+        What was asked for before somebody else came does not know whose interest that is.
+        """
+        is_latest = generation == self.generation or not self.safeguards.generations
+        return peer == self.upstream and is_latest
+
+    def _check_follows(self, peer: str, said: Forward | Trimmed, is_in_order: bool) -> None:
+        """Refuses positions that do not follow those that have come.
+
+        Raises:
+            PeerError: They do not (`overlay.stream`).
+        """
         reason = ""
         if said.after != self.at and self.safeguards.generations:
             reason = f"{self.at} was expected"
         elif self.parts.arriving is not None:
             reason = f"{self.parts.arriving.position} has begun and not ended"
-        elif positions != sorted(set(positions)) or positions[-1] > said.upto:
+        elif not is_in_order:
             reason = "they are out of order"
         if reason:
             raise PeerError(
@@ -240,7 +276,6 @@ class Stream:
                 upto=said.upto,
                 reason=reason,
             )
-        self._have_come(said.messages, said.upto)
 
     def hear_part(self, peer: str, said: InParts) -> None:
         """The upstream neighbour sends a long message; `advance` sends on what is here of it.
@@ -248,9 +283,7 @@ class Stream:
         Raises:
             PeerError: It cannot be (`overlay.part`).
         """
-        if peer != self.upstream:
-            return
-        if said.generation != self.generation and self.safeguards.generations:
+        if not self._is_asked_for(peer, said.generation):
             return
         arriving = self.parts.hear(peer, said, self.at)
         if arriving is not None and arriving.is_whole:
@@ -325,10 +358,14 @@ class Stream:
         self._send_parts()
         while ready := self._ready(self.at):
             start = min(follower.position for _, follower in ready)
+            after, trimmed = next((one for one in self.trimmed if one[1] > start), (self.at, 0))
+            if after <= start:
+                self._tell_trimmed(ready, trimmed)
+                continue
             first = bisect_right(self.held, start, key=_position)
-            batch = self._batch(first)
-            is_last = first + len(batch) == len(self.held)
-            upto = self.at if is_last else batch[-1].position
+            end = bisect_right(self.held, after, key=_position)
+            batch = self._batch(first, end)
+            upto = after if first + len(batch) == end else batch[-1].position
             targets = self.route([one.body for one in batch]) if batch else []
             wanted = {
                 name: [
@@ -371,9 +408,22 @@ class Stream:
         number = self.considered(name, self.upstream, one.considers)
         return msgspec.structs.replace(one, body=made.body, steps=made.steps, considers=number)
 
-    def _batch(self, first: int) -> list[Published]:
-        """Messages that are looked at together; a long one by itself."""
-        batch = self.held[first : first + BATCH_MESSAGES]
+    def _tell_trimmed(self, ready: Sequence[tuple[str, Follower]], upto: int) -> None:
+        """Followers that are before a position are told that nobody keeps what leads to it."""
+        for name, follower in ready:
+            if follower.position >= upto:
+                continue
+            if self.safeguards.lapse:
+                if follower.told < follower.position:
+                    self._forward(name, follower, ())
+                said = Trimmed(self.root, self.number, follower.generation, follower.told, upto)
+                self.send(name, said)
+                follower.told = upto
+            follower.position = upto
+
+    def _batch(self, first: int, end: int) -> list[Published]:
+        """Messages that are looked at together, of some that are held; a long one by itself."""
+        batch = self.held[first : min(end, first + BATCH_MESSAGES)]
         while len(batch) > 1 and sum(len(one.body) for one in batch) > BATCH_BYTES:
             batch = batch[: len(batch) // 2]
         long = next((n for n, one in enumerate(batch) if self.parts.is_long(one)), len(batch))
@@ -419,13 +469,20 @@ class Stream:
             behind = min(follower.position for follower in served)
             first = bisect_right(self.held, behind, key=_position)
             self._let_go(first)
-            if len(self.held) <= self.held_max and self.held_bytes <= self.held_bytes_max:
+            self.trimmed = [one for one in self.trimmed if one[1] > behind]
+            held = len(self.held) + len(self.trimmed)
+            if held <= self.held_max and self.held_bytes <= self.held_bytes_max:
                 return
             for follower in served:
                 if follower.position == behind:
                     follower.wait()
             served = [follower for follower in served if not follower.rewinds]
+        self._hold_nothing()
+
+    def _hold_nothing(self) -> None:
+        """What followers lack is asked for again."""
         self._let_go(len(self.held))
+        self.trimmed.clear()
 
     def _let_go(self, count: int) -> None:
         """Hold the first so many messages no longer."""
@@ -478,9 +535,14 @@ class Stream:
                 )
             self.note(host, position)
 
+    def positions_of(self, members: Iterable[str]) -> dict[str, int]:
+        """Member -> position up to which it has had everything, safely."""
+        return {name: self.positions.get(name, 0) for name in members}
+
     def drop_until(self, position: int) -> None:
         """The root keeps these messages no longer."""
         self._let_go(bisect_right(self.held, position, key=_position))
+        self.trimmed = [(0, position)] if position else []
 
 
 def _as_it_is(message: Published) -> Sent:

@@ -6,12 +6,13 @@ Source: 001, section 3.1 (host broker) and 4.2.1 (Map).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from pathcast.errors import PathcastError, UnknownQueryError
 from pathcast.overlay.content import Profile, Profiles, Results, Verdict
+from pathcast.overlay.safeguards import ALL, Safeguards
 
 __all__ = ["Subscription", "Subscriptions"]
 
@@ -25,7 +26,9 @@ class Subscription(msgspec.Struct, frozen=True):
         name: Its id.
         subscriber: Who gets its deliveries.
         profile: What it asks for.
-        version: Of the profile, from 1; or what the registration service knows it by.
+        version: Names the profile that this id has now: no other life of this subscription, with
+            another profile or the same one, has it. Or what the registration service knows the
+            profile by.
     """
 
     name: str
@@ -39,12 +42,20 @@ class Subscriptions:
 
     Args:
         profiles: Answers them; empty.
+        versions: Numbers that no other life of the host gives.
+        safeguards: For tests.
     """
 
-    def __init__(self, profiles: Profiles) -> None:
+    def __init__(
+        self, profiles: Profiles, versions: Iterator[int], safeguards: Safeguards = ALL
+    ) -> None:
         self._profiles = profiles
+        self._versions = versions
+        self._safeguards = safeguards
         self._held: dict[str, Subscription] = {}
         self._in_force: set[str] = set()
+        # Those that were in force once: in this life, or maybe in one before.
+        self._owed: set[str] = set()
         self._count: Counter[str] = Counter()
         self._tickets: dict[str, int] = {}
 
@@ -90,7 +101,7 @@ class Subscriptions:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
         if version is None:
-            version = self._held[name].version + 1 if name in self._held else 1
+            version = next(self._versions)
         made = Subscription(name, subscriber, profile, version)
         known = self._held.get(name)
         if known is not None:
@@ -104,6 +115,7 @@ class Subscriptions:
         self._held[name] = made
         self._tickets[name] = ticket
         self._in_force.discard(name)
+        self._owed.discard(name)
         # What comes is counted before what goes: what both ask for does neither.
         added = self._enter(entries)
         removed = () if known is None else self._leave(self._profiles.entries(known.profile))
@@ -121,6 +133,7 @@ class Subscriptions:
         self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
+        self._owed.discard(name)
         return (), self._leave(self._profiles.entries(held.profile))
 
     def restore(self, saved: Subscription) -> None:
@@ -132,20 +145,37 @@ class Subscriptions:
         entries = self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
         self._held[saved.name] = saved
+        self._owed.add(saved.name)
         self._enter(entries)
 
-    def acknowledge(self, subscription: Subscription) -> bool:
-        """It is in force. Returns whether that is news: it may be gone, or another by now."""
-        name = subscription.name
-        if self._held.get(name) != subscription or name in self._in_force:
-            return False
+    def acknowledge(self, name: str, ticket: int) -> Subscription | None:
+        """What was told with a ticket is in force.
+
+        Args:
+            name: A subscription that waited for the ticket.
+            ticket: Number of a change.
+
+        Returns:
+            The subscription, if that is news of it. None if it is gone or in force already, or if
+            it came with a later change: its id was withdrawn meanwhile, or has a new profile.
+        """
+        held = self._held.get(name)
+        is_later = self.ticket(name) > ticket and self._safeguards.lives
+        if held is None or is_later or name in self._in_force:
+            return None
         self._in_force.add(name)
-        return True
+        self._owed.add(name)
+        return held
 
     def lapse(self) -> list[Subscription]:
-        """None is acknowledged any more. Returns all."""
+        """None is acknowledged any more. Returns all, sorted by id."""
         self._in_force.clear()
         return [one for _, one in sorted(self._held.items())]
+
+    def lapse_owed(self) -> list[Subscription]:
+        """Those lapse that were in force once, to which messages may be lost. Returns them."""
+        self._in_force -= self._owed
+        return [self._held[name] for name in sorted(self._owed)]
 
     def answers(
         self, bodies: Sequence[bytes], done: Sequence[int] = ()

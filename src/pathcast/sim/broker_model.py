@@ -115,7 +115,7 @@ class BrokerModel:
             )
         self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}
         for broker in self.brokers.values():
-            broker.start()
+            broker.start(0.0)
         for a, b in self.links:
             self.brokers[a].session_began(b)
             self.brokers[b].session_began(a)
@@ -231,5 +231,5 @@ class BrokerModel:
                         self.brokers[b].hear(a, payloads.popleft())
                         self._after()
             for broker in self.brokers.values():
-                broker.tick()
+                broker.tick(0.0)
             self._after()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Final
 
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.trees import are_connected
@@ -20,6 +21,7 @@ from pathcast.sim.faults import NO_FAULTS, Faults
 from pathcast.sim.steps import Step
 
 __all__ = [
+    "absent_scenario",
     "long_toy_body",
     "random_faults",
     "random_scenario",
@@ -28,6 +30,12 @@ __all__ = [
     "toy_profile",
 ]
 
+AT_ONCE: Final = 0.3
+"""Share of changes of subscriptions that are followed by others of the same id soon."""
+
+SAME_QUERY: Final = 0.6
+"""Share of ids that come back with the query that they had."""
+
 
 def random_faults(draw: random.Random) -> Faults:
     """A network that is unkind in some ways."""
@@ -35,12 +43,14 @@ def random_faults(draw: random.Random) -> Faults:
     def some(most: float) -> float:
         return draw.choice([0.0, draw.uniform(0, most)])
 
+    is_far = draw.random() < 0.25
     return Faults(
         loss=some(0.3),
         duplicate=some(0.3),
         reorder=some(0.5),
         reorder_seconds=draw.choice([0.05, 0.5, 3.0]),
-        slow=some(0.3),
+        delay_seconds=(0.3, 1.5) if is_far else (0.001, 0.02),
+        slow=0.0 if is_far else some(0.3),
         skew=some(0.1),
         unnoticed=some(1.0),
     )
@@ -84,6 +94,7 @@ def random_scenario(
     disasters: float = 0.35,
     profile: Callable[[random.Random], str] = toy_profile,
     body: Callable[[random.Random], str] = toy_body,
+    faults: Callable[[random.Random], Faults] = random_faults,
 ) -> Scenario:
     """A scenario.
 
@@ -95,6 +106,7 @@ def random_scenario(
         disasters: Share of steps at which something goes wrong.
         profile: Draws a profile; toy content by default.
         body: Draws a message.
+        faults: Draws how unkind the network is.
     """
     draw = random.Random(f"scenario {seed}")
     count = draw.randint(*brokers)
@@ -103,13 +115,59 @@ def random_scenario(
     roots = draw.sample(names, draw.randint(1, min(3, count)))
     steps = [Step(0.0, "source", (root,)) for root in roots]
     if draw.random() < 0.8:
-        steps.append(Step(0.0, "become", (random_faults(draw),)))
-    maker = _Maker(draw, list(names), list(links), roots, profile, body)
+        steps.append(Step(0.0, "become", (faults(draw),)))
+    maker = _Maker(draw, list(names), list(links), roots, profile, body, faults)
     times = sorted(draw.uniform(0.5, seconds) for _ in range(int(seconds * steps_a_second)))
     for time in times:
         action, args = maker.disaster() if draw.random() < disasters else maker.business()
         steps.append(Step(time, action, args))
+        if action in ("subscribe", "unsubscribe"):
+            steps += maker.followed(time, action, str(args[-2 if action == "subscribe" else 0]))
+    steps.sort(key=lambda step: step.at)
     return Scenario(tuple(names), tuple(links), tuple(steps), trees=maker.trees)
+
+
+def absent_scenario(
+    seed: int,
+    *,
+    messages: int,
+    away_seconds: float = 8.0,
+    seconds: float = 30.0,
+    disasters: float = 0.1,
+) -> Scenario:
+    """A scenario of `random_scenario` in which members are away while many messages are published.
+
+    Each is away once or more: it crashes, or hears nobody. For a log of few messages, and a lag of
+    few seconds, that is beyond retention.
+
+    Args:
+        seed: Draws it.
+        messages: Published while a member is away, by one root.
+        away_seconds: How long it is away; messages begin after a quarter of that.
+        seconds: As of `random_scenario`.
+        disasters: As of `random_scenario`, beside absences.
+    """
+    made = random_scenario(seed, seconds=seconds, disasters=disasters)
+    draw = random.Random(f"absences {seed}")
+    roots = [str(step.args[0]) for step in made.steps if step.action == "source"]
+    steps = list(made.steps)
+    begins = draw.uniform(3, 6)
+    while begins + away_seconds < seconds:
+        away, root = draw.choice(made.brokers), draw.choice(roots)
+        lost, back = draw.choice(
+            [
+                (("crash", (away,)), ("restart", (away,))),
+                (("split", ((away,),)), ("heal", ())),
+            ]
+        )
+        steps += [Step(begins, *lost), Step(begins + away_seconds, *back)]
+        first = begins + away_seconds / 4
+        apart = (begins + away_seconds - first) / messages
+        steps += [
+            Step(first + n * apart, "publish", (root, toy_body(draw))) for n in range(messages)
+        ]
+        begins += away_seconds + draw.uniform(2, 6)
+    return made.with_steps(sorted(steps, key=lambda step: step.at))
 
 
 class _Maker:
@@ -123,12 +181,15 @@ class _Maker:
         roots: list[str],
         profile: Callable[[random.Random], str],
         body: Callable[[random.Random], str],
+        faults: Callable[[random.Random], Faults],
     ) -> None:
-        self.profile, self.body = profile, body
+        self.profile, self.body, self.faults = profile, body, faults
         self.draw, self.names, self.links, self.roots = draw, names, links, roots
         self.trees: Trees = draw.choice(["spanning", "spanning", "broadcast"])
         self.subscriptions: list[str] = []
+        self.withdrawn: list[str] = []
         self.host: dict[str, str] = {}
+        self.last: dict[str, str] = {}
         self.joined = 0
 
     def business(self) -> tuple[str, tuple[object, ...]]:
@@ -136,16 +197,48 @@ class _Maker:
         kind = draw.random()
         if kind < 0.5:
             return "publish", (draw.choice(self.roots), self.body(draw))
+        if self.withdrawn and kind < 0.6:
+            return self.subscribe_again(draw.choice(self.withdrawn))
         if kind < 0.75 or not self.subscriptions:
             name = f"s{len(self.host)}"
             self.subscriptions.append(name)
             self.host[name] = draw.choice(self.names)
-            return "subscribe", (self.host[name], name, self.profile(draw))
+            return self.subscribe(name)
         name = draw.choice(self.subscriptions)
         if kind < 0.85:
-            return "subscribe", (self.host[name], name, self.profile(draw))
+            return self.subscribe(name)
+        return "unsubscribe", (self.withdraw(name),)
+
+    def followed(self, time: float, action: str, name: str) -> list[Step]:
+        """A subscriber who changes its mind: it withdraws what it asked for, and asks again."""
+        draw = self.draw
+        steps: list[Step] = []
+        if action == "subscribe" and draw.random() < AT_ONCE:
+            time += draw.uniform(0, 1)
+            steps.append(Step(time, "unsubscribe", (self.withdraw(name),)))
+        if (steps or action == "unsubscribe") and draw.random() < 2 * AT_ONCE:
+            again = self.subscribe_again(name)
+            steps.append(Step(time + draw.uniform(0, 3), *again))
+        return steps
+
+    def withdraw(self, name: str) -> str:
+        """A subscription goes; its id is used again."""
         self.subscriptions.remove(name)
-        return "unsubscribe", (name,)
+        self.withdrawn.append(name)
+        return name
+
+    def subscribe(self, name: str) -> tuple[str, tuple[object, ...]]:
+        """With a query of its own."""
+        self.last[name] = self.profile(self.draw)
+        return "subscribe", (self.host[name], name, self.last[name])
+
+    def subscribe_again(self, name: str) -> tuple[str, tuple[object, ...]]:
+        """An id comes back that was withdrawn, with the query that it had or another one."""
+        self.withdrawn.remove(name)
+        self.subscriptions.append(name)
+        if self.draw.random() < SAME_QUERY:
+            return "subscribe", (self.host[name], name, self.last[name])
+        return self.subscribe(name)
 
     def disaster(self) -> tuple[str, tuple[object, ...]]:
         draw = self.draw
@@ -166,7 +259,7 @@ class _Maker:
             return "heal", ()
         if kind == 11:
             return self.membership()
-        return "become", (draw.choice([NO_FAULTS, random_faults(draw)]),)
+        return "become", (draw.choice([NO_FAULTS, self.faults(draw)]),)
 
     def membership(self) -> tuple[str, tuple[object, ...]]:
         draw = self.draw

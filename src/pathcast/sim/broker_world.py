@@ -5,11 +5,12 @@ single process with all subscriptions would know; at its end faults stop, every 
 again, and after some seconds of quiet it must be so that
 
 - *nothing lost*: a message that was accepted after a subscription was acknowledged, and satisfies
-  it, was delivered for it (unless a disk with the one or the other was lost);
+  it, was delivered for it (unless a disk with the one or the other was lost), or, where its host
+  was away beyond retention, the subscriber was told that it may miss it, by its position;
 - *nothing foreign*: what was delivered is what the message, as it was published, gives the profile
   that the subscription had then;
 - *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over
-  twice;
+  twice; no version of a subscription is given twice, also where its id is used again;
 - *nothing stale*: every table is what it is when made from scratch of all subscriptions and links;
 - *no starvation*: every subscription was acknowledged, every cursor is at the end of every stream,
   and no root holds a message that all have had;
@@ -88,23 +89,45 @@ class Scenario:
 
 @dataclass(slots=True)
 class _Registered:
-    """What the world knows of a subscription."""
+    """What the world knows of one life of a subscription: an id that is used again begins another.
+
+    Attributes:
+        version: As the host answered; no other life of any subscription of this id has it.
+        delivered: Ids of the messages that its subscriber has taken for it.
+        lapsed: Positions that its subscriber was told it may miss: root, stream, first and last.
+        has_lapsed: It was told so, and the subscription was not acknowledged since.
+    """
 
     host: str
     profile: str
     version: int
     in_force_at: float | None = None
     ended: bool = False
+    delivered: list[str] = field(default_factory=list)
+    lapsed: list[tuple[str, int, int, int]] = field(default_factory=list)
+    has_lapsed: bool = False
 
 
 @dataclass(slots=True)
 class _Accepted:
-    """What the world knows of a message."""
+    """What the world knows of a message.
+
+    Attributes:
+        stream: Number of its stream.
+        position: In the stream.
+    """
 
     root: str
     body: bytes
     at: float
     may_be_lost: bool = False
+    stream: int = 0
+    position: int = 0
+
+    def is_in(self, lapsed: tuple[str, int, int, int]) -> bool:
+        """Whether it is at one of the positions that a subscriber was told it may miss."""
+        root, stream, first, last = lapsed
+        return (root, stream) == (self.root, self.stream) and first <= self.position <= last
 
 
 @dataclass(slots=True)
@@ -120,6 +143,8 @@ class BrokerWorld:
         profile: Makes a profile of the text in a step.
         safeguards: For tests.
         settings: Of all brokers; trees are the scenario's.
+        may_lapse: Whether brokers are away beyond retention, so that messages are given up for
+            them. If not, only those that were expelled miss any.
         through: Passes messages through bytes.
         twisted: Makes a broker by another factory, e.g. one that lies: name -> node of the brokers'
             node.
@@ -132,14 +157,21 @@ class BrokerWorld:
     profile: Callable[[str], Profile] = Profile
     safeguards: Safeguards = ALL
     settings: NodeSettings = field(default_factory=NodeSettings)
+    may_lapse: bool = False
     through: Callable[[object], object] | None = None
     twisted: Mapping[str, Callable[[BrokerNode], Node]] = field(default_factory=dict)
     network: Network = field(init=False)
     subscriptions: dict[str, _Registered] = field(default_factory=dict)
     accepted: dict[str, _Accepted] = field(default_factory=dict)
     deliveries: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     refused: list[tuple[str, Refused]] = field(default_factory=list)
     crashed: set[str] = field(default_factory=set)
+    expelled: set[str] = field(default_factory=set)
+    missed: int = 0
+    """Deliveries that were due, and whose subscribers were told that they do not come."""
+    not_taken: int = 0
+    """Messages that a root had no room for."""
     left: set[str] = field(default_factory=set)
     links: set[Edge] = field(default_factory=set)
     _cursor: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
@@ -203,19 +235,24 @@ class BrokerWorld:
             own(*step.args)
 
     def do_subscribe(self, host: str, name: str, profile: str) -> None:
-        """A subscriber asks a host, or changes a profile."""
+        """A subscriber asks a host, with an id that is new, or was used before, or is in use."""
         before = self.subscriptions.get(name)
-        if (
-            host not in self.network.nodes
-            or host in self.left
-            or (before is not None and before.ended)
-        ):
+        if host not in self.network.nodes or host in self.left:
             return
-        version = 1 if before is None else before.version + 1
-        made = self.subscriptions[name] = _Registered(host, profile, version)
-        asked = self.profile(profile)
-        done = self._call(host, lambda node, now: node.subscribe(name, name, asked, now))
-        if not done and self._saved_version(host, name) != version:
+        made = _Registered(host, profile, 0)
+
+        def asked(node: BrokerNode, now: float) -> Sequence[Effect]:
+            effects = node.subscribe(name, name, self.profile(profile), now)
+            given = node.broker.subscriptions.get(name)
+            assert given is not None, name
+            made.version = given.version
+            if made.version in self.versions[name]:
+                raise Violation(f"{host} gives version {made.version} of {name} twice")
+            self.versions[name].add(made.version)
+            self.subscriptions[name] = made
+            return effects
+
+        if not self._call(host, asked) and self._saved_version(host, name) != made.version:
             made.ended = True
             if before is not None and self._saved_version(host, name) == before.version:
                 self.subscriptions[name] = before
@@ -243,11 +280,17 @@ class BrokerWorld:
         message = f"m{len(self.accepted)}"
         # A broker that crashes while it takes a message may have taken it.
         one = self.accepted[message] = _Accepted(root, body.encode(), self.network.now, True)
+
+        def asked(node: BrokerNode, now: float) -> Sequence[Effect]:
+            effects = node.publish(f"of {root}", message, body.encode(), now)
+            stream = node.broker.streams[root]
+            one.stream, one.position = stream.number, stream.at
+            return effects
+
         try:
-            one.may_be_lost = not self._call(
-                root, lambda node, now: node.publish(f"of {root}", message, body.encode(), now)
-            )
-        except PublicationError:
+            one.may_be_lost = not self._call(root, asked)
+        except PublicationError as error:
+            self.not_taken += error.code == "publication.log"
             del self.accepted[message]
 
     def do_join(self, name: str, *near: str) -> None:
@@ -275,6 +318,7 @@ class BrokerWorld:
     def do_expel(self, by: str, name: str) -> None:
         """An operator takes a broker out, at another one."""
         if by in self.network.nodes and by != name:
+            self.expelled.add(name)
             self._call(by, lambda node, now: node.expel(name, now))
 
     def _add(self, name: str, near: Sequence[str]) -> None:
@@ -328,14 +372,25 @@ class BrokerWorld:
         match given.what:
             case InForce(name, version):
                 known = self.subscriptions.get(name)
-                if known is not None and known.version == version and known.in_force_at is None:
-                    known.in_force_at = self.network.now
-            case Lapsed(name):
-                self.subscriptions[name].in_force_at = None
+                if known is not None and known.version == version:
+                    known.has_lapsed = False
+                    if known.in_force_at is None:
+                        known.in_force_at = self.network.now
+            case Lapsed() as said:
+                self._lapse(self.subscriptions[said.subscription], said)
             case Refused():
                 self.refused.append((host, given.what))
             case Delivery() as delivery:
                 self._take(host, delivery)
+
+    def _lapse(self, known: _Registered, said: Lapsed) -> None:
+        if known.version != said.version:
+            raise Violation(f"{said} is told of {known}")
+        known.has_lapsed = True
+        if said.root:
+            known.lapsed.append((said.root, said.stream, said.first, said.last))
+        else:
+            known.in_force_at = None
 
     def _take(self, host: str, given: Delivery) -> None:
         name = given.subscription
@@ -355,8 +410,9 @@ class BrokerWorld:
         if given.position <= self._cursor.get(cursor, 0):
             return
         self._cursor[cursor] = given.position
-        if given.message in self.deliveries[name]:
+        if given.message in known.delivered:
             raise Violation(f"{given} came twice to {name}")
+        known.delivered.append(given.message)
         self.deliveries[name].append(given.message)
 
     # What must be so.
@@ -376,17 +432,24 @@ class BrokerWorld:
                 continue
             for message, one in self.accepted.items():
                 must = not one.may_be_lost and one.at >= known.in_force_at
-                is_there = message in self.deliveries[name]
+                is_there = message in known.delivered
                 if must and not is_there and self.results(one.body, known.profile):
+                    if any(map(one.is_in, known.lapsed)) and self._may_miss(known.host):
+                        self.missed += 1
+                        continue
                     raise Violation(
                         f"{message} ({one.body!r}, of {one.root} at {one.at:.3f}) was not "
                         f"delivered for {name} ({known})"
                     )
 
+    def _may_miss(self, host: str) -> bool:
+        """Whether it is right that messages were given up for a host."""
+        return self.may_lapse or host in self.expelled
+
     def check_progress(self) -> None:
         """No starvation."""
         for name, known in sorted(self.subscriptions.items()):
-            if not known.ended and known.in_force_at is None:
+            if not known.ended and (known.in_force_at is None or known.has_lapsed):
                 raise Violation(f"{name} ({known}) was never acknowledged")
         for name in self._honest():
             for root, stream in self.node(name).broker.streams.items():

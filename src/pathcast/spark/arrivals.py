@@ -229,8 +229,8 @@ class InboxListing:
                         size += sum(len(result) for result in delivery.results)
                     case InForce(subscription):
                         self._notes.append((f"{last}", f"the profile {subscription} is in force"))
-                    case Lapsed(subscription):
-                        lost = f"messages were lost to {subscription}: its broker was expelled"
+                    case Lapsed() as lapsed:
+                        lost = f"messages may be lost to {lapsed.subscription}: {lapsed.reason}"
                         self._notes.append((f"{last}", lost))
                     case Dropped() as dropped:
                         lost = f"{dropped.count:,} deliveries were dropped: the inbox was full"

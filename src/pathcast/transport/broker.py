@@ -2,7 +2,7 @@
 
 | client says | broker does | answer |
 |---|---|---|
-| `Subscribe` | registers profiles of the client | `Accepted`; later `InForce`, in the inbox |
+| `Subscribe` | registers profiles of the client | `Accepted`: versions; later `InForce` of each |
 | `Unsubscribe` | takes profiles out | `Accepted` |
 | `RegisterSource` | takes a data source | `Accepted` |
 | `Publish` | looks at a message, and takes it | the receipt: it is on disk; or `NotTaken` |
@@ -49,6 +49,7 @@ from pathcast.overlay.messages import (
     Payload,
     Settled,
     Source,
+    Trimmed,
 )
 from pathcast.overlay.messages import Name as LinkName
 from pathcast.overlay.publishers import Numbered, Publication
@@ -159,9 +160,12 @@ class Accepted(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         refused: Id, code and sentence of each.
+        versions: Id -> version of each profile that was registered: `InForce` and deliveries for
+            this life of the id name it, and for no other one.
     """
 
     refused: tuple[tuple[str, str, str], ...] = ()
+    versions: dict[str, int] = {}
 
 
 class Explained(msgspec.Struct, frozen=True, tag=True):
@@ -184,7 +188,7 @@ KINDS: Final = (Hello, Frame)
 REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain, Leave, Expel)
 ANSWERS: Final = (Accepted, Explained, NotTaken)
 
-_MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Passed
+_MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Trimmed | Passed
 _QUERIES: Final = Interest | Settled
 
 
@@ -334,10 +338,13 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
             broker.register_source(source, entry, client)
             return Accepted()
         case Subscribe(profiles):
-            return _each(
-                profiles,
-                lambda id, asked: broker.subscribe(_name_of(broker, client, id), client, asked),
-            )
+            versions: dict[str, int] = {}
+
+            def register(id: str, asked: Profile) -> None:
+                name = _name_of(broker, client, id)
+                versions[id] = broker.subscribe(name, client, asked)
+
+            return msgspec.structs.replace(_each(profiles, register), versions=versions)
         case Unsubscribe(ids):
             return _each(
                 [(id, None) for id in ids],
@@ -412,6 +419,19 @@ def _delivery(what: object) -> tuple[str, bytes]:
     return f"notice\t{secrets.token_hex(12)}", body
 
 
+def _described_log(broker: Broker) -> Mapping[str, object]:
+    """What a root keeps, of how much it may keep, and for whom."""
+    own = broker.streams.get(broker.name)
+    settings = broker.settings
+    return {
+        "messages": 0 if own is None else len(own.held),
+        "messages_max": settings.log_messages_max,
+        "bytes": 0 if own is None else own.held_bytes,
+        "bytes_max": settings.log_bytes_max,
+        "lags": [lag._asdict() for lag in broker.lags],
+    }
+
+
 def _described(node: Node) -> Mapping[str, object]:
     assert isinstance(node, BrokerNode)
     broker = node.broker
@@ -437,6 +457,7 @@ def _described(node: Node) -> Mapping[str, object]:
         },
         "tables": tables,
         "taken_bytes": broker.taken_bytes,
+        "log": _described_log(broker),
         "cut_bytes": dict(saved),
         "cut_through": sum(stream.parts.cut_through for stream in broker.streams.values()),
         "formats": {

@@ -52,7 +52,8 @@ class HostedKind:
     Args:
         kind: The kind of broker.
         served: With what it begins.
-        in_force: Called with profile and version, when it is.
+        in_force: Called with a profile, when it is, and since which version of its record it is
+            served.
     """
 
     def __init__(
@@ -94,7 +95,10 @@ class HostedKind:
 
     def _delivery(self, what: object) -> tuple[str, bytes]:
         if isinstance(what, InForce):
-            self._in_force(what.subscription, what.version)
+            assert self._planes is not None
+            since = self._planes.served_since(what)
+            if since is not None:
+                self._in_force(what.subscription, since)
         return self._kind.delivery(what)
 
 
@@ -171,8 +175,8 @@ class HostedBroker:
             disk.close()
             raise
 
-        def in_force(profile: str, version: int) -> None:
-            carrier.begin(hosting.in_force, profile, version)
+        def in_force(profile: str, since: int) -> None:
+            carrier.begin(hosting.in_force, profile, since)
 
         async def locate(address: Address) -> Address:
             with contextlib.suppress(StoreError):

@@ -124,12 +124,29 @@ class BrokerSection(BaseModel):
         default=1_000_000, ge=1, description="Subscriptions that clients may register here."
     )
     log_messages_max: int = Field(
-        default=100_000,
+        default=1_000_000,
         ge=1,
-        description="Messages published here that some broker has not had yet, before publishers "
-        "are refused.",
+        description="Messages published here that some broker has not had yet. With more, "
+        "publishers are refused while all these brokers come forward; for one that does not, the "
+        "oldest messages are given up, and its subscribers are told.",
     )
-    log_bytes_max: int = Field(default=1 << 30, ge=1, description="Bytes of these messages.")
+    log_bytes_max: int = Field(
+        default=1 << 30, ge=1, description="Bytes of these messages; likewise."
+    )
+    lag_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=86_400,
+        description="For so long publishers wait, with a full log, for a broker that has had "
+        "nothing new.",
+    )
+    retention_seconds: float = Field(
+        default=7 * 86_400.0,
+        ge=60,
+        le=365 * 86_400.0,
+        description="Messages published here are kept for so long for brokers that have not had "
+        "them; also if there is room.",
+    )
     inbox_deliveries_max: int = Field(
         default=DELIVERIES_MAX,
         ge=1,
@@ -402,6 +419,8 @@ def node_settings(settings: BrokerSettings) -> NodeSettings:
         subscriptions_max=section.subscriptions_max,
         log_messages_max=section.log_messages_max,
         log_bytes_max=section.log_bytes_max,
+        lag_seconds=section.lag_seconds,
+        retention_seconds=section.retention_seconds,
         message_bytes_max=section.message_bytes_max,
         cut_through=section.cut_through,
     )
