@@ -64,7 +64,10 @@ _DICTIONARIES: Final = [
 
 
 _UNBOUNDED: Final = ("delivery_id", "fragment", "fragment_bytes")
-"""Columns whose least and greatest values say nothing."""
+"""Columns whose least and greatest values say nothing, and are not looked for."""
+
+_ANY_TEXT: Final = ("", "\U0010ffff" * 8)
+"""Bounds of texts that are not looked at: what no text is less than, and hardly one greater."""
 
 _TIMES: Final = ("message_time", "processed_at")
 
@@ -119,10 +122,11 @@ class ParquetSink:
         self._metadata: list[pq.FileMetaData] = []
         leaves = _leaves(schema)
         self._has_structures = any(pa.types.is_struct(field.type) for field in schema)
-        self._bounded = {
-            field.name: leaves.index(field.name)
-            for field in schema
-            if not (pa.types.is_nested(field.type) or _is_bytes(field.type))
+        self._rows = 0
+        flat = [f for f in schema if not (pa.types.is_nested(f.type) or _is_bytes(f.type))]
+        self._nulls: Nulls = dict.fromkeys([field.name for field in flat], 0)
+        self._places = {
+            field.name: leaves.index(field.name) for field in flat if field.name not in _UNBOUNDED
         }
         numbers = "query_numbers.list.element"
         self._writer = pq.ParquetWriter(
@@ -143,6 +147,9 @@ class ParquetSink:
 
     def write(self, table: pa.Table) -> None:
         """See `Sink`."""
+        self._rows += len(table)
+        for name in self._nulls:
+            self._nulls[name] += table.column(name).null_count
         self._writer.write_table(table, row_group_size=max(1, len(table)))
 
     def close(self) -> None:
@@ -156,18 +163,18 @@ class ParquetSink:
         bounds for one that has no rows.
         """
         bounds: Bounds = {}
-        nulls: Nulls = {}
         is_bounded = not self._has_structures
         groups = [meta.row_group(n) for meta in self._metadata for n in range(meta.num_row_groups)]
-        for name, place in self._bounded.items():
-            told = [group.column(place).statistics for group in groups]
-            nulls[name] = sum(each.null_count for each in told)
-            filled = [each for each in told if each.num_values]
-            if filled:
-                found = _as_json_bounds(filled)
-                is_bounded = is_bounded and found is not None
-                bounds[name] = found or (None, None)
-        return (bounds if is_bounded else {}), nulls
+        for name, nulls in self._nulls.items():
+            if nulls == self._rows:
+                continue
+            found: tuple[Any, Any] | None = _ANY_TEXT
+            if name in self._places:
+                told = [group.column(self._places[name]).statistics for group in groups]
+                found = _as_json_bounds([each for each in told if each.num_values])
+            is_bounded = is_bounded and found is not None
+            bounds[name] = found or (None, None)
+        return (bounds if is_bounded else {}), self._nulls
 
 
 def _as_json_bounds(told: Sequence[pq.Statistics]) -> tuple[Any, Any] | None:
