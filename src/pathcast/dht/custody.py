@@ -35,8 +35,9 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pathcast.dht.arcs import Arcs
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.identifiers import CIRCLE
+from pathcast.dht.membership import Membership
 from pathcast.dht.messages import (
     Claimed,
     Claims,
@@ -73,18 +74,27 @@ class Custodian:
         asking: Its questions.
         copies: How many members are to hold a record.
         holdings: Its records.
+        membership: Its lease.
 
     Attributes:
         doubtful: Arcs of its range that nobody holds who is alive.
         greatest: Number of a custody that it has heard of.
     """
 
-    def __init__(self, ring: Ring, asking: Asking, copies: int, holdings: Holdings) -> None:
+    def __init__(
+        self,
+        ring: Ring,
+        asking: Questions,
+        copies: int,
+        holdings: Holdings,
+        membership: Membership,
+    ) -> None:
         self.doubtful: list[Arc] = []
         self._ring = ring
         self._asking = asking
         self._copies = copies
         self._holdings = holdings
+        self._membership = membership
         self._known = Arcs[Custody]()
         self._mine = Arcs[Custody]()
         self._others = Arcs[tuple[int, frozenset[Member]]]()
@@ -113,12 +123,12 @@ class Custodian:
     # What the owner of a key has to know.
 
     def of(self, place: int) -> Custody | None:
-        """The custody that this member has of a place, as its owner; None: it has none (yet)."""
-        return self._mine.at(place)
+        """The custody that this member has of a place, as its owner; None: it has none (now)."""
+        return self._mine.at(place) if self._membership.has_lease else None
 
     def is_whole(self, place: int) -> bool:
         """Whether what is held of a place here is all that was ever acknowledged."""
-        custody = self._mine.at(place)
+        custody = self.of(place)
         return custody is not None and custody.is_whole
 
     @property

@@ -36,7 +36,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.batches import Batches, held_records, in_batches, record_size
 from pathcast.dht.custody import Custodian
 from pathcast.dht.identifiers import identifier, is_in_range
@@ -99,7 +99,7 @@ class RecordStore:
         held: By key, removed ones included.
     """
 
-    def __init__(self, ring: Neighbourhood, asking: Asking, copies: int) -> None:
+    def __init__(self, ring: Neighbourhood, asking: Questions, copies: int) -> None:
         self.held: dict[str, Record] = {}
         self._ring = ring
         self._asking = asking

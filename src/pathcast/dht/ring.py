@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.identifiers import BITS, CIRCLE, is_between, is_in_range
 from pathcast.dht.messages import (
     Absent,
@@ -118,6 +118,7 @@ class Ring:
         asking: Its questions.
         successors: How many successors are kept (r).
         changed: Called after the predecessor or the successors have changed.
+        base: The stable base.
         operations: Only tests give others.
 
     Attributes:
@@ -129,9 +130,10 @@ class Ring:
     def __init__(
         self,
         me: Member,
-        asking: Asking,
+        asking: Questions,
         successors: int,
         changed: Callable[[], None],
+        base: Sequence[Member],
         operations: Operations = CORRECT,
     ) -> None:
         self.me = me
@@ -141,6 +143,7 @@ class Ring:
         self._asking = asking
         self._length = successors
         self._changed = changed
+        self._base = tuple(base)
         self._operations = operations
         self._stabilising = False
         self._joining = False
@@ -189,6 +192,11 @@ class Ring:
         self._joining = True
         self._walk(_Search(self.me.identifier, joined, []), contact)
 
+    def end(self) -> None:
+        """Be no member any more, and tell nobody."""
+        self._has_left = True
+        self.successors, self.predecessor = (), None
+
     def stabilise(self) -> None:
         """Read the successor, mend the list, tell the successor; nothing while that goes on."""
         if not self._stabilising and self.is_member:
@@ -203,7 +211,7 @@ class Ring:
         neighbours = {self.successors[0], self.predecessor or self.successors[0]}
         for neighbour in sorted(neighbours):
             self._asking.ask(neighbour, Leaving(self.me), lambda _: None)
-        self.successors, self.predecessor = (), None
+        self.end()
 
     def fix_finger(self) -> None:
         """Look up the next finger; each round of them takes O(log n) look-ups."""
@@ -270,10 +278,7 @@ class Ring:
             return
         if not isinstance(reply, State):
             self._point_to(self.successors[1:])
-            if self.is_member:
-                self._read_successor()
-            else:
-                self._stabilising = False
+            self._read_successor()
             return
         self._point_to((successor, *reply.successors))
         nearer = reply.predecessor
@@ -299,9 +304,17 @@ class Ring:
             self._asking.ask(self.successors[0], Rectify(self.me), lambda _: None)
 
     def _point_to(self, successors: Sequence[Member]) -> None:
-        before, self.successors = self.successors, tuple(successors[: self._length])
+        # Who has lost all successors at once goes on with the base, which no list skips.
+        new = tuple(successors[: self._length]) or self._of_base()
+        before, self.successors = self.successors, new
         if before != self.successors:
             self._changed()
+
+    def _of_base(self) -> tuple[Member, ...]:
+        me = self.me.identifier
+        others = (member for member in self._base if member != self.me)
+        ahead = sorted(others, key=lambda member: (member.identifier - me) % CIRCLE)
+        return tuple(ahead[: self._length])
 
     def _is_before(self, member: Member, other: Member) -> bool:
         return is_between(self.me.identifier, member.identifier, other.identifier)
