@@ -65,6 +65,8 @@ from pathcast.dht.messages import (
 __all__ = ["Neighbourhood", "RecordStore"]
 
 Answered = TypeVar("Answered")
+_VERSIONS_BITS = 32
+"""Versions of a key in one custody; above them stands the number of the custody."""
 
 
 class Neighbourhood(Protocol):
@@ -212,7 +214,8 @@ class RecordStore:
                 if version != what.based_on:
                     served(Conflict(version))
                     return
-                record = Record(key, what.value, version + 1, what.write)
+                newer = max(version + 1, self._version_floor(place))
+                record = Record(key, what.value, newer, what.write)
             elif isinstance(what, Get) and record and self._is_placed(record, found):
                 served(Value(record.value, record.version))
                 return
@@ -228,6 +231,11 @@ class RecordStore:
 
     def _is_kept(self, place: int) -> bool:
         return self._custody is None or self._custody.of(place) is not None
+
+    def _version_floor(self, place: int) -> int:
+        """No version that is less is new: no two records of a key have one, whatever was lost."""
+        custody = None if self._custody is None else self._custody.of(place)
+        return 0 if custody is None else custody.number - 1 << _VERSIONS_BITS
 
     def _holders(self, place: int) -> set[Member]:
         """Who has to have a change before it is acknowledged, beside as many as there are to be."""

@@ -61,6 +61,8 @@ from pathcast.dht.messages import (
 __all__ = ["CORRECT", "PUBLISHED", "Found", "Operations", "Ring"]
 
 _HOPS_MAX = 4 * BITS
+_TURNS_MAX = 8
+"""Of one look-up: where the network is split, going back everywhere would find nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class _Search:
     way: list[Member]
     silent: list[Member] = field(default_factory=list)
     hops: int = 0
+    turns: int = 0
 
 
 class Ring:
@@ -392,7 +395,8 @@ class Ring:
         self._asking.ask(member, step, answered)
 
     def _turn_back(self, search: _Search) -> None:
-        if not search.way or search.hops >= _HOPS_MAX:
+        search.turns += 1
+        if not search.way or search.hops >= _HOPS_MAX or search.turns > _TURNS_MAX:
             search.then(None)
             return
         before = search.way.pop()
