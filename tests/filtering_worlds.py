@@ -9,6 +9,7 @@ from functools import partial
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.peer import Settings
+from pathcast.dht.ring import CORRECT, Operations
 from pathcast.sim import Faults
 from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
@@ -129,7 +130,9 @@ def peers_of(world: FilteringWorld) -> list[FilteringPeer]:
     return [node for node in nodes if isinstance(node, FilteringPeer)]
 
 
-def split_world(seed: int, settings: FilteringSettings) -> FilteringWorld:
+def split_world(
+    seed: int, settings: FilteringSettings, operations: Operations = CORRECT
+) -> FilteringWorld:
     """A ring whose network is split for 5 to 60 s, and healed, while it is used all the time.
 
     By the seed, the sides are halves, the base and all others, one peer and all others, or three.
@@ -137,7 +140,7 @@ def split_world(seed: int, settings: FilteringSettings) -> FilteringWorld:
     way of any peer, has an outcome.
     """
     draw = random.Random(f"split {seed}")
-    ring = Settings(known_seconds=5.0, absent_seconds=120.0)
+    ring = Settings(known_seconds=5.0, absent_seconds=120.0, operations=operations)
     world = FilteringWorld.on_chord(seed, 14, settings, ring, UNKIND, ALPHABET.namespaces)
     world.ring.settle()
     stay, others = world.names[:11], world.names[11:]
@@ -168,7 +171,7 @@ def split_world(seed: int, settings: FilteringSettings) -> FilteringWorld:
         at = world.network.now + draw.uniform(0, seconds)
         world.network.at(at, partial(_crash, world, gone))
         world.network.at(at + draw.uniform(0, 20), partial(world.network.restart, gone))
-    world.network.split(*_sides(draw, world))
+    world.ring.split(*_sides(draw, world))
     world.run(seconds)
     world.network.heal()
     world.run(HEALED_SECONDS)

@@ -32,7 +32,7 @@ def outcome(given: Deliver) -> Outcome:
 
 
 def churned(seed: int, operations: Operations = CORRECT) -> RingWorld:
-    """A ring that 20 changes in twelve seconds have happened to, and that has become ideal again."""
+    """A ring that 20 changes in twelve seconds have happened to, and that is ideal again."""
     settings = Settings(successors=2 + seed % 3, operations=operations)
     world = RingWorld(seed, settings, UNKIND)
     world.churn(until=12.0, changes=20)

@@ -6,8 +6,9 @@ being silent: a member that finds another silent asks all of the base. The rules
 - A member outside of the base acts as one (it answers questions to its life, and says what lies
   under its keys) only while it has a *lease* of `lease_seconds`. Any one of the base renews it.
 - Whoever finds a member silent tries it: the member and all of the base are asked whether they are
-  there. If all of the base answer and the member does not, all of the base are told to *expel* it.
-  They renew its lease no more. When all have said so and its lease has run out, it is dead.
+  there. If all of the base answer, as they have for a while, and the member does not, all of the
+  base are told to *expel* it. They renew its lease no more. When all have said so and its lease has
+  run out, it is dead.
 - A member of the base is never dead. While one of them is away, nobody is expelled.
 - An expelled life learns it when its lease is to be renewed. Its peer begins another life, with
   another place, and nothing in it.
@@ -50,6 +51,9 @@ from pathcast.dht.substrate import CLOCK_RATES
 __all__ = ["Membership"]
 
 _EXPELLED_MAX = 65_536
+_CALM_LEASES = 4
+"""So many leases after one of the base was away nobody is expelled: when a split is healed, some
+are reached later than others."""
 
 
 @dataclass(slots=True)
@@ -98,6 +102,7 @@ class Membership:
         self._contact = me.identifier % len(base)
         self._renewing: Member | None = None
         self._trials: dict[Member, _Trial] = {}
+        self._calm_from = 0.0
         self._expelled: dict[Member, float] = {}
 
     @property
@@ -175,10 +180,13 @@ class Membership:
 
         def answered(asked: Member, reply: Reply | None) -> None:
             trial.waiting.discard(asked)
-            # Who is tried is to be silent; all others are to be there.
-            trial.is_vain |= isinstance(reply, Done) == (asked == member)
+            is_there = isinstance(reply, Done)
+            trial.is_vain |= is_there == (asked == member)
+            if asked != member and not is_there:
+                self._calm_from = self._now() + _CALM_LEASES * self._lease_seconds
             if trial.waiting:
                 return
+            trial.is_vain |= self._now() < self._calm_from
             if trial.is_vain or self._asking.is_dead(member):
                 del self._trials[member]
             else:

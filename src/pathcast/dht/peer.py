@@ -152,7 +152,7 @@ class Peer:
             settings.attempts,
             (life & _LIFE_MASK) << 30,
             self._has_died,
-            lambda member: self.membership.judge(member),
+            self._judge if settings.operations.ask_base else None,
             frozenset(self._base),
         )
         self._asked_of_states = asked
@@ -434,6 +434,9 @@ class Peer:
 
             self.asking.ask(before, Alive(), asked)
         self._is_heard = False
+
+    def _judge(self, member: Member) -> None:
+        self.membership.judge(member)
 
     def _has_died(self, member: Member) -> None:
         """A neighbour that is found dead is not waited for."""

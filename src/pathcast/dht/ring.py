@@ -75,11 +75,14 @@ class Operations:
         live_only: Stabilisation reads the predecessor of its successor before it is taken.
         ask_predecessor: A predecessor is asked when somebody further away says that it is one, and
             replaced if it is dead; else it stays.
+        ask_base: A member is dead when the base has expelled it (`pathcast.dht.membership`), not
+            when it is silent.
     """
 
     whole_list: bool = True
     live_only: bool = True
     ask_predecessor: bool = True
+    ask_base: bool = True
 
 
 CORRECT = Operations()
