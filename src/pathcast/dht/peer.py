@@ -285,7 +285,7 @@ class Peer:
 
     def _has_found(self, key: str, where: Found | None) -> None:
         if where is not None and where.owner != self.me:
-            self._owners.learn(where, self._now)
+            self._owners.learn(where, self.me, self._now)
         for then in self._finding.pop(key):
             then(_location(where))
         waiting, self._to_find = self._to_find, []

@@ -426,8 +426,8 @@ class Subscriptions:
         self._courier.after(pause, lambda: self._go_on(subscription, standing, round_))
 
     def _pause(self, seconds: float, standing: _Standing) -> float:
-        """A pause that doubles with the tries, eight times at most."""
-        return seconds * min(2 ** (standing.tries - 1), 8)
+        """A pause that doubles with the tries, three times at most."""
+        return seconds * (1 << min(max(standing.tries - 1, 0), 3))
 
     def _wait(
         self, subscription: str, standing: _Standing, round_: int, since: float, times: int
