@@ -132,7 +132,7 @@ class Restoring:
 
             if not waiting:
                 then(are_ready)
-            for name in names:
+            for name in sorted(names):
                 self._asking.ask(name, lost, partial(answered, name))
 
         self._membership.missing(known)
