@@ -34,10 +34,14 @@ class Acknowledging:
 
         def answered(reply: Reply | None) -> None:
             if reply is None:
-                subscriber, registration = _registered(asked)
-                self._courier.to_peer_again(subscriber, NotIndexed(registration, asked.attempt))
+                self.is_lost(asked)
 
         self._courier.to_owner(key, asked, answered)
+
+    def is_lost(self, asked: IndexQuery | RemoveQuery) -> None:
+        """A query is not on its way any more: its subscriber is to send it again."""
+        subscriber, registration = _registered(asked)
+        self._courier.to_peer_again(subscriber, NotIndexed(registration, asked.attempt))
 
     def indexed(self, asked: IndexQuery | RemoveQuery) -> None:
         """A query has come to the end of its way."""

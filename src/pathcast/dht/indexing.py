@@ -111,7 +111,7 @@ class Indexing:
 
         def changed(state: StateRecord | None) -> None:
             if state is None:
-                self.pass_on(asked)
+                self._acknowledging.is_lost(asked)
             elif late[0]:
                 anew = asked.attempt + 1
                 # The numbers of records that were lost begin anew: not below what was seen.
@@ -145,7 +145,7 @@ class Indexing:
 
         def changed(state: StateRecord | None) -> None:
             if state is None:
-                self.pass_on(asked)
+                self._acknowledging.is_lost(asked)
             elif asked.depth < len(path):
                 self.pass_on(replace(asked, depth=asked.depth + 1))
             else:

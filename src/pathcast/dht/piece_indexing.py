@@ -119,14 +119,16 @@ class PieceIndexing:
 
         def changed(record: PieceRecord | None) -> None:
             if record is None:
-                # It has become somebody else's, or the subscriber begins again.
-                self._acknowledging.pass_on(asked.piece, asked)
+                # It has become somebody else's, or cannot be stored.
+                self._acknowledging.is_lost(asked)
                 return
             link = covering(asked.key, record.links)
             if not record.is_there:
                 if left:
                     again = self._retry_seconds
                     self._courier.after(again, lambda: self._change(asked, left - 1))
+                else:
+                    self._acknowledging.is_lost(asked)
             elif link is not None:
                 piece = record.links[link].piece
                 self._acknowledging.pass_on(piece, replace(asked, piece=piece))
