@@ -18,7 +18,9 @@ Where nobody is left who holds an arc, it is *in doubt*: what was there is lost,
 what is there, until it has been restored (`pathcast.dht.restoring`). An arc for which custody
 cannot be shown is in doubt, not empty; so whatever goes wrong, nothing is missing silently.
 
-As everywhere on the ring, who does not answer is dead (`pathcast.dht.asking`).
+A dead member was expelled by all of the base, and has no lease any more
+(`pathcast.dht.membership`). An owner without a lease says and acknowledges nothing, since somebody
+else may own its range by then.
 
 Source: the shape is that of primary and backups with a numbered configuration (Lamport, Malkhi and
 Zhou, Vertical Paxos and primary-backup replication, PODC 2009), the old configuration being its own

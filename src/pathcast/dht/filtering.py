@@ -177,7 +177,7 @@ class FilteringPeer:
             encoded_state,
             settings.safeguards,
         )
-        memory = PublicationMemory()
+        memory = PublicationMemory(lambda: self._now)
         settle = self.substrate.settle_seconds
         if settings.shedding is not None:
             settle += settings.shedding.replica_seconds * CLOCK_RATES

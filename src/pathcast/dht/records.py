@@ -21,6 +21,9 @@ newcomer is not yet known to all, have a holder in common, which takes the chang
 repair (after every change of neighbours, and now and then) gives each successor what it lacks of
 the owner's range; a member whose range grows reads it from one that holds it.
 
+Versions of a key never come again, not even after all of its records were lost: above a counter
+stands the number of the custody in which the record was written.
+
 It does not drop copies that nobody needs any more, nor the versions of what was removed.
 
 Source: 000, section 2.3 (only that a key has a peer); Stoica et al. 2001, section 7, for replicas

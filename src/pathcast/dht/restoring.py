@@ -8,7 +8,9 @@ of which each goes once round the ring, from member to member:
    Then it holds the arc, in doubt: records are stored again, and nothing is said of them to
    publications.
 2. Everybody is told (`Lost`), again and again: subscribers send their queries that have to do with
-   the arc once more, and say when all are acknowledged.
+   the arc once more, and say when all are acknowledged. Peers that were expelled of late are told
+   as well, since they may only be cut off: the arc is not whole before they have answered, or have
+   been away for `absent_seconds`.
 3. When all say so in one round, the arc is whole.
 
 If the owner dies, the next one begins where the custody says it was. A subscriber that is not there

@@ -25,8 +25,10 @@ things go on, so a read may be of a moment ago. The base stays unskipped all the
 that is ever made, held or sent consists of neighbours that were neighbours in a list before, or of
 a narrower pair, or has lost a dead member; none of which can skip one that no list skips and that
 does not die. A live successor is kept if the operating assumption is read with the answers that
-are under way as lists that count. Death is found by silence (`pathcast.dht.asking`); a member
-wrongly said to be dead may be skipped, so the proof does not hold for a network slower than that.
+are under way as lists that count. Silence is not death: a silent member is dead once all of the
+base have expelled it and its lease has run out (`pathcast.dht.membership`), so a member that is
+said to be dead does not act any more. A member all of whose successors are dead at once, as after a
+split of the network, goes on with those of the base that follow it, which no list skips.
 Lists are short instead of being filled up with places where nobody is. A life that is over never
 comes back: a peer that is begun again stands elsewhere. Leaving is failing, said aloud.
 
