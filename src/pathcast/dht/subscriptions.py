@@ -46,6 +46,7 @@ _MATCHES_MAX = 100_000
 _NAME_MAX = 256
 _UNDER_WAY_MAX = 1024
 _TIMES = 4
+_SENT_MAX = 16
 _PAUSES = 16
 """What is known to be lost is sent again after so much less than what may be under way."""
 _LOST_MAX = 64
@@ -399,6 +400,8 @@ class Subscriptions:
         self._attempts += 2
         attempt = self._attempt
         standing.sent[attempt] = self._now()
+        if len(standing.sent) > _SENT_MAX:
+            del standing.sent[min(standing.sent)]
         for key, entry in standing.saved.indexed:
             if entry.registration in standing.waiting:
                 asked: IndexQuery | RemoveQuery
