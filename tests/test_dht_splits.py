@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("msgspec")
 
 from filtering_worlds import HEALED_SECONDS, UNKIND, split_world
+from pathcast.dht.asking import Asking
 from pathcast.dht.filtering import FilteringSettings
-from pathcast.dht.messages import Expel, Member, Missing, Renew
+from pathcast.dht.messages import Answer, Done, Expel, Member, Missing, Read, Renew
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.ring import Operations
@@ -138,3 +139,25 @@ def test_the_base_keeps_who_was_expelled_and_never_one_of_its_own() -> None:
     world.ask("b0", lambda peer: peer.look_up("k", "me"))
     world.network.run(world.network.now + 1)
     assert getattr(base.answer(Missing()), "names", None) == ()
+
+
+def test_a_process_that_ended_takes_along_the_lives_that_were_asked_and_no_other() -> None:
+    """The next process of a peer is asked before there is a connection to it."""
+    judged: list[Member] = []
+    replies: list[object] = []
+    asking = Asking([], 0.1, 1, judge=judged.append, stays={Member("base", 0)})
+    old, new = Member("x", 7), Member("x", 8)
+    for member in (old, Member("base", 0)):
+        asking.ask(member, Read(), replies.append)
+    asking.ended("x")
+    asking.ended("base")
+    assert asking.is_dead(old)
+    assert not asking.is_dead(Member("base", 0))
+    asking.ask(new, Read(), replies.append)
+    for number in (1, 2, 3):
+        asking.wake(f"ask {number}")
+    assert replies == [None]
+    assert judged == [Member("base", 0), new]
+    assert not asking.is_dead(new)
+    asking.answered("x", Answer(3, Done()))
+    assert replies == [None, Done()]

@@ -163,9 +163,8 @@ def test_a_ring_that_was_split_for_long_is_one_again(seed: int, tmp_path: Path) 
             for name in names:
                 await ring.published([name], chance.choice(bodies))
             await eventually(lambda: len(ring.outcomes) == len(ring.messages))
-            matches, unproved = ring.check()
+            matches, _ = ring.check()
             assert matches > 10
-            assert unproved >= 1
             rings = rings_of({name: {"node": await ring.node(name)} for name in names})
             assert rings == [names]
 

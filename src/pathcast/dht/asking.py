@@ -102,6 +102,7 @@ class Asking:
         self._judge = judge
         self._stays = stays
         self._dead: dict[Member, None] = {}
+        self._lives: dict[str, Member] = {}
 
     def ask(self, to: Member | str, what: Question, then: Then) -> None:
         """As `Questions.ask`."""
@@ -113,10 +114,13 @@ class Asking:
         name, life = (to, None) if isinstance(to, str) else (to.name, to.life)
         opened = _Open(name, Ask(self._number, life, what), self._attempts, then)
         self._open[self._number] = opened
-        if self._is_over(opened):
+        member = self._member(opened)
+        if member is not None and self._judge is not None and member in self._dead:
             self._give_up(opened)
         else:
             self._put(opened)
+        if member is not None:
+            self._remember(member)
         return self._number
 
     def drop(self, number: int) -> None:
@@ -132,11 +136,13 @@ class Asking:
                 self._out.append(Send(opened.to, opened.ask))
 
     def ended(self, name: str) -> None:
-        """The process of a host is not there any more, nor are the lives of its members."""
+        """The process of a host is not there any more, nor are the lives that its members had.
+
+        A life that nobody has asked yet may be that of the next process.
+        """
         self._ended.add(name)
-        for opened in self._open.values():
-            if host_of(opened.to) == name and self._is_over(opened):
-                self._give_up(opened)
+        for member in [each for each in self._lives.values() if host_of(each.name) == name]:
+            self.bury(member)
 
     def has_ended(self, name: str) -> bool:
         """Whether the process of a peer is known to have ended, and none has been reached since."""
@@ -177,6 +183,7 @@ class Asking:
 
     def heard(self, sender: str) -> None:
         """A peer has said something: where nobody judges, it is not dead, in some life."""
+        self._ended.discard(host_of(sender))
         if self._judge is None:
             for member in [each for each in self._dead if each.name == sender]:
                 del self._dead[member]
@@ -190,12 +197,11 @@ class Asking:
         """As `Questions.is_dead`."""
         return member in self._dead
 
-    def _is_over(self, opened: _Open) -> bool:
-        """Whether a question is put to a life that is over."""
-        member = self._member(opened)
-        if member is None or member in self._stays:
-            return False
-        return member in self._dead or self.has_ended(member.name)
+    def _remember(self, member: Member) -> None:
+        """Which life of a peer was asked last."""
+        if member.name not in self._lives and len(self._lives) >= _DEAD_MAX:
+            del self._lives[next(iter(self._lives))]
+        self._lives[member.name] = member
 
     def _give_up(self, opened: _Open) -> None:
         """Its answer is that there is none, in an event of its own."""
