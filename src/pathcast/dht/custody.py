@@ -101,7 +101,6 @@ class Custodian:
         self._mine = Arcs[Custody]()
         self._others = Arcs[tuple[int, frozenset[Member]]]()
         self.greatest = 0
-        self._unclaimed: list[Arc] = []
         self._is_busy = False
 
     def begin(self, base: Sequence[Member]) -> None:
@@ -232,9 +231,7 @@ class Custodian:
         """Ask one member after the other round the ring, until somebody holds it, or nobody."""
         left = [m for m in self._live(ahead) if self._distance(m) > passed]
         if not open_ or not left:
-            # What changed hands meanwhile may have passed by: nobody is to hold it twice in a row.
-            self.doubtful = [arc for arc in open_ if arc in self._unclaimed]
-            self._unclaimed = open_
+            self.doubtful = open_
             self._take_over(claims)
             return
         member = left[0]
