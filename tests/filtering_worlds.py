@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.peer import Settings
+from pathcast.dht.ring import CORRECT, Operations
 from pathcast.sim import Faults
 from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
@@ -17,6 +19,8 @@ from pathcast.testing.query_text import random_query
 UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 LOSSY = replace(UNKIND, loss=0.05)
 LATE = Faults(duplicate=0.15, reorder=0.5, reorder_seconds=0.4)
+HEALED_SECONDS = 30.0
+"""After a split, until everything is as if there had been none."""
 QUERIES = ["/a", "/a/b", "/a//b", "//b", "//b/c", "/a/b/c", "//a//b/c", "/a/b//@x", "//*[@x]/c"]
 MESSAGES = [b"<a><b><c/></b></a>", b"<a x='1'><c><b x='2'/></c></a>", b"<b><c/></b>"]
 
@@ -124,3 +128,75 @@ def peers_of(world: FilteringWorld) -> list[FilteringPeer]:
     # On Chord each is in a node that checks the ring.
     nodes = [getattr(node, "node", node) for node in world.network.nodes.values()]
     return [node for node in nodes if isinstance(node, FilteringPeer)]
+
+
+def split_world(
+    seed: int, settings: FilteringSettings, operations: Operations = CORRECT
+) -> FilteringWorld:
+    """A ring whose network is split for 5 to 60 s, and healed, while it is used all the time.
+
+    By the seed, the sides are halves, the base and all others, one peer and all others, or three.
+    Some peers crash or join meanwhile. `HEALED_SECONDS` later each of its last publications, by
+    way of any peer, has an outcome.
+    """
+    draw = random.Random(f"split {seed}")
+    ring = Settings(known_seconds=5.0, absent_seconds=120.0, operations=operations)
+    world = FilteringWorld.on_chord(seed, 14, settings, ring, UNKIND, ALPHABET.namespaces)
+    world.ring.settle()
+    stay, others = world.names[:11], world.names[11:]
+    live: list[str] = []
+
+    def act() -> None:
+        kind = draw.random()
+        if kind < 0.3:
+            live.append(f"s{len(world.standing)}")
+            query = draw.choice([*QUERIES, random_query(draw)])
+            world.subscribe(draw.choice(stay), live[-1], query)
+        elif kind < 0.4 and live:
+            world.unsubscribe(live.pop(draw.randrange(len(live))))
+        else:
+            message = draw.choice([*MESSAGES, random_message(draw)])
+            world.publish(draw.choice(stay), message)
+
+    def happen(count: int, seconds: float) -> None:
+        for _ in range(count):
+            world.network.at(world.network.now + draw.uniform(0, seconds), act)
+
+    happen(20, 5)
+    world.run(10)
+    seconds = draw.uniform(5, 60)
+    happen(60, seconds + HEALED_SECONDS)
+    for _ in range(draw.randrange(3)):
+        gone = draw.choice(others)
+        at = world.network.now + draw.uniform(0, seconds)
+        world.network.at(at, partial(_crash, world, gone))
+        world.network.at(at + draw.uniform(0, 20), partial(world.network.restart, gone))
+    world.ring.split(*_sides(draw, world))
+    world.run(seconds)
+    world.network.heal()
+    world.run(HEALED_SECONDS)
+    for name in stay:
+        world.publish(name, draw.choice(MESSAGES))
+    world.run_until_told()
+    world.run(10)
+    return world
+
+
+def _crash(world: FilteringWorld, name: str) -> None:
+    if world.ring.may_go(name):
+        world.ring.crash(name)
+
+
+def _sides(draw: random.Random, world: FilteringWorld) -> list[list[str]]:
+    """Who is cut off from whom; the rest is a side of its own."""
+    names = world.names
+    match draw.randrange(4):
+        case 0:
+            return [draw.sample(names, len(names) // 2)]
+        case 1:
+            away = [name for name in names if name not in world.ring.base]
+            return [draw.sample(away, draw.randint(4, len(away)))]
+        case 2:
+            return [[draw.choice(names)]]
+    shuffled = draw.sample(names, len(names))
+    return [shuffled[:4], shuffled[4:9]]

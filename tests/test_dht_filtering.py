@@ -28,7 +28,7 @@ from pathcast.dht.automaton import visits
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.identifiers import state_key
 from pathcast.dht.messages import Ask
-from pathcast.dht.peer import Peer
+from pathcast.dht.peer import Peer, Settings
 from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.safeguards import Safeguards
 from pathcast.dht.shedding import SheddingSettings
@@ -42,6 +42,7 @@ from pathcast.sim import Faults
 from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
 from pathcast.testing.message_text import random_message
+from pathcast.testing.query_text import random_query
 
 
 def static(seed: int, peers: int, settings: FilteringSettings, virtual: int = 0) -> FilteringWorld:
@@ -145,6 +146,28 @@ def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
         )
     assert matches > 5 * len(seeds)
     assert proved > 0.95 * publications
+
+
+@pytest.mark.parametrize("pieces", [None, PieceSettings(4, 5.0, 3)])
+def test_queries_are_soon_in_force_while_patient_peers_join(pieces: PieceSettings | None) -> None:
+    """Nothing is lost, so nobody may have to wait until patience is over (64 s)."""
+    patient = FilteringSettings(
+        0 if pieces else 2,
+        gather_seconds=0.05,
+        patience_seconds=16.0,
+        acknowledge_seconds=64.0,
+        pieces=pieces,
+    )
+    ring = Settings(tick_seconds=1.0, patience_seconds=4.0, known_seconds=60.0, lease_seconds=3.0)
+    for seed in range(2):
+        world = FilteringWorld.on_chord(seed, 8, patient, ring, namespaces=ALPHABET.namespaces)
+        draw = random.Random(f"patient {seed}")
+        for number in range(60):
+            query = draw.choice([*QUERIES, random_query(draw)])
+            ask = partial(world.subscribe, world.names[number % 8], f"s{number}", query)
+            world.network.at(draw.uniform(0, 3), ask)
+        world.run(40)
+        assert world.not_in_force() == []
 
 
 def lossy(seed: int, is_on: bool, *, are_pieces: bool) -> FilteringSettings:

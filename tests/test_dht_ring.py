@@ -32,10 +32,10 @@ def outcome(given: Deliver) -> Outcome:
 
 
 def churned(seed: int, operations: Operations = CORRECT) -> RingWorld:
-    """A ring that 20 changes in six seconds have happened to, and that has become ideal again."""
+    """A ring that 20 changes in twelve seconds have happened to, and that is ideal again."""
     settings = Settings(successors=2 + seed % 3, operations=operations)
     world = RingWorld(seed, settings, UNKIND)
-    world.churn(until=6.0, changes=20)
+    world.churn(until=12.0, changes=20)
     world.settle()
     return world
 
@@ -61,7 +61,7 @@ def test_no_event_breaks_the_invariant_in_many_seeds(first: int) -> None:
 def test_lost_messages_are_asked_for_again(seeds: range) -> None:
     for seed in seeds:
         world = RingWorld(seed, Settings(attempts=6), LOSSY, in_bytes=True)
-        world.churn(until=6.0, changes=20)
+        world.churn(until=12.0, changes=20)
         world.settle()
 
 

@@ -425,7 +425,7 @@ def test_clients_of_a_ring_by_command(tmp_path: Path, monkeypatch: pytest.Monkey
 
     try:
         assert call("up", "5")[0] == 0
-        wait_until(lambda: "is not on the ring yet" not in call("ls")[1])
+        wait_until(lambda: "is not on the ring now" not in call("ls")[1])
         Path("bern.xq").write_text("//to[. = 'Bern']")
         assert call("subscribe", "s", "@bern.xq", "--at", "p01")[0] == 0
         Path("steps.xq").write_text("(: @step drop //to :) //to")

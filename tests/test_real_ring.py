@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
+from pathcast.transport.ring_map import rings_of
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
 from pathcast.workload.parameters import QueryParameters
@@ -104,10 +106,10 @@ def test_twenty_peers_through_kills_partitions_and_comings_and_goings(tmp_path: 
                     ring.wires.cut(away, other)
             alone = await ring.publish(away, messages(1)[0])
             await eventually(lambda: ring.has_outcome(alone))
+            await ring.until_member(away, False)
             for other in names:
                 if other != away:
                     ring.wires.mend(away, other)
-            await ring.until_member(away, False)
             await ring.until_member(away)
             return alone
 
@@ -123,5 +125,47 @@ def test_twenty_peers_through_kills_partitions_and_comings_and_goings(tmp_path: 
             matches, unproved = ring.check()
             assert matches > 1000
             assert unproved >= 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(10))
+def test_a_ring_that_was_split_for_long_is_one_again(seed: int, tmp_path: Path) -> None:
+    """Halves, or the base and others, for much longer than it takes to be silent."""
+    chance = random.Random(seed)
+    names = [f"p{number:02d}" for number in range(12)]
+    fragments = {"fragments": "pieces"} if seed % 2 else {"length": 2}
+    settings: dict[str, float | str] = {k: repr(v).replace("'", '"') for k, v in fragments.items()}
+    settings |= {"tick_seconds": 0.5, "patience_seconds": 0.5, "attempts": 4}
+    away = chance.sample(names if seed % 3 else names[BASE:], 6)
+    here = [name for name in names if name not in away]
+
+    async def main() -> None:
+        ring = RealRing(tmp_path, names, settings)
+        async with asyncio.timeout(2 * PATIENCE_SECONDS), ring.running(names):
+            await registered(ring, names, 60)
+            bodies = messages(20)
+            for body in bodies[:3]:
+                await ring.published(names, body)
+            links = [(one, other) for one in away for other in here]
+            for one, other in links:
+                ring.wires.cut(one, other)
+            until = time.monotonic() + chance.uniform(5, 40)
+            while time.monotonic() < until:
+                await ring.publish(chance.choice(names), chance.choice(bodies))
+                await asyncio.sleep(1)
+            for one, other in links:
+                ring.wires.mend(one, other)
+            for name in names:
+                await ring.until_member(name)
+            # By way of each, though not at once.
+            for name in names:
+                await ring.published([name], chance.choice(bodies))
+            await eventually(lambda: len(ring.outcomes) == len(ring.messages))
+            matches, _ = ring.check()
+            assert matches > 10
+            rings = rings_of({name: {"node": await ring.node(name)} for name in names})
+            assert rings == [names]
 
     asyncio.run(main())

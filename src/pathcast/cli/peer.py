@@ -93,17 +93,29 @@ def up(
 
 
 def ls(directory: DirectoryOption = RING) -> ExitCode:
-    """List peers: neighbours on the ring, what they hold, what they did."""
-    statuses = asyncio.run(ring_in(directory).statuses())
+    """List peers: neighbours on the ring, what they hold, what they did.
+
+    The last line counts rings. While the network is split, or shortly after,
+    members of one ring can stand in two; the exit code is then that of a peer
+    that does not run.
+    """
+    ring = ring_in(directory)
+    from pathcast.transport.ring_map import rings_of
+
+    statuses = asyncio.run(ring.statuses())
     for name, status in statuses.items():
         answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
-    return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
+    rings = rings_of(statuses)
+    counted = "; ".join(f"{len(each):,} members from {each[0]}" for each in rings)
+    answers().print(f"{len(rings)} {'ring' if len(rings) == 1 else 'rings'}: {counted or 'nobody'}")
+    are_well = all(statuses.values()) and len(rings) == 1
+    return ExitCode.OK if are_well else ExitCode.REFUSED
 
 
 def _line(status: dict[str, Any]) -> str:
     node = status["node"]
     if not node["is_member"]:
-        return "is not on the ring yet"
+        return "is not on the ring now"
     sent = sum(each["bytes_sent"] for each in status["neighbours"].values())
     places = "; ".join(
         f"after {each['predecessor']}, before {', '.join(each['successors'])}"

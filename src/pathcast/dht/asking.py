@@ -1,38 +1,62 @@
 """Questions to other members: each is put until it is answered, or nobody can be there to answer.
 
 The proof of the ring's operations wants a failure detector that is right: who is said to be dead is
-dead. A question is put `attempts` times, `patience_seconds` apart; that is right if a message takes
-less than half of that and not all attempts are lost. A peer that is there but is no member (of that
-life) says `Absent`, which counts as dead at once; so does a life whose process is known to have
-ended (`ended`). Members of the base have one life, and may come back.
+dead. A question is put `attempts` times, `patience_seconds` apart. A member that answers none of
+them is silent. Where nobody judges the silent (`judge` is None), a silent member is dead. Where
+somebody does (`pathcast.dht.membership`), questions whose answer the ring cannot do without are put
+on until the member answers or is dead (`bury`), however long that takes; all others have no answer.
+
+A peer that is there but is no member (of that life) says `Absent`, which counts as dead at once; so
+does a life whose process is known to have ended (`ended`). Members that stay are never dead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
+from typing import Final, Protocol
 
 from pathcast.dht.hosting import host_of
 from pathcast.dht.messages import (
     Absent,
     Answer,
     Ask,
+    Claims,
+    Copy,
+    Expel,
+    Fetch,
     Get,
+    Hold,
     Member,
+    Missing,
     Put,
     Question,
+    Range,
+    Read,
     Reply,
     RingQuestion,
 )
 from pathcast.protocol import Cancel, Effect, Send, Wake
 
-__all__ = ["Asking", "Then"]
+__all__ = ["Asking", "LifeAsking", "Questions", "Then"]
 
 Then = Callable[[Reply | None], None]
 """Gets the answer, or None of a dead member."""
 
 _TIMER = "ask "
 _DEAD_MAX = 4096
+_NEEDED: Final = Read | Fetch | Range | Copy | Claims | Hold | Expel | Missing
+"""Questions that are put until somebody has judged who does not answer them."""
+
+
+class Questions(Protocol):
+    """How a part of a member asks others."""
+
+    def ask(self, to: Member | str, what: Question, then: Then) -> None:
+        """Put a question to a life of a peer, or to whichever it has; `then` is called once."""
+
+    def is_dead(self, member: Member) -> bool:
+        """Whether a life of a peer is over."""
 
 
 @dataclass(slots=True)
@@ -41,10 +65,11 @@ class _Open:
     ask: Ask
     left: int
     then: Then
+    is_hopeless: bool = False
 
 
 class Asking:
-    """The open questions of a member.
+    """The open questions of a peer.
 
     Args:
         out: Where effects go.
@@ -52,6 +77,9 @@ class Asking:
         attempts: How often it is put.
         first: Questions are numbered from here; lives of one peer are not to use the same numbers.
         died: Called when a member was found dead.
+        judge: Called with a silent member, again and again; None: who is silent is dead, until
+            something is heard of the peer.
+        stays: Members that are never dead.
     """
 
     def __init__(
@@ -61,6 +89,8 @@ class Asking:
         attempts: int,
         first: int = 0,
         died: Callable[[Member], None] = lambda _: None,
+        judge: Callable[[Member], None] | None = None,
+        stays: Container[Member] = (),
     ) -> None:
         self._out = out
         self._patience = patience_seconds
@@ -69,18 +99,34 @@ class Asking:
         self._open: dict[int, _Open] = {}
         self._ended: set[str] = set()
         self._died = died
-        self._dead: dict[str, int] = {}
+        self._judge = judge
+        self._stays = stays
+        self._dead: dict[Member, None] = {}
+        self._lives: dict[str, Member] = {}
 
     def ask(self, to: Member | str, what: Question, then: Then) -> None:
-        """Put a question to a life of a peer, or to whichever it has; `then` is called once."""
+        """As `Questions.ask`."""
+        self.put(to, what, then)
+
+    def put(self, to: Member | str, what: Question, then: Then) -> int:
+        """As `Questions.ask`; returns the number of the question."""
         self._number += 1
         name, life = (to, None) if isinstance(to, str) else (to.name, to.life)
         opened = _Open(name, Ask(self._number, life, what), self._attempts, then)
         self._open[self._number] = opened
-        if life and host_of(name) in self._ended:
+        member = self._member(opened)
+        if member is not None and self._judge is not None and member in self._dead:
             self._give_up(opened)
         else:
             self._put(opened)
+        if member is not None:
+            self._remember(member)
+        return self._number
+
+    def drop(self, number: int) -> None:
+        """Put a question no more; nobody wants its answer."""
+        if self._open.pop(number, None) is not None:
+            self._out.append(Cancel(f"{_TIMER}{number}"))
 
     def reached(self, name: str) -> None:
         """There is a connection to a host now: what was asked there before may not have come."""
@@ -90,21 +136,26 @@ class Asking:
                 self._out.append(Send(opened.to, opened.ask))
 
     def ended(self, name: str) -> None:
-        """The process of a host is not there any more, nor are the lives of its members."""
+        """The process of a host is not there any more, nor are the lives that its members had.
+
+        A life that nobody has asked yet may be that of the next process.
+        """
         self._ended.add(name)
-        for opened in self._open.values():
-            if host_of(opened.to) == name and opened.ask.life:
-                self._give_up(opened)
+        for member in [each for each in self._lives.values() if host_of(each.name) == name]:
+            self.bury(member)
+
+    def has_ended(self, name: str) -> bool:
+        """Whether the process of a peer is known to have ended, and none has been reached since."""
+        return host_of(name) in self._ended
 
     def answered(self, sender: str, answer: Answer) -> None:
         """An answer came; one that nobody waits for is dropped."""
         opened = self._open.get(answer.number)
         if opened is None or opened.to != sender:
             return
-        del self._open[answer.number]
-        self._out.append(Cancel(f"{_TIMER}{answer.number}"))
+        self.drop(answer.number)
         if isinstance(answer.what, Absent):
-            self._is_silent(opened)
+            self._has_no_answer(opened, is_over=True)
         else:
             opened.then(answer.what)
 
@@ -116,41 +167,115 @@ class Asking:
         if opened is None:
             # Answered while it went off.
             pass
+        elif opened.is_hopeless:
+            del self._open[opened.ask.number]
+            self._has_no_answer(opened, is_over=True)
         elif opened.left:
             self._put(opened)
+        elif self._judge is not None and isinstance(opened.ask.what, _NEEDED):
+            self._put(opened)
+            if (member := self._member(opened)) is not None:
+                self._judge(member)
         else:
             del self._open[opened.ask.number]
-            self._is_silent(opened)
+            self._has_no_answer(opened, is_over=False)
         return True
+
+    def heard(self, sender: str) -> None:
+        """A peer has said something: where nobody judges, it is not dead, in some life."""
+        self._ended.discard(host_of(sender))
+        if self._judge is None:
+            for member in [each for each in self._dead if each.name == sender]:
+                del self._dead[member]
+
+    def bury(self, member: Member) -> None:
+        """A life is over, as was judged."""
+        if self._is_new_death(member):
+            self._died(member)
+
+    def is_dead(self, member: Member) -> bool:
+        """As `Questions.is_dead`."""
+        return member in self._dead
+
+    def _remember(self, member: Member) -> None:
+        """Which life of a peer was asked last."""
+        if member.name not in self._lives and len(self._lives) >= _DEAD_MAX:
+            del self._lives[next(iter(self._lives))]
+        self._lives[member.name] = member
 
     def _give_up(self, opened: _Open) -> None:
         """Its answer is that there is none, in an event of its own."""
-        opened.left = 0
+        opened.is_hopeless = True
         self._out.append(Wake(f"{_TIMER}{opened.ask.number}", 0.0))
 
-    def heard(self, sender: str) -> None:
-        """A peer has said something: it is not dead, in some life."""
-        self._dead.pop(sender, None)
-
-    def is_dead(self, member: Member) -> bool:
-        """Whether a life of a peer was found dead, and nothing was heard of the peer since."""
-        return self._dead.get(member.name) == member.life
-
-    def _is_silent(self, opened: _Open) -> None:
+    def _has_no_answer(self, opened: _Open, *, is_over: bool) -> None:
+        what, member = opened.ask.what, self._member(opened)
         # What is not answered at once may be silent because others are.
-        life = opened.ask.life
-        is_certain = isinstance(opened.ask.what, RingQuestion) and not isinstance(
-            opened.ask.what, Get | Put
-        )
-        if life is not None and is_certain:
-            if len(self._dead) >= _DEAD_MAX:
-                del self._dead[next(iter(self._dead))]
-            self._dead[opened.to] = life
+        is_certain = isinstance(what, RingQuestion) and not isinstance(what, Get | Put)
+        is_dead = is_certain if self._judge is None else is_over
+        is_new = is_dead and member is not None and self._is_new_death(member)
         opened.then(None)
-        if life is not None and is_certain:
-            self._died(Member(opened.to, life))
+        if is_new and member is not None:
+            self._died(member)
+
+    def _is_new_death(self, member: Member) -> bool:
+        """Whether a life was not known to be over, as it is from now on."""
+        if member in self._dead or member in self._stays:
+            return False
+        if len(self._dead) >= _DEAD_MAX:
+            del self._dead[next(iter(self._dead))]
+        self._dead[member] = None
+        if self._judge is not None:
+            for opened in self._open.values():
+                if self._member(opened) == member:
+                    self._give_up(opened)
+        return True
+
+    def _member(self, opened: _Open) -> Member | None:
+        life = opened.ask.life
+        return None if life is None else Member(opened.to, life)
 
     def _put(self, opened: _Open) -> None:
-        opened.left -= 1
+        opened.left = max(opened.left - 1, 0)
         self._out.append(Send(opened.to, opened.ask))
         self._out.append(Wake(f"{_TIMER}{opened.ask.number}", self._patience))
+
+
+class LifeAsking:
+    """The questions of one life of a peer: when it is over, they have no answers any more.
+
+    Args:
+        asking: Puts them.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._open: dict[int, Then] = {}
+        self._is_over = False
+
+    def ask(self, to: Member | str, what: Question, then: Then) -> None:
+        """As `Questions.ask`."""
+        if self._is_over:
+            then(None)
+            return
+        number = 0
+
+        def answered(reply: Reply | None) -> None:
+            del self._open[number]
+            then(reply)
+
+        # It is answered in a later event.
+        number = self._asking.put(to, what, answered)
+        self._open[number] = then
+
+    def is_dead(self, member: Member) -> bool:
+        """As `Questions.is_dead`."""
+        return self._asking.is_dead(member)
+
+    def end(self) -> None:
+        """The life is over."""
+        self._is_over = True
+        opened, self._open = self._open, {}
+        for number, then in opened.items():
+            self._asking.drop(number)
+            then(None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.messages import Copied, Copy, Fetch, Held, Known, Member, Record, Reply
 from pathcast.protocol import grouped
 
@@ -72,7 +72,7 @@ class Batches:
         asking: Puts them.
     """
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Questions) -> None:
         self._asking = asking
         self._fetches: dict[Member, list[_Fetch]] = {}
         self._copies: dict[Member, list[_Copy]] = {}

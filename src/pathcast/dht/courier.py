@@ -172,6 +172,18 @@ class Courier:
             self.sent[type(question).__name__] += 1
             self._ask(peer, question, then)
 
+    def to_peer_again(self, peer: str, question: StateQuestion) -> None:
+        """Tell a peer something, again as often as a key is looked up, until it has answered."""
+
+        def tell(left: int) -> None:
+            def answered(reply: Reply | None) -> None:
+                if reply is None and left > 1:
+                    self.after(self._retry_seconds, lambda: tell(left - 1))
+
+            self.to_peer(peer, question, answered)
+
+        tell(self._tries)
+
     def after(self, seconds: float, then: Callable[[], None]) -> None:
         """Do something later."""
         self._count += 1

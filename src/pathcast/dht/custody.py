@@ -18,7 +18,9 @@ Where nobody is left who holds an arc, it is *in doubt*: what was there is lost,
 what is there, until it has been restored (`pathcast.dht.restoring`). An arc for which custody
 cannot be shown is in doubt, not empty; so whatever goes wrong, nothing is missing silently.
 
-As everywhere on the ring, who does not answer is dead (`pathcast.dht.asking`).
+A dead member was expelled by all of the base, and has no lease any more
+(`pathcast.dht.membership`). An owner without a lease says and acknowledges nothing, since somebody
+else may own its range by then.
 
 Source: the shape is that of primary and backups with a numbered configuration (Lamport, Malkhi and
 Zhou, Vertical Paxos and primary-backup replication, PODC 2009), the old configuration being its own
@@ -35,8 +37,9 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pathcast.dht.arcs import Arcs
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.identifiers import CIRCLE
+from pathcast.dht.membership import Membership
 from pathcast.dht.messages import (
     Claimed,
     Claims,
@@ -73,18 +76,27 @@ class Custodian:
         asking: Its questions.
         copies: How many members are to hold a record.
         holdings: Its records.
+        membership: Its lease.
 
     Attributes:
         doubtful: Arcs of its range that nobody holds who is alive.
         greatest: Number of a custody that it has heard of.
     """
 
-    def __init__(self, ring: Ring, asking: Asking, copies: int, holdings: Holdings) -> None:
+    def __init__(
+        self,
+        ring: Ring,
+        asking: Questions,
+        copies: int,
+        holdings: Holdings,
+        membership: Membership,
+    ) -> None:
         self.doubtful: list[Arc] = []
         self._ring = ring
         self._asking = asking
         self._copies = copies
         self._holdings = holdings
+        self._membership = membership
         self._known = Arcs[Custody]()
         self._mine = Arcs[Custody]()
         self._others = Arcs[tuple[int, frozenset[Member]]]()
@@ -113,12 +125,12 @@ class Custodian:
     # What the owner of a key has to know.
 
     def of(self, place: int) -> Custody | None:
-        """The custody that this member has of a place, as its owner; None: it has none (yet)."""
-        return self._mine.at(place)
+        """The custody that this member has of a place, as its owner; None: it has none (now)."""
+        return self._mine.at(place) if self._membership.has_lease else None
 
     def is_whole(self, place: int) -> bool:
         """Whether what is held of a place here is all that was ever acknowledged."""
-        custody = self._mine.at(place)
+        custody = self.of(place)
         return custody is not None and custody.is_whole
 
     @property

@@ -58,6 +58,7 @@ from pathcast.dht.state_messages import (
     IsOpen,
     Lost,
     Match,
+    NotIndexed,
     Ran,
     RecExpandState,
     Relink,
@@ -176,7 +177,7 @@ class FilteringPeer:
             encoded_state,
             settings.safeguards,
         )
-        memory = PublicationMemory()
+        memory = PublicationMemory(lambda: self._now)
         settle = self.substrate.settle_seconds
         if settings.shedding is not None:
             settle += settings.shedding.replica_seconds * CLOCK_RATES
@@ -367,6 +368,8 @@ class FilteringPeer:
                 self._indexing.give_up(asked, answer)
             case Indexed():
                 self._subscriptions.indexed(asked, answer)
+            case NotIndexed():
+                self._subscriptions.not_indexed(asked, answer)
             case IsOpen(publication):
                 ways = (self._publishing, self._iterating)
                 answer(Done() if any(way.is_open(publication) for way in ways) else Refused())

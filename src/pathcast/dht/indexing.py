@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from pathcast.dht.acknowledging import Acknowledging
 from pathcast.dht.automaton import Path, held_until
 from pathcast.dht.courier import Courier
 from pathcast.dht.guards import guards_of
@@ -23,7 +24,7 @@ from pathcast.dht.identifiers import label_text, state_key, state_path
 from pathcast.dht.messages import Done, Later, Reply
 from pathcast.dht.repetitions import Repetitions
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
-from pathcast.dht.state_messages import GivenUp, Indexed, IndexQuery, RemoveQuery
+from pathcast.dht.state_messages import GivenUp, IndexQuery, RemoveQuery
 from pathcast.dht.state_store import StateStore
 from pathcast.dht.states import (
     Held,
@@ -71,7 +72,7 @@ class Indexing:
         self._courier = courier
         self._store = store
         self._length = length
-        self._settle_seconds = settle_seconds
+        self._acknowledging = Acknowledging(courier, settle_seconds, safeguards)
         self._on_the_way = on_the_way
         self._safeguards = safeguards
         self._repetitions = Repetitions()
@@ -110,13 +111,13 @@ class Indexing:
 
         def changed(state: StateRecord | None) -> None:
             if state is None:
-                self.pass_on(asked)
+                self._acknowledging.is_lost(asked)
             elif late[0]:
                 anew = asked.attempt + 1
                 # The numbers of records that were lost begin anew: not below what was seen.
                 self.pass_on(replace(asked, depth=0, passed=floors, attempt=anew))
             elif asked.depth == len(path):
-                self._settled(asked.entry.subscriber, asked.entry.registration, asked, True)
+                self._acknowledging.indexed(asked)
             else:
                 passed = {**asked.passed, asked.depth: state.passes}
                 passed = {
@@ -144,12 +145,12 @@ class Indexing:
 
         def changed(state: StateRecord | None) -> None:
             if state is None:
-                self.pass_on(asked)
+                self._acknowledging.is_lost(asked)
             elif asked.depth < len(path):
                 self.pass_on(replace(asked, depth=asked.depth + 1))
             else:
                 self._give_up(path, state)
-                self._settled(asked.subscriber, asked.registration, asked, False)
+                self._acknowledging.indexed(asked)
 
         self._store.change(
             key,
@@ -183,8 +184,7 @@ class Indexing:
 
     def pass_on(self, asked: IndexQuery | RemoveQuery) -> None:
         """Send it to the state that it is for; the subscriber begins again if that is in vain."""
-        key = state_key(state_path(asked.key)[: asked.depth])
-        self._courier.to_owner(key, asked)
+        self._acknowledging.pass_on(state_key(state_path(asked.key)[: asked.depth]), asked)
 
     def _give_up(self, path: Path, state: StateRecord) -> None:
         """Tell the records that have an edge to a state that it is empty, if it is."""
@@ -195,15 +195,6 @@ class Indexing:
                 above = state_key(path[:depth])
                 asked = GivenUp(above, state_key(path), seen)
                 self._courier.to_owner(above, asked)
-
-    def _settled(
-        self, subscriber: str, registration: str, asked: IndexQuery | RemoveQuery, is_there: bool
-    ) -> None:
-        indexed = Indexed(registration, is_there, asked.attempt)
-        self._courier.after(
-            self._settle_seconds if self._safeguards.waits_for_readers else 0.0,
-            lambda: self._courier.to_peer(subscriber, indexed),
-        )
 
 
 def _closed_if_empty(state: StateRecord) -> StateRecord:

@@ -7,7 +7,8 @@ invariant; one ordered ring, reached by everybody, follows from it and is checke
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 
 from pathcast.dht.identifiers import CIRCLE
@@ -17,12 +18,14 @@ from pathcast.dht.ring import Ring
 __all__ = ["broken", "not_ideal"]
 
 
-def broken(rings: Iterable[Ring], successors: int) -> str | None:
+def broken(rings: Iterable[Ring], successors: int, fallback: Collection[Member] = ()) -> str | None:
     """What does not hold of the members among these.
 
     Args:
         rings: Pointers of all peers that run.
         successors: Length of successor lists (r).
+        fallback: Members that stay, with which goes on who loses all successors at once, where
+            the network was split; none where that may not happen.
 
     Returns:
         One sentence, or None if all is well.
@@ -33,7 +36,8 @@ def broken(rings: Iterable[Ring], successors: int) -> str | None:
     live = {ring.me for ring in members}
     best: dict[Member, Member] = {}
     for ring in members:
-        first = next((member for member in ring.successors if member in live), None)
+        ahead = sorted({*fallback} - {ring.me}, key=partial(_far, ring.me))
+        first = next((member for member in (*ring.successors, *ahead) if member in live), None)
         if first is None:
             return f"OneLiveSuccessor: {ring.me} has none"
         best[ring.me] = first

@@ -7,7 +7,7 @@ forgotten: an owner is believed because it takes what it is given, never because
 Example:
     >>> a, b = Member("a", 0), Member("b", 0)
     >>> owners = KnownOwners(seconds=5.0)
-    >>> owners.learn(Found(b, a, (b,), hops=3), now=0.0)
+    >>> owners.learn(Found(b, a, (b, a), hops=3), me=a, now=0.0)
     >>> owners.of(b.identifier, now=4.0), owners.of(a.identifier, now=4.0)
     (Member(name='b', life=0), None)
     >>> owners.of(b.identifier, now=5.0) is None
@@ -43,10 +43,19 @@ class KnownOwners:
         """Whether anything is remembered."""
         return self._seconds > 0
 
-    def learn(self, found: Found, now: float) -> None:
-        """Remember where a place belonged, and whose ranges follow."""
+    def learn(self, found: Found, me: Member, now: float) -> None:
+        """Remember where a place belonged, and whose ranges follow.
+
+        Args:
+            found: The answer of a look-up.
+            me: Who has looked it up. What it owns itself it knows better; nobody would tell it that
+                it has lost what it remembered as its own.
+            now: The time.
+        """
         if self.remembers:
             for before, owner in pairwise((found.before, *found.successors)):
+                if owner == me:
+                    continue
                 place = owner.identifier
                 if place not in self._ranges:
                     insort(self._places, place)

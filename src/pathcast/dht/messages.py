@@ -30,8 +30,10 @@ from pathcast.errors import PeerError
 __all__ = [
     "RECORD_MAX",
     "Absent",
+    "Alive",
     "Answer",
     "Ask",
+    "Away",
     "Claimed",
     "Claims",
     "Conflict",
@@ -39,6 +41,7 @@ __all__ = [
     "Copy",
     "Custody",
     "Done",
+    "Expel",
     "Fetch",
     "Get",
     "Held",
@@ -48,6 +51,7 @@ __all__ = [
     "Later",
     "Leaving",
     "Member",
+    "Missing",
     "Put",
     "Question",
     "Range",
@@ -56,6 +60,7 @@ __all__ = [
     "Records",
     "Rectify",
     "Refused",
+    "Renew",
     "Replicated",
     "Replies",
     "Reply",
@@ -180,6 +185,26 @@ class Leaving(_Message, frozen=True):
     member: Member
 
 
+class Alive(_Message, frozen=True):
+    """Are you there, with a lease? Answer: `Done`."""
+
+
+class Renew(_Message, frozen=True):
+    """Renew my lease, you of the base. Answer: `Done`; `Refused` if this life was expelled."""
+
+    member: Member
+
+
+class Expel(_Message, frozen=True):
+    """Renew this member's lease no more: it is silent, and all of the base are there."""
+
+    member: Member
+
+
+class Missing(_Message, frozen=True):
+    """Who was expelled of late, and may come back with subscriptions? Answer: `Away`."""
+
+
 class Fetch(_Message, frozen=True):
     """What do you hold under these keys? Answer: `Held`."""
 
@@ -282,6 +307,12 @@ class Claimed(_Message, frozen=True):
     successors: Members
 
 
+class Away(_Message, frozen=True):
+    """Names of peers of which a life was expelled in the last `absent_seconds`."""
+
+    names: Annotated[tuple[str, ...], Meta(max_length=65_536)]
+
+
 class Value(_Message, frozen=True):
     """Value and version; None and the version of the removal (or 0) if there is none."""
 
@@ -332,7 +363,23 @@ class Replies(_Message, frozen=True):
     replies: Annotated[tuple[SingleReply, ...], Meta(max_length=262_144)]
 
 
-RingQuestion = Read | Step | Rectify | Leaving | Fetch | Range | Copy | Claims | Hold | Get | Put
+RingQuestion = (
+    Read
+    | Step
+    | Rectify
+    | Leaving
+    | Alive
+    | Renew
+    | Expel
+    | Missing
+    | Fetch
+    | Range
+    | Copy
+    | Claims
+    | Hold
+    | Get
+    | Put
+)
 Question = RingQuestion | StateQuestion
 Reply = (
     State
@@ -341,6 +388,7 @@ Reply = (
     | Held
     | Copied
     | Claimed
+    | Away
     | Value
     | Stored
     | Conflict

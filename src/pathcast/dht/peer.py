@@ -21,33 +21,38 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Asking, LifeAsking
 from pathcast.dht.custody import Custodian
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.known_owners import KnownOwners
+from pathcast.dht.membership import Membership
 from pathcast.dht.messages import (
     Absent,
+    Alive,
     Answer,
     Ask,
     Conflict,
     Custody,
     Done,
+    Expel,
     Get,
     Hold,
     Later,
     Leaving,
     Member,
+    Missing,
     Put,
-    Read,
     Rectify,
+    Renew,
     Reply,
     Stored,
     Value,
+    to_wire,
 )
 from pathcast.dht.records import RecordStore
 from pathcast.dht.restoring import Restoring
 from pathcast.dht.ring import CORRECT, Found, Operations, Ring
-from pathcast.dht.state_messages import StateQuestion
+from pathcast.dht.state_messages import Lost, StateQuestion
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver, Effect, Send, Wake
@@ -71,7 +76,11 @@ class Settings:
         copies: Members that hold a record.
         tick_seconds: Between two rounds of stabilisation.
         patience_seconds: Before a question is put again; more than twice a message's way.
-        attempts: After so many a member is dead.
+        attempts: After so many a member is silent, and is tried.
+        lease_seconds: So long a member acts after one of the base has renewed its lease; so long
+            after it was expelled others wait until it is dead.
+        absent_seconds: So long the subscriptions of a peer that was expelled are waited for before
+            what was lost counts as restored.
         current_seconds: So long what an owner has read from the other holders counts as current,
             and so long after it was stored a change is sure to be seen by every owner.
         known_seconds: So long a peer that was found is taken for the owner of its range without
@@ -84,6 +93,8 @@ class Settings:
     tick_seconds: float = 0.5
     patience_seconds: float = 0.1
     attempts: int = 3
+    lease_seconds: float = 1.0
+    absent_seconds: float = 0.0
     current_seconds: float = 1.0
     known_seconds: float = 0.0
     operations: Operations = CORRECT
@@ -113,7 +124,8 @@ class Peer:
         asked: Gets what is asked of states: sender, question, what takes the answer.
 
     Attributes:
-        me: This life.
+        me: This life; another one when the others have taken it for dead.
+        membership: Its lease, and, of a member of the base, what it says of those of others.
         ring: Its pointers.
         records: What it holds.
         custody: Of which of it that is all.
@@ -140,24 +152,64 @@ class Peer:
             settings.attempts,
             (life & _LIFE_MASK) << 30,
             self._has_died,
+            self._judge if settings.operations.ask_base else None,
+            frozenset(self._base),
         )
         self._asked_of_states = asked
         self._now = 0.0
+        self.membership = Membership(
+            self.me,
+            self.asking,
+            self._base,
+            settings.lease_seconds,
+            settings.absent_seconds,
+            lambda: self._now,
+            self._after,
+            self._begin_anew,
+        )
         self._current: dict[str, float] = {}
         self._owners = KnownOwners(settings.known_seconds)
         self._to_find: list[tuple[str, Callable[[Location | None], None]]] = []
         self._finding: dict[str, list[Callable[[Location | None], None]]] = {}
-        self.ring = Ring(self.me, self.asking, settings.successors, self._mend, settings.operations)
-        self.records = RecordStore(self.ring, self.asking, settings.copies)
-        self.custody = Custodian(self.ring, self.asking, settings.copies, self.records)
-        self.records.keep_custody(self.custody)
-        self.restoring = Restoring(self.ring, self.asking, self.custody, self.records, asked)
+        self._begin_life()
         self.has_left = False
         self._pointers: tuple[Member | None, tuple[Member, ...]] = (None, ())
         self._is_heard = True
+        self._has_to_return = False
         self._requests = 0
         self._retries: dict[str, Callable[[], None]] = {}
         self._contact = self.me.identifier % len(base)
+
+    def _begin_life(self) -> None:
+        """What a life knows of the ring and holds: nothing yet."""
+        settings, self._life = self._settings, LifeAsking(self.asking)
+        self.ring = Ring(
+            self.me, self._life, settings.successors, self._mend, self._base, settings.operations
+        )
+        self.records = RecordStore(self.ring, self._life, settings.copies)
+        self.custody = Custodian(
+            self.ring, self._life, settings.copies, self.records, self.membership
+        )
+        self.records.keep_custody(self.custody)
+        self.restoring = Restoring(
+            self.ring,
+            self._life,
+            self.custody,
+            self.records,
+            self.membership,
+            self._asked_of_states,
+        )
+
+    def _begin_anew(self) -> None:
+        """This life was expelled: it ends, and another one joins the ring as a newcomer does."""
+        ring, life = self.ring, self._life
+        self.me = Member(self.me.name, self.me.life + 1)
+        self.membership.begin_anew(self.me)
+        self._has_to_return = True
+        self._current.clear()
+        self._begin_life()
+        ring.end()
+        life.end()
 
     # As a node.
 
@@ -233,7 +285,7 @@ class Peer:
 
     def _has_found(self, key: str, where: Found | None) -> None:
         if where is not None and where.owner != self.me:
-            self._owners.learn(where, self._now)
+            self._owners.learn(where, self.me, self._now)
         for then in self._finding.pop(key):
             then(_location(where))
         waiting, self._to_find = self._to_find, []
@@ -246,7 +298,7 @@ class Peer:
 
     def owns(self, key: str) -> bool:
         """As `Substrate.owns`."""
-        return self.ring.is_member and self.ring.owns(identifier(key))
+        return self.ring.is_member and self.membership.has_lease and self.ring.owns(identifier(key))
 
     def is_whole(self, key: str) -> bool:
         """As `Substrate.is_whole`."""
@@ -335,7 +387,7 @@ class Peer:
     @property
     def is_base(self) -> bool:
         """Whether it is of the base, and stays."""
-        return self.me in self._base
+        return self.membership.is_base
 
     def leave(self, to: str) -> list[Effect]:
         """Hand over and go; the outcome has `Done`. Members of the base do not leave."""
@@ -360,6 +412,13 @@ class Peer:
 
     def _mend(self) -> None:
         self.records.repair()
+        if self._has_to_return and self.ring.is_member:
+            # What was lost meanwhile was restored without the subscriptions of this peer.
+            self._has_to_return = False
+            circle = to_wire(self.me.identifier)
+            if self._asked_of_states is not None:
+                lost = Lost(circle, circle, self.me.life)
+                self._asked_of_states(self.me.name, lost, lambda _: None)
 
     def _look_for_predecessor(self) -> None:
         """A predecessor says in each round that it is one; if it does not, it is asked.
@@ -368,8 +427,16 @@ class Peer:
         """
         before = self.ring.predecessor
         if before is not None and not self._is_heard and not self.asking.is_dead(before):
-            self.asking.ask(before, Read(), lambda _: None)
+
+            def asked(reply: Reply | None) -> None:
+                if reply is None:
+                    self.membership.judge(before)
+
+            self.asking.ask(before, Alive(), asked)
         self._is_heard = False
+
+    def _judge(self, member: Member) -> None:
+        self.membership.judge(member)
 
     def _has_died(self, member: Member) -> None:
         """A neighbour that is found dead is not waited for."""
@@ -383,6 +450,9 @@ class Peer:
         is_settled, self._pointers = pointers == self._pointers, pointers
         tick = self._settings.tick_seconds
         self.out.append(Wake(_TICK, tick if is_settled else tick / 4))
+        self.membership.round()
+        if not self.membership.has_lease:
+            return
         if self.ring.is_member:
             self._look_for_predecessor()
             self.ring.stabilise()
@@ -397,9 +467,13 @@ class Peer:
         def answer(reply: Reply) -> None:
             self.out.append(Send(sender, Answer(ask.number, reply)))
 
-        if ask.life is not None and (ask.life != self.me.life or not self.ring.is_member):
-            answer(Absent())
-            return
+        if ask.life is not None:
+            if ask.life != self.me.life or not self.ring.is_member:
+                answer(Absent())
+                return
+            if not self.membership.has_lease:
+                # It is put again; there will be a lease then, or another life.
+                return
         if isinstance(ask.what, StateQuestion):
             if self._asked_of_states is None:
                 answer(Later())
@@ -407,14 +481,27 @@ class Peer:
                 self._asked_of_states(sender, ask.what, answer)
             return
         match ask.what:
-            case Rectify(member) | Leaving(member) | Hold(Custody(owner=member)):
+            case Rectify(member) | Leaving(member) | Renew(member) | Hold(Custody(owner=member)):
                 if member.name != sender:
                     raise PeerError("dht.sender", peer=sender, given=member.name)
+        match ask.what:
+            case Alive():
+                answer(Done())
+                return
+            case Renew() | Expel() | Missing() as what:
+                answer(self.membership.answer(what))
+                return
         reply = self.ring.answer(ask.what)
         if reply is not None:
             answer(reply)
         else:
             self.records.answer(ask.what, answer)
+
+    def _after(self, seconds: float, then: Callable[[], None]) -> None:
+        self._requests += 1
+        timer = f"{_RETRY}{self._requests}"
+        self._retries[timer] = then
+        self.out.append(Wake(timer, seconds))
 
     def _request(self, what: Get | Put, to: str, left: int) -> None:
         def found(where: Found | None) -> None:
@@ -429,10 +516,8 @@ class Peer:
             if isinstance(reply, Value | Stored | Conflict):
                 self._deliver(to, Outcome(what.key, reply))
             elif left:
-                self._requests += 1
-                timer = f"{_RETRY}{self._requests}"
-                self._retries[timer] = lambda: self._request(what, to, left - 1)
-                self.out.append(Wake(timer, self._settings.patience_seconds))
+                patience = self._settings.patience_seconds
+                self._after(patience, lambda: self._request(what, to, left - 1))
             else:
                 self._deliver(to, Outcome(what.key, None))
 

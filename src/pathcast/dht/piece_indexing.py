@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from pathcast.dht.acknowledging import Acknowledging
 from pathcast.dht.courier import Courier
 from pathcast.dht.identifiers import identifier, is_in_range, state_path
 from pathcast.dht.messages import Done, Later, Refused, Reply, Value, from_wire
@@ -33,7 +34,6 @@ from pathcast.dht.repetitions import Repetitions
 from pathcast.dht.safeguards import Safeguards
 from pathcast.dht.state_messages import (
     FetchTop,
-    Indexed,
     IndexQuery,
     Lost,
     Relink,
@@ -77,7 +77,7 @@ class PieceIndexing:
         self._courier = courier
         self._store = store
         self._cutting = cutting
-        self._settle_seconds = settle_seconds
+        self._acknowledging = Acknowledging(courier, settle_seconds, safeguards)
         self._retry_seconds = retry_seconds
         self._tries = tries
         self._safeguards = safeguards
@@ -119,19 +119,21 @@ class PieceIndexing:
 
         def changed(record: PieceRecord | None) -> None:
             if record is None:
-                # It has become somebody else's, or the subscriber begins again.
-                self._courier.to_owner(asked.piece, asked)
+                # It has become somebody else's, or cannot be stored.
+                self._acknowledging.is_lost(asked)
                 return
             link = covering(asked.key, record.links)
             if not record.is_there:
                 if left:
                     again = self._retry_seconds
                     self._courier.after(again, lambda: self._change(asked, left - 1))
+                else:
+                    self._acknowledging.is_lost(asked)
             elif link is not None:
                 piece = record.links[link].piece
-                self._courier.to_owner(piece, replace(asked, piece=piece))
+                self._acknowledging.pass_on(piece, replace(asked, piece=piece))
             else:
-                self._settled(asked)
+                self._acknowledging.indexed(asked)
             self._cutting.look(asked.piece, record)
 
         self._store.change(asked.piece, change, changed)
@@ -224,15 +226,3 @@ class PieceIndexing:
                 self._courier.to_owner(piece, replace(asked, piece=piece))
 
         self._store.change(asked.piece, change, changed)
-
-    def _settled(self, asked: IndexQuery | RemoveQuery) -> None:
-        if isinstance(asked, IndexQuery):
-            subscriber = asked.entry.subscriber
-            indexed = Indexed(asked.entry.registration, True, asked.attempt)
-        else:
-            subscriber = asked.subscriber
-            indexed = Indexed(asked.registration, False, asked.attempt)
-        self._courier.after(
-            self._settle_seconds if self._safeguards.waits_for_readers else 0.0,
-            lambda: self._courier.to_peer(subscriber, indexed),
-        )

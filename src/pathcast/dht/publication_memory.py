@@ -1,4 +1,14 @@
-"""What a peer remembers of publications that have come by, as long as there is room for it."""
+"""What a peer remembers of publications that have come by: for a while, as long as there is room.
+
+Example:
+    >>> seconds = [0.0]
+    >>> memory = PublicationMemory(now=lambda: seconds[0])
+    >>> memory.of("first", "publisher").reached.add("start")
+    >>> seconds[0] = 700.0
+    >>> _ = memory.of("second", "publisher")
+    >>> len(memory), memory.of("first", "publisher").reached
+    (1, set())
+"""
 
 from __future__ import annotations
 
@@ -10,6 +20,8 @@ from pathcast.dht.state_messages import DoneVisit, Problem, Ran, Visit
 __all__ = ["Publication", "PublicationMemory"]
 
 _PUBLICATIONS_MAX = 4096
+_AGE_SECONDS = 600.0
+"""No visit of a publication is asked for so long after its first."""
 
 Settled = Callable[[Problem | None], None]
 
@@ -21,6 +33,7 @@ class Publication:
     Attributes:
         name: Of the publication.
         publisher: The peer it comes from.
+        began: When it was first seen, in seconds.
         visits: Those that were begun here; None until they are done.
         runs: Where pieces were entered here, and what came of it; None until that is known.
         reached: States of this peer that it has reached.
@@ -33,6 +46,7 @@ class Publication:
 
     name: str
     publisher: str
+    began: float
     visits: dict[Visit, DoneVisit | None] = field(default_factory=dict)
     runs: dict[Visit, Ran | None] = field(default_factory=dict)
     reached: set[str] = field(default_factory=set)
@@ -44,16 +58,34 @@ class Publication:
 
 
 class PublicationMemory:
-    """The latest publications that a peer has seen."""
+    """The latest publications that a peer has seen.
 
-    def __init__(self) -> None:
+    Args:
+        now: The time, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self._publications: dict[tuple[str, str], Publication] = {}
+
+    def __len__(self) -> int:
+        return len(self._publications)
 
     def of(self, name: str, publisher: str) -> Publication:
         """A publication, new or remembered."""
         found = self._publications.get((name, publisher))
         if found is None:
-            if len(self._publications) >= _PUBLICATIONS_MAX:
-                del self._publications[next(iter(self._publications))]
-            found = self._publications[name, publisher] = Publication(name, publisher)
+            self._forget_old()
+            found = Publication(name, publisher, self._now())
+            self._publications[name, publisher] = found
         return found
+
+    def _forget_old(self) -> None:
+        """Make room for one more; the oldest come first."""
+        since = self._now() - _AGE_SECONDS
+        while self._publications:
+            first = next(iter(self._publications))
+            is_old = self._publications[first].began < since
+            if not is_old and len(self._publications) < _PUBLICATIONS_MAX:
+                return
+            del self._publications[first]

@@ -21,6 +21,9 @@ newcomer is not yet known to all, have a holder in common, which takes the chang
 repair (after every change of neighbours, and now and then) gives each successor what it lacks of
 the owner's range; a member whose range grows reads it from one that holds it.
 
+Versions of a key never come again, not even after all of its records were lost: above a counter
+stands the number of the custody in which the record was written.
+
 It does not drop copies that nobody needs any more, nor the versions of what was removed.
 
 Source: 000, section 2.3 (only that a key has a peer); Stoica et al. 2001, section 7, for replicas
@@ -36,7 +39,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.batches import Batches, held_records, in_batches, record_size
 from pathcast.dht.custody import Custodian
 from pathcast.dht.identifiers import identifier, is_in_range
@@ -65,6 +68,8 @@ from pathcast.dht.messages import (
 __all__ = ["Neighbourhood", "RecordStore"]
 
 Answered = TypeVar("Answered")
+_VERSIONS_BITS = 32
+"""Versions of a key in one custody; above them stands the number of the custody."""
 
 
 class Neighbourhood(Protocol):
@@ -99,7 +104,7 @@ class RecordStore:
         held: By key, removed ones included.
     """
 
-    def __init__(self, ring: Neighbourhood, asking: Asking, copies: int) -> None:
+    def __init__(self, ring: Neighbourhood, asking: Questions, copies: int) -> None:
         self.held: dict[str, Record] = {}
         self._ring = ring
         self._asking = asking
@@ -212,7 +217,8 @@ class RecordStore:
                 if version != what.based_on:
                     served(Conflict(version))
                     return
-                record = Record(key, what.value, version + 1, what.write)
+                newer = max(version + 1, self._version_floor(place))
+                record = Record(key, what.value, newer, what.write)
             elif isinstance(what, Get) and record and self._is_placed(record, found):
                 served(Value(record.value, record.version))
                 return
@@ -228,6 +234,11 @@ class RecordStore:
 
     def _is_kept(self, place: int) -> bool:
         return self._custody is None or self._custody.of(place) is not None
+
+    def _version_floor(self, place: int) -> int:
+        """No version that is less is new: no two records of a key have one, whatever was lost."""
+        custody = None if self._custody is None else self._custody.of(place)
+        return 0 if custody is None else custody.number - 1 << _VERSIONS_BITS
 
     def _holders(self, place: int) -> set[Member]:
         """Who has to have a change before it is acknowledged, beside as many as there are to be."""

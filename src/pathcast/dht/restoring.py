@@ -8,7 +8,9 @@ of which each goes once round the ring, from member to member:
    Then it holds the arc, in doubt: records are stored again, and nothing is said of them to
    publications.
 2. Everybody is told (`Lost`), again and again: subscribers send their queries that have to do with
-   the arc once more, and say when all are acknowledged.
+   the arc once more, and say when all are acknowledged. Peers that were expelled of late are told
+   as well, since they may only be cut off: the arc is not whole before they have answered, or have
+   been away for `absent_seconds`.
 3. When all say so in one round, the arc is whole.
 
 If the owner dies, the next one begins where the custody says it was. A subscriber that is not there
@@ -20,10 +22,12 @@ Cost: messages, as many as there are members, a few times; and the queries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.custody import Custodian
 from pathcast.dht.identifiers import CIRCLE
+from pathcast.dht.membership import Membership
 from pathcast.dht.messages import Done, Member, Read, Reply, State, to_wire
 from pathcast.dht.records import RecordStore
 from pathcast.dht.ring import Ring
@@ -44,6 +48,7 @@ class Restoring:
         asking: Its questions.
         custody: Says which arcs.
         records: Its records.
+        membership: Knows of peers that may come back.
         asked: What this peer is told itself; None: nobody is behind it.
 
     Attributes:
@@ -53,9 +58,10 @@ class Restoring:
     def __init__(
         self,
         ring: Ring,
-        asking: Asking,
+        asking: Questions,
         custody: Custodian,
         records: RecordStore,
+        membership: Membership,
         asked: Asked | None,
     ) -> None:
         self.lost = 0
@@ -63,6 +69,7 @@ class Restoring:
         self._asking = asking
         self._custody = custody
         self._records = records
+        self._membership = membership
         self._asked = asked
         self._is_busy = False
         self._told: dict[tuple[int, int], int] = {}
@@ -103,12 +110,34 @@ class Restoring:
 
         def has_begun(reply: Reply) -> None:
             is_ready = isinstance(reply, Done)
-            self._walk(visit, lambda are_ready: told(are_ready and is_ready))
+            self._walk(
+                visit, lambda are_ready: self._tell_missing(lost, are_ready and is_ready, told)
+            )
 
         if self._asked is None:
             self._is_busy = False
         else:
             self._asked(self._ring.me.name, lost, has_begun)
+
+    def _tell_missing(self, lost: Lost, are_ready: bool, then: Callable[[bool], None]) -> None:
+        """Tell peers that were expelled of late: they may have subscriptions, and come back."""
+
+        def known(names: set[str]) -> None:
+            waiting = set(names)
+
+            def answered(name: str, reply: Reply | None) -> None:
+                nonlocal are_ready
+                are_ready &= isinstance(reply, Done)
+                waiting.discard(name)
+                if not waiting:
+                    then(are_ready)
+
+            if not waiting:
+                then(are_ready)
+            for name in sorted(names):
+                self._asking.ask(name, lost, partial(answered, name))
+
+        self._membership.missing(known)
 
     def _walk(self, visit: Visit, then: Callable[[bool], None]) -> None:
         """Visit all other members; `then` gets whether all were ready."""

@@ -25,8 +25,10 @@ things go on, so a read may be of a moment ago. The base stays unskipped all the
 that is ever made, held or sent consists of neighbours that were neighbours in a list before, or of
 a narrower pair, or has lost a dead member; none of which can skip one that no list skips and that
 does not die. A live successor is kept if the operating assumption is read with the answers that
-are under way as lists that count. Death is found by silence (`pathcast.dht.asking`); a member
-wrongly said to be dead may be skipped, so the proof does not hold for a network slower than that.
+are under way as lists that count. Silence is not death: a silent member is dead once all of the
+base have expelled it and its lease has run out (`pathcast.dht.membership`), so a member that is
+said to be dead does not act any more. A member all of whose successors are dead at once, as after a
+split of the network, goes on with those of the base that follow it, which no list skips.
 Lists are short instead of being filled up with places where nobody is. A life that is over never
 comes back: a peer that is begun again stands elsewhere. Leaving is failing, said aloud.
 
@@ -40,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pathcast.dht.asking import Asking
+from pathcast.dht.asking import Questions
 from pathcast.dht.identifiers import BITS, CIRCLE, is_between, is_in_range
 from pathcast.dht.messages import (
     Absent,
@@ -61,6 +63,8 @@ from pathcast.dht.messages import (
 __all__ = ["CORRECT", "PUBLISHED", "Found", "Operations", "Ring"]
 
 _HOPS_MAX = 4 * BITS
+_TURNS_MAX = 8
+"""Of one look-up: where the network is split, going back everywhere would find nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,14 @@ class Operations:
         live_only: Stabilisation reads the predecessor of its successor before it is taken.
         ask_predecessor: A predecessor is asked when somebody further away says that it is one, and
             replaced if it is dead; else it stays.
+        ask_base: A member is dead when the base has expelled it (`pathcast.dht.membership`), not
+            when it is silent.
     """
 
     whole_list: bool = True
     live_only: bool = True
     ask_predecessor: bool = True
+    ask_base: bool = True
 
 
 CORRECT = Operations()
@@ -108,6 +115,7 @@ class _Search:
     way: list[Member]
     silent: list[Member] = field(default_factory=list)
     hops: int = 0
+    turns: int = 0
 
 
 class Ring:
@@ -118,6 +126,7 @@ class Ring:
         asking: Its questions.
         successors: How many successors are kept (r).
         changed: Called after the predecessor or the successors have changed.
+        base: The stable base.
         operations: Only tests give others.
 
     Attributes:
@@ -129,9 +138,10 @@ class Ring:
     def __init__(
         self,
         me: Member,
-        asking: Asking,
+        asking: Questions,
         successors: int,
         changed: Callable[[], None],
+        base: Sequence[Member],
         operations: Operations = CORRECT,
     ) -> None:
         self.me = me
@@ -141,6 +151,7 @@ class Ring:
         self._asking = asking
         self._length = successors
         self._changed = changed
+        self._base = tuple(base)
         self._operations = operations
         self._stabilising = False
         self._joining = False
@@ -189,6 +200,11 @@ class Ring:
         self._joining = True
         self._walk(_Search(self.me.identifier, joined, []), contact)
 
+    def end(self) -> None:
+        """Be no member any more, and tell nobody."""
+        self._has_left = True
+        self.successors, self.predecessor = (), None
+
     def stabilise(self) -> None:
         """Read the successor, mend the list, tell the successor; nothing while that goes on."""
         if not self._stabilising and self.is_member:
@@ -203,7 +219,7 @@ class Ring:
         neighbours = {self.successors[0], self.predecessor or self.successors[0]}
         for neighbour in sorted(neighbours):
             self._asking.ask(neighbour, Leaving(self.me), lambda _: None)
-        self.successors, self.predecessor = (), None
+        self.end()
 
     def fix_finger(self) -> None:
         """Look up the next finger; each round of them takes O(log n) look-ups."""
@@ -270,10 +286,7 @@ class Ring:
             return
         if not isinstance(reply, State):
             self._point_to(self.successors[1:])
-            if self.is_member:
-                self._read_successor()
-            else:
-                self._stabilising = False
+            self._read_successor()
             return
         self._point_to((successor, *reply.successors))
         nearer = reply.predecessor
@@ -299,9 +312,17 @@ class Ring:
             self._asking.ask(self.successors[0], Rectify(self.me), lambda _: None)
 
     def _point_to(self, successors: Sequence[Member]) -> None:
-        before, self.successors = self.successors, tuple(successors[: self._length])
+        # Who has lost all successors at once goes on with the base, which no list skips.
+        new = tuple(successors[: self._length]) or self._of_base()
+        before, self.successors = self.successors, new
         if before != self.successors:
             self._changed()
+
+    def _of_base(self) -> tuple[Member, ...]:
+        me = self.me.identifier
+        others = (member for member in self._base if member != self.me)
+        ahead = sorted(others, key=lambda member: (member.identifier - me) % CIRCLE)
+        return tuple(ahead[: self._length])
 
     def _is_before(self, member: Member, other: Member) -> bool:
         return is_between(self.me.identifier, member.identifier, other.identifier)
@@ -379,7 +400,8 @@ class Ring:
         self._asking.ask(member, step, answered)
 
     def _turn_back(self, search: _Search) -> None:
-        if not search.way or search.hops >= _HOPS_MAX:
+        search.turns += 1
+        if not search.way or search.hops >= _HOPS_MAX or search.turns > _TURNS_MAX:
             search.then(None)
             return
         before = search.way.pop()

@@ -4,8 +4,8 @@ All are questions of `pathcast.dht.messages`, put until they are answered. `Done
 something is taken in hand, not that it is done: what comes of it is said by another question
 (`Indexed`, `Visited`, `Ran`). A peer that a state does not belong to answers `Later`.
 
-Source: 000, procedures 1 to 4. Differs: `Indexed`, `Visited`, `RemoveQuery`, `GivenUp`,
-`FetchBody`, `Visits` and `Together` are not in the paper, nor is what is said of pieces.
+Source: 000, procedures 1 to 4. Differs: `Indexed`, `NotIndexed`, `Visited`, `RemoveQuery`,
+`GivenUp`, `FetchBody`, `Visits` and `Together` are not in the paper, nor is what is said of pieces.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ __all__ = [
     "IsOpen",
     "Lost",
     "Match",
+    "NotIndexed",
     "Problem",
     "Ran",
     "RecExpandState",
@@ -122,6 +123,18 @@ class Indexed(_Message, frozen=True):
 
     registration: Short
     is_there: bool
+    attempt: Count
+
+
+class NotIndexed(_Message, frozen=True):
+    """No owner took a query on its way: send it again.
+
+    Attributes:
+        registration: Which.
+        attempt: Which try of the subscriber was in vain.
+    """
+
+    registration: Short
     attempt: Count
 
 
@@ -362,7 +375,9 @@ class Visits(_Message, frozen=True):
     body: BodyBytes | None
 
 
-SingleQuestion = IndexQuery | RemoveQuery | Indexed | GivenUp | RecExpandState | Visited | Match
+SingleQuestion = (
+    IndexQuery | RemoveQuery | Indexed | NotIndexed | GivenUp | RecExpandState | Visited | Match
+)
 """What is answered at once, and may travel with others."""
 
 

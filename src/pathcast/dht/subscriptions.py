@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -30,6 +31,7 @@ from pathcast.dht.state_messages import (
     IsOpen,
     Lost,
     Match,
+    NotIndexed,
     RemoveQuery,
 )
 from pathcast.dht.states import Entry
@@ -44,6 +46,9 @@ _MATCHES_MAX = 100_000
 _NAME_MAX = 256
 _UNDER_WAY_MAX = 1024
 _TIMES = 4
+_SENT_MAX = 16
+_PAUSES = 16
+"""What is known to be lost is sent again after so much less than what may be under way."""
 _LOST_MAX = 64
 _YOUNG_SECONDS = 60.0
 _PUBLICATIONS_MAX = 4096
@@ -100,7 +105,8 @@ class _Standing:
     tries: int = 0
     round: int = 0
     asked: float = 0.0
-    began: float = 0.0
+    sent: dict[int, float] = field(default_factory=dict)
+    """When each attempt was sent."""
     since: int = 0
     """Acknowledgements of earlier attempts are of no use any more."""
     is_told: bool = False
@@ -241,7 +247,10 @@ class Subscriptions:
             return
         standing.round += 1
         self._last = self._now()
-        took = self._last - standing.began
+        # Of the attempt that has come through, or has begun anew on the way: what was lost before
+        # says nothing of how long one takes.
+        of_it = [time for number, time in standing.sent.items() if number <= asked.attempt]
+        took = self._last - (of_it[-1] if of_it else standing.asked)
         self._usual_seconds += (took - self._usual_seconds) / _TIMES
         if standing.saved.is_leaving:
             del self._standing[subscription]
@@ -253,6 +262,16 @@ class Subscriptions:
             standing.is_told = True
             self._deliver(standing, Subscribed(subscription))
         self._end(subscription)
+
+    def not_indexed(self, asked: NotIndexed, answer: Callable[[Reply], None]) -> None:
+        """A query got lost on its way: it is sent again, unless it has been since."""
+        answer(Done())
+        subscription = self._of.get(asked.registration)
+        if subscription is not None:
+            standing = self._standing[subscription]
+            is_latest = bool(standing.sent) and asked.attempt >= max(standing.sent)
+            if is_latest and asked.registration in standing.waiting:
+                self._again(subscription, standing)
 
     def lost(self, asked: Lost, concerns: Callable[[str, int, int], bool]) -> bool:
         """Index again what has to do with an arc that was lost.
@@ -344,6 +363,7 @@ class Subscriptions:
         standing = self._standing[subscription]
         standing.round += 1
         standing.since = self._attempt + 2
+        standing.sent.clear()
         standing.waiting = {entry.registration for _, entry in standing.saved.indexed}
         self._under_way.discard(subscription)
         self._queue[subscription] = None
@@ -356,7 +376,6 @@ class Subscriptions:
             del self._queue[subscription]
             self._under_way.add(subscription)
             standing = self._standing[subscription]
-            standing.began = self._now()
             self._go_on(subscription, standing, standing.round)
 
     @property
@@ -380,6 +399,9 @@ class Subscriptions:
         # Not the numbers of what begins anew on the way.
         self._attempts += 2
         attempt = self._attempt
+        standing.sent[attempt] = self._now()
+        if len(standing.sent) > _SENT_MAX:
+            del standing.sent[min(standing.sent)]
         for key, entry in standing.saved.indexed:
             if entry.registration in standing.waiting:
                 asked: IndexQuery | RemoveQuery
@@ -387,11 +409,28 @@ class Subscriptions:
                     asked = RemoveQuery(key, 0, entry.registration, self._name, attempt)
                 else:
                     asked = IndexQuery(key, 0, entry, {}, attempt)
-                self._courier.to_owner("start", asked)
+                self._courier.to_owner("start", asked, partial(self._sent, subscription, attempt))
         self._wait(subscription, standing, round_, self._now(), 1)
         if standing.tries == self._tries + 1:
             self._deliver(standing, NotAcknowledged(subscription))
             self._end(subscription)
+
+    def _sent(self, subscription: str, attempt: int, reply: Reply | None) -> None:
+        """A query is on its way, or not even that."""
+        standing = self._standing.get(subscription)
+        if reply is None and standing is not None and attempt == max(standing.sent, default=-1):
+            self._again(subscription, standing)
+
+    def _again(self, subscription: str, standing: _Standing) -> None:
+        """Send what got lost again soon: nobody else does."""
+        standing.round += 1
+        round_ = standing.round
+        pause = self._pause(self._retry_seconds / _PAUSES, standing)
+        self._courier.after(pause, lambda: self._go_on(subscription, standing, round_))
+
+    def _pause(self, seconds: float, standing: _Standing) -> float:
+        """A pause that doubles with the tries, three times at most."""
+        return seconds * (1 << min(max(standing.tries - 1, 0), 3))
 
     def _wait(
         self, subscription: str, standing: _Standing, round_: int, since: float, times: int
@@ -405,7 +444,7 @@ class Subscriptions:
                 self._go_on(subscription, standing, round_)
 
         patience = max(self._retry_seconds, min(_TIMES * self._usual_seconds, _PATIENCE_MAX))
-        self._courier.after(patience * min(2 ** (standing.tries - 1), 8), waited)
+        self._courier.after(self._pause(patience, standing), waited)
 
     def _deliver(self, standing: _Standing, what: object) -> None:
         self._out.append(Deliver(standing.saved.to, what))

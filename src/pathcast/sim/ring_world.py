@@ -116,6 +116,7 @@ class RingWorld:
         self._on_their_way: list[_OnItsWay] = []
         self._random = random.Random(f"churn {seed}")
         self._peers = 0
+        self._fallback: frozenset[Member] = frozenset()
         # All of the base are there from the first moment.
         self._is_complete = False
         self.base = tuple(f"b{number}" for number in range(base or self.settings.successors + 1))
@@ -138,6 +139,11 @@ class RingWorld:
         """End a peer, with all it has; the check follows."""
         self.network.crash(name, disk=False)
         self.check()
+
+    def split(self, *sides: Sequence[str]) -> None:
+        """Split the network as `Network.split` does; whole successor lists can be expelled then."""
+        self._fallback = frozenset(Member(name, 0) for name in self.base)
+        self.network.split(*sides)
 
     def churn(self, until: float, changes: int, peers_max: int = 14) -> None:
         """Let so many joins, crashes, leavings and restarts happen until then, at random times."""
@@ -190,7 +196,7 @@ class RingWorld:
         if not self._is_complete:
             return
         self.checks += 1
-        why = broken(self.rings(), self.settings.successors)
+        why = broken(self.rings(), self.settings.successors, self._fallback)
         if why is not None:
             raise BrokenRing(f"at {self.network.now:.4f}: {why}\n{self.network.trace()}")
 

@@ -112,7 +112,7 @@ def _described(node: Node) -> Mapping[str, object]:
     for peer in peers:
         sent.update(peer.courier.sent)
     return {
-        "is_member": all(each.ring.ring.is_member for each in served),
+        "is_member": all(each["is_member"] for each in members.values()),
         "members": members,
         "fragments": "states" if peers[0].pieces is None else "pieces",
         **{key: sum(each[key] for each in members.values()) for key in totals},
@@ -132,7 +132,7 @@ def _of_member(served: ServedPeer) -> dict[str, Any]:
     ]
     return {
         "place": served.ring.me.identifier / 2**160,
-        "is_member": ring.is_member,
+        "is_member": ring.is_member and served.ring.membership.has_lease,
         "predecessor": None if ring.predecessor is None else ring.predecessor.name,
         "successors": [each.name for each in ring.successors],
         "fingers": sorted({each.name for each in ring.fingers.values()}),

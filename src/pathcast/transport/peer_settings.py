@@ -37,6 +37,9 @@ from pathcast.transport.settings import (
 
 __all__ = ["PeerSettings", "describe_peer_settings", "load_peer_settings"]
 
+_LEASE_TICKS = 3
+"""Rounds in a lease: one of the base may miss a round, and the next is asked in time."""
+
 
 class PeerSection(BaseModel):
     """The process itself."""
@@ -94,7 +97,16 @@ class RingSection(BaseModel):
         default=1.0, gt=0, description="Before a question is put again; longer than two ways."
     )
     attempts: int = Field(
-        default=4, ge=1, description="Questions without an answer after which a peer is dead."
+        default=4,
+        ge=1,
+        description="Questions without an answer after which a peer is tried: it is expelled if "
+        "all of the base answer and it does not.",
+    )
+    absent_seconds: float = Field(
+        default=120.0,
+        ge=0,
+        description="So long the subscriptions of a peer that was expelled, and may come back, are "
+        "waited for before what was lost counts as restored.",
     )
     discovery: bool = Field(
         default=False,
@@ -249,6 +261,8 @@ class PeerSettings(FileSettings):
             ring.patience_seconds,
             ring.attempts,
             known_seconds=ring.known_seconds,
+            lease_seconds=_LEASE_TICKS * ring.tick_seconds,
+            absent_seconds=ring.absent_seconds,
         )
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-__all__ = ["ring_map"]
+__all__ = ["ring_map", "rings_of"]
 
 SIZE: Final = 760
 RADIUS: Final = 260
@@ -25,6 +25,43 @@ _STYLE: Final = (
     ".way{fill:none;stroke:#bbb;stroke-width:2}.peer{stroke:#2b5c8a;stroke-width:2}"
     ".down{fill:#eee;stroke:#b33;stroke-width:2}"
 )
+
+
+def rings_of(statuses: Mapping[str, Mapping[str, Any] | None]) -> list[list[str]]:
+    """Members by the ring that they are on: the nearest successors that run lead round it.
+
+    Args:
+        statuses: Peer -> what it says of itself; None where none runs.
+
+    Returns:
+        Each ring, the largest first, its members sorted; a ring that works is the only one.
+
+    Example:
+        >>> def status(name, *successors):
+        ...     return {"node": {"members": {name: {"successors": list(successors)}}}}
+        >>> rings_of({"a": status("a", "b"), "b": status("b", "x", "a"), "c": status("c", "a")})
+        [['a', 'b', 'c']]
+        >>> rings_of({"a": status("a", "b"), "b": status("b", "a"), "c": status("c", "c")})
+        [['a', 'b'], ['c']]
+    """
+    running = [status["node"]["members"] for status in statuses.values() if status is not None]
+    members = {name: its["successors"] for each in running for name, its in each.items()}
+    after = {
+        name: next((each for each in successors if each in members), name)
+        for name, successors in members.items()
+        if successors
+    }
+    rings: dict[str, list[str]] = {}
+    for name in sorted(after):
+        at = name
+        # After as many steps as there are members it is on a ring.
+        for _ in after:
+            at = after.get(at, at)
+        way = [at]
+        while (at := after.get(at, at)) != way[0]:
+            way.append(at)
+        rings.setdefault(min(way), []).append(name)
+    return sorted(rings.values(), key=lambda ring: (-len(ring), ring))
 
 
 def ring_map(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
