@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import lzma
+import random
 import struct
 import subprocess
 import sys
@@ -338,3 +339,20 @@ def test_an_inbox_is_read_without_those_of_others(tmp_path: Path, format: str) -
     rows, peak = map(int, done.stdout.split())
     assert rows == 1
     assert peak * 1024 < 400 * MIB
+
+
+@pytest.mark.parametrize("use_dictionary", [False, True])
+def test_long_messages_in_the_pages_of_an_ordinary_writer_are_read(
+    tmp_path: Path, use_dictionary: bool
+) -> None:
+    # A thousand of them stand in a page, and in a dictionary, of more than PAGE_BYTES.
+    (tmp_path / "in").mkdir()
+    bodies = [random.Random(n).randbytes(60_000).hex() for n in range(1_100)]
+    rows = {
+        "message_id": [str(n) for n in range(1_100)],
+        "message": [f"<b>{b}</b>" for b in bodies],
+    }
+    path = tmp_path / "in/a.parquet"
+    pq.write_table(pa.table(rows), path, compression="zstd", use_dictionary=use_dictionary)
+    found = measured(tmp_path, "parquet", "output.matches=none")
+    assert (found["messages"], found["unread"]) == (1_100, 0)

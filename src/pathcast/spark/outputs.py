@@ -454,7 +454,8 @@ def _parquet_rows(handle: Any, subscriber: str | None) -> pa.Table:
     names = rows.column_names
     if "fragment" not in names:
         return rows
-    plain = rows.column("fragment").cast(pa.binary())
+    column = rows.column("fragment")
+    plain = column.cast(column.type.value_type)
     return rows.set_column(names.index("fragment"), "fragment", plain)
 
 

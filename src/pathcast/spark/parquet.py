@@ -26,6 +26,14 @@ FOOTER_BYTES_MAX: Final = 8 * MIB
 """Bytes of a footer, of which the library makes many times as much: some 10,000 row groups."""
 
 
+PAGE_BYTES: Final = 176 * MIB
+"""Bytes of pages that any file may have held while it is read."""
+
+EXPANSION: Final = 12
+"""Writers put a thousand messages into a page, however long they are: a file whose pages unpack to
+no more than so many times its own bytes is read all the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetReader:
     """Each row of a file is a message.
@@ -35,7 +43,8 @@ class ParquetReader:
         message_column: Column with the message, binary or text.
         id_column: Column with its id.
         extra: Columns that are passed through, in the types that outputs have.
-        page_bytes_max: Bytes of pages that are held while a row group is read.
+        page_bytes_max: Bytes of pages that are held while a row group is read; None: `PAGE_BYTES`,
+            or `EXPANSION` times the bytes of the file if that is more.
         gone: Code of the error of a file that is not there.
     """
 
@@ -43,7 +52,7 @@ class ParquetReader:
     message_column: str
     id_column: str
     extra: pa.Schema
-    page_bytes_max: int
+    page_bytes_max: int | None
     gone: str = FILE
     is_whole: bool = False
 
@@ -91,7 +100,7 @@ class ParquetReader:
             self._check(unit.name, there, wanted)
             for group in unit.groups:
                 plan = read_pages(handle, opened, group, wanted)
-                self._check_held(unit.name, plan.held_bytes)
+                self._check_held(unit.name, plan.held_bytes, handle.size)
                 for batch in opened.iter_batches(
                     plan.batch_rows, row_groups=[group], columns=wanted, use_threads=False
                 ):
@@ -120,12 +129,13 @@ class ParquetReader:
                 reason=f"column {self.message_column!r} is {kind}, not binary or text",
             )
 
-    def _check_held(self, name: str, held: int) -> None:
-        if held > self.page_bytes_max:
+    def _check_held(self, name: str, held: int, size: int) -> None:
+        allowed = self.page_bytes_max or max(PAGE_BYTES, EXPANSION * size)
+        if held > allowed:
             reason = (
                 f"its pages are too large: reading a row group holds {held:,} bytes of them, and "
-                f"{self.page_bytes_max:,} are allowed; write it with smaller pages and "
-                "dictionaries, or raise source.page_bytes_max"
+                f"{allowed:,} are allowed; write it with smaller pages and dictionaries, or give "
+                "source.page_bytes_max"
             )
             raise UnreadableMessageError(FILE, path=shown(name), reason=reason)
 

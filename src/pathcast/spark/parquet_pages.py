@@ -83,11 +83,15 @@ class GuardedFile:
 
     Args:
         handle: The file.
+
+    Attributes:
+        size: Its bytes.
     """
 
     def __init__(self, handle: IO[bytes]) -> None:
         self._handle = handle
         self._refuses = False
+        self.size = handle.seek(0, 2)
         self.seek, self.tell, self.close = handle.seek, handle.tell, handle.close
         self.seekable, self.readable = handle.seekable, handle.readable
 

@@ -122,11 +122,12 @@ class SourceSettings(BaseModel):
         description="Parquet, Delta and broker: columns that are passed through to inboxes and "
         "matches; none may have the name of a column that Pathcast writes.",
     )
-    page_bytes_max: int = Field(
-        default=176 * 1024 * 1024,
+    page_bytes_max: int | None = Field(
+        default=None,
         ge=1,
         description="Parquet and Delta: bytes of pages that a task holds while it reads a row "
-        "group, those of a dictionary twice; a file that needs more is a dead letter.",
+        "group, those of a dictionary twice; a file that needs more is a dead letter. 176 MiB, or "
+        "12 times the bytes of the file if that is more, when not given.",
     )
     time: str | None = Field(
         default=None,

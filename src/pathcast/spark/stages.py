@@ -54,8 +54,11 @@ ROWS_MAX: Final = 100_000
 
 GENERATIONS_OPEN_MAX: Final = 2
 
-DELIVERIES: Final = schemas.INBOXES.remove(schemas.INBOXES.get_field_index("batch_id"))
-"""One row a delivery. `subscriber` is null for a filter query, `fragment` for a notice."""
+_INBOXES: Final = schemas.inboxes("binary", has_times=False)
+
+DELIVERIES: Final = _INBOXES.remove(_INBOXES.get_field_index("batch_id"))
+"""One row a delivery, its fragment as bytes. `subscriber` is null for a filter query, `fragment`
+for a notice."""
 
 DEAD_LETTERS: Final = schemas.LETTERS.append(DELIVERIES.field("snapshot_version"))
 """One row a refused message, and one a pair of message and subscription without an answer."""
