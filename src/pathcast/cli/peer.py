@@ -12,8 +12,9 @@ from pathcast.cli.console import answers, begin_log, extra, guarded, print_setti
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
-from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, ring_in
+from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
 from pathcast.cli.peer_demo import demo
+from pathcast.cli.reach import Reach, with_reach
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def build_peer() -> typer.Typer:
     app = typer.Typer(help="Peers that hold one automaton together.", no_args_is_help=True)
     app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_peer))
     app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
-    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(ls))
+    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(with_reach(ls)))
     app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
     app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
     app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
@@ -92,11 +93,15 @@ def up(
     return ExitCode.OK
 
 
-def ls(directory: DirectoryOption = RING) -> ExitCode:
-    """List peers: neighbours on the ring, what they hold, what they did."""
-    statuses = asyncio.run(ring_in(directory).statuses())
+def ls(reach: Reach) -> ExitCode:
+    """List peers: neighbours on the ring, what they hold, what they did.
+
+    Elsewhere than on this machine the client needs the role operate.
+    """
+    peers = peers_of(reach)
+    statuses = asyncio.run(peers.statuses())
     for name, status in statuses.items():
-        answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
+        answers().print(f"{name}: {peers.nodes.ABSENT if status is None else _line(status)}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
 
 

@@ -4,7 +4,10 @@
 |---|---|---|
 | `Subscribe` | registers profiles of the client | `Accepted`; later `InForce`, in the inbox |
 | `Unsubscribe` | takes profiles out | `Accepted` |
-| `RegisterSource` | takes a data source | `Accepted` |
+| `ListSubscriptions` | says which profiles the client has here | `SubscriptionsListed` |
+| `RegisterSource` | takes a data source, or withdraws it | `Accepted` |
+| `FindSource` | says which broker is the root of a source | `SourceFound` |
+| `ListSources` | says which sources the network has | `SourcesListed` |
 | `Publish` | looks at a message, and takes it | the receipt: it is on disk; or `NotTaken` |
 | `Explain` | says where a message would go from here, and why | `Explained` |
 | `Leave` | goes for good, once others have had what it published | `Accepted` |
@@ -56,12 +59,15 @@ from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
-from pathcast.transport.frames import Codec, Flow, Name
+from pathcast.transport.frames import FRAME_BYTES, Codec, Flow, Name
 from pathcast.transport.security import own_id
 
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
 """A connection loses nothing while it lives, and a new one is told of: what is not acknowledged was
 dropped from a full queue, or waits for a busy broker, which the same once more makes no faster."""
+
+ROWS_AT_ONCE: Final = 1_000
+"""Rows of one answer to `ListSources` or `ListSubscriptions`."""
 
 REASONS_MAX: Final = 20
 """Entries that are told of a neighbour, of those that hold of a message."""
@@ -90,6 +96,84 @@ class RegisterSource(msgspec.Struct, frozen=True, tag=True):
 
     source: SourceName
     entry: Source
+
+
+class FindSource(msgspec.Struct, frozen=True, tag=True):
+    """Asks which broker is the root of a source, and what is announced of it."""
+
+    source: SourceName
+
+
+class SourceFound(msgspec.Struct, frozen=True, tag=True):
+    """Answers `FindSource`.
+
+    Attributes:
+        broker: The one that answers.
+        root: The root broker of the source; None: the network has no such source.
+        entry: As it is announced.
+    """
+
+    broker: str
+    root: str | None = None
+    entry: Source = Source()
+
+
+class ListSources(msgspec.Struct, frozen=True, tag=True):
+    """Asks for the sources of the network, in the order of their ids.
+
+    Attributes:
+        after: Id of the last one that is known already.
+    """
+
+    after: str = ""
+
+
+class SourceRow(msgspec.Struct, frozen=True):
+    """A source of the network.
+
+    Attributes:
+        source: Its id.
+        root: Its root broker.
+        dictionary_version: Number of its schema.
+        schema_size: Characters of its schema.
+    """
+
+    source: str
+    root: str
+    dictionary_version: int
+    schema_size: int
+
+
+class SourcesListed(msgspec.Struct, frozen=True, tag=True):
+    """Some sources, and whether there are more behind the last of them."""
+
+    rows: tuple[SourceRow, ...]
+    has_more: bool
+
+
+class ListSubscriptions(msgspec.Struct, frozen=True, tag=True):
+    """Asks for the subscriptions of the client at this broker, in the order of their names.
+
+    Attributes:
+        after: Name of the last one that is known already.
+    """
+
+    after: str = ""
+
+
+class SubscriptionRow(msgspec.Struct, frozen=True):
+    """A subscription of a client, as deliveries name it."""
+
+    subscription: str
+    profile: Profile
+    version: int
+
+
+class SubscriptionsListed(msgspec.Struct, frozen=True, tag=True):
+    """Some subscriptions, and whether there are more behind the last of them."""
+
+    rows: tuple[SubscriptionRow, ...]
+    has_more: bool
 
 
 class Publish(msgspec.Struct, frozen=True, tag=True):
@@ -181,8 +265,26 @@ class Explained(msgspec.Struct, frozen=True, tag=True):
 
 
 KINDS: Final = (Hello, Frame)
-REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain, Leave, Expel)
-ANSWERS: Final = (Accepted, Explained, NotTaken)
+REQUESTS: Final = (
+    Subscribe,
+    Unsubscribe,
+    ListSubscriptions,
+    RegisterSource,
+    FindSource,
+    ListSources,
+    Publish,
+    Explain,
+    Leave,
+    Expel,
+)
+ANSWERS: Final = (
+    Accepted,
+    Explained,
+    NotTaken,
+    SourceFound,
+    SourcesListed,
+    SubscriptionsListed,
+)
 
 _MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Passed
 _QUERIES: Final = Interest | Settled
@@ -247,7 +349,10 @@ def broker_kind(
         roles={
             Subscribe: "subscribe",
             Unsubscribe: "subscribe",
+            ListSubscriptions: "subscribe",
             RegisterSource: "publish",
+            FindSource: "publish",
+            ListSources: "publish",
             Publish: "publish",
             Explain: "operate",
             Leave: "operate",
@@ -343,6 +448,13 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
                 [(id, None) for id in ids],
                 lambda id, _: broker.unsubscribe(_name_of(broker, client, id)),
             )
+        case ListSubscriptions(after):
+            return _subscriptions(broker, client, after)
+        case FindSource(source):
+            root, entry = broker.announcements.sources().get(source, (None, Source()))
+            return SourceFound(broker.name, root, entry)
+        case ListSources(after):
+            return _sources(broker, after)
         case Explain(body):
             return _explained(node, body)
         case Leave():
@@ -352,6 +464,30 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
             _expel(node, name)
             return Accepted()
     raise ConfigError("config.invalid", key="request", reason=f"{type(message).__name__} is none")
+
+
+def _sources(broker: Broker, after: str) -> SourcesListed:
+    found = broker.announcements.sources()
+    behind = sorted(name for name in found if name > after)
+    rows = []
+    for name in behind[:ROWS_AT_ONCE]:
+        root, entry = found[name]
+        rows.append(SourceRow(name, root, entry.dictionary_version, len(entry.schema)))
+    return SourcesListed(tuple(rows), len(behind) > len(rows))
+
+
+def _subscriptions(broker: Broker, client: str, after: str) -> SubscriptionsListed:
+    rows: list[SubscriptionRow] = []
+    size = 0
+    for name in broker.subscriptions.names():
+        held = broker.subscriptions.get(name)
+        if name <= after or held is None or held.subscriber != client:
+            continue
+        size += len(held.profile.query)
+        if len(rows) == ROWS_AT_ONCE or (rows and size > FRAME_BYTES):
+            return SubscriptionsListed(tuple(rows), has_more=True)
+        rows.append(SubscriptionRow(name, held.profile, held.version))
+    return SubscriptionsListed(tuple(rows), has_more=False)
 
 
 def _name_of(broker: Broker, client: str, id: str) -> str:
