@@ -197,6 +197,7 @@ def test_certificates_are_given_and_a_wrong_one_is_told_from_an_address_where_no
         'authority = "authority.pem"\n[[clients]]\nname = "ann"\ntoken = "hers"\n'
     )
     command = [sys.executable, "-m", "pathcast", "broker", "run", "broker.toml"]
+    command += ["--log-format", "json"]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     base = ("net", "inbox", "--as", "ann", "--token-file", "ann.token")
@@ -218,6 +219,15 @@ def test_certificates_are_given_and_a_wrong_one_is_told_from_an_address_where_no
         for options, told in wrong:
             code, text = call(*base, *address, *options)
             assert (code, told in text) == (1, True), text
+        as_bob = ("net", "inbox", "--as", "bob", *address, "--at", "b", *shown(""))
+        assert "bob is not known here" in call(*as_bob)[1]
+        # gRPC has lines of its own for what fails before anybody has a name.
+        log_rows = rows((tmp_path / "log").read_text())
+        assert [(each["event"], each["level"]) for each in log_rows] == [
+            ("process.listening", "info"),
+            ("caller.refused", "warning"),
+        ]
+        assert "bob" in str(log_rows[-1]["params"])
     finally:
         process.kill()
         process.wait()

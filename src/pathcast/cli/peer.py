@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.console import answers, begin_log, extra, guarded, print_settings, say
+from pathcast.cli.console import answers, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
+from pathcast.cli.log import (
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    begin_log,
+    log_start,
+)
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
 from pathcast.cli.peer_demo import demo
@@ -41,6 +49,8 @@ def run_a_peer(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
     """Run a peer until SIGTERM or Ctrl-C.
 
@@ -51,6 +61,7 @@ def run_a_peer(
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
+        from pathcast.transport.events import log_event
         from pathcast.transport.peer_kind import peer_kind
         from pathcast.transport.peer_settings import describe_peer_settings, load_peer_settings
         from pathcast.transport.process import run_broker
@@ -59,7 +70,7 @@ def run_a_peer(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    begin_log()
+    begin_log(log_format, log_level)
     settings = load_peer_settings(file, override or ())
     name = settings.peer.name
     kind = peer_kind(
@@ -70,10 +81,17 @@ def run_a_peer(
         virtual_nodes=settings.ring.virtual_nodes,
         iterates=settings.peer.execution == "iterative",
     )
-    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    listening, discovery = settings.listening, settings.discovery
-    asyncio.run(run_broker(settings.process, kind, ready, listening=listening, discovery=discovery))
-    say(f"{name} has ended")
+    asyncio.run(
+        run_broker(
+            settings.process,
+            kind,
+            log_start(name),
+            lambda: load_peer_settings(file, override or ()).process,
+            settings.listening,
+            settings.discovery,
+        )
+    )
+    log_event("process.ended", name=name)
     return ExitCode.OK
 
 

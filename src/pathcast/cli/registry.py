@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, begin_log, extra, guarded, print_settings, say
+from pathcast.cli.console import answers, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.log import (
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    begin_log,
+    log_start,
+)
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.errors import ConfigError
 
@@ -26,6 +34,8 @@ def run_a_node(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
     """Run a node of the registration service until SIGTERM or Ctrl-C.
 
@@ -35,6 +45,7 @@ def run_a_node(
         pathcast registry run registry.toml
     """
     with extra("net", "pathcast registry run"):
+        from pathcast.transport.events import log_event
         from pathcast.transport.registry_process import run_registry
         from pathcast.transport.registry_settings import (
             describe_registry_settings,
@@ -45,12 +56,12 @@ def run_a_node(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    begin_log()
+    begin_log(log_format, log_level)
     settings = load_registry_settings(file, override or ())
     name = settings.registry.name
-    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_registry(settings, ready))
-    say(f"{name} has ended")
+    reread = lambda: load_registry_settings(file, override or ())  # noqa: E731
+    asyncio.run(run_registry(settings, log_start(name), reread))
+    log_event("process.ended", name=name)
     return ExitCode.OK
 
 

@@ -25,6 +25,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -34,8 +35,9 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
+from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import LOCAL, Content, Profile
-from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
+from pathcast.overlay.deliveries import Delivery, Dropped, Lapsed, Told, Undecided
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Announce,
@@ -59,6 +61,7 @@ from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
+from pathcast.transport.events import RareEvents
 from pathcast.transport.frames import FRAME_BYTES, Codec, Flow, Name
 from pathcast.transport.security import own_id
 
@@ -341,7 +344,7 @@ def broker_kind(
     return NodeKind(
         make,
         CODEC,
-        delivery=_delivery,
+        delivery=partial(_delivery, RareEvents()),
         gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         backlog=lambda node: {},
         request=_request,
@@ -361,6 +364,7 @@ def broker_kind(
         describe=_described,
         add_link=_add_link,
         refusals=Doorkeeper(limits or Limits()),
+        fullness=partial(_log_fullness, settings.broker),
     )
 
 
@@ -533,12 +537,24 @@ def _expel(node: BrokerNode, name: str) -> None:
     node.broker.expel(name)
 
 
+def _log_fullness(settings: BrokerSettings, node: Node) -> float:
+    assert isinstance(node, BrokerNode)
+    own = node.broker.streams.get(node.broker.name)
+    if own is None:
+        return 0.0
+    messages = len(own.held) / settings.log_messages_max
+    return max(messages, own.held_bytes / settings.log_bytes_max)
+
+
 def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
     assert isinstance(node, BrokerNode)
     return node.add_link(peer, 1, now)
 
 
-def _delivery(what: object) -> tuple[str, bytes]:
+def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
+    if isinstance(what, Lapsed):
+        name = what.subscription
+        events.log("subscription.lapsed", (), subscription=name)
     body = msgspec.msgpack.encode(what)
     if isinstance(what, Delivery | Undecided):
         # What is delivered together has ids that lie together.
