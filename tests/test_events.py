@@ -46,7 +46,10 @@ def test_every_event_of_the_catalogue_is_logged_somewhere_and_documented() -> No
     assert len(EVENTS) > 20
     files = [path for room in ("transport", "cli") for path in PACKAGE.glob(f"{room}/*.py")]
     text = "".join(path.read_text() for path in files)
-    documented = (PACKAGE.parents[1] / "docs" / "brokers.md").read_text()
+    page = PACKAGE.parents[1] / "docs" / "brokers.md"
+    if not page.is_file():
+        pytest.skip("not in a clone: there is no docs/brokers.md")
+    documented = page.read_text()
     for name in EVENTS:
         assert text.count(f'"{name}"') > 1, f"nothing logs {name}"
         assert f"`{name}`" in documented, f"docs/brokers.md does not name {name}"

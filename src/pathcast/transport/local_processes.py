@@ -6,7 +6,6 @@ said `NAME.log`. Processes outlive the command that started them.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import random
@@ -21,7 +20,7 @@ import msgspec
 
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
-from pathcast.transport.client import BrokerClient
+from pathcast.transport.client import BrokerClient, followed
 from pathcast.transport.forked_start import start_forked
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address
@@ -177,16 +176,9 @@ class LocalProcesses(Nodes):
         self, name: str, decoder: msgspec.msgpack.Decoder[Any]
     ) -> AsyncIterator[Any]:
         """What its operator is told in the inbox of one, over lost connections, each once."""
-        after = 0
-        while True:
-            with contextlib.suppress(UnavailableError):
-                async with self.operator(name) as client:
-                    async for group in client.deliveries(OPERATOR, after):
-                        for each in group:
-                            yield decoder.decode(each.body)
-                        after = group[-1].position
-                        await client.acknowledge(after)
-            await asyncio.sleep(0.1)
+        async for group in followed(lambda: self.operator(name), OPERATOR, 0):
+            for each in group:
+                yield decoder.decode(each.body)
 
     def _begin(self, names: Sequence[str]) -> dict[str, int]:
         """Starts processes that outlive this one; their ids."""
