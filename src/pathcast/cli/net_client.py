@@ -55,6 +55,16 @@ class Deliver(StrEnum):
     IDS = "ids"
 
 
+DeliverOption = Annotated[
+    Deliver | None,
+    typer.Option(
+        "--deliver",
+        help="Results of the query, the message, or its id. Default: as FILE says, else fragment.",
+        show_default=False,
+    ),
+]
+
+
 def add_clients(app: typer.Typer) -> None:
     """The commands of clients."""
     for command in (subscribe, unsubscribe, publish, inbox):
@@ -81,15 +91,7 @@ def subscribe(
     id: IdArgument,
     query: QueryArgument,
     reach: Reach,
-    deliver: Annotated[
-        Deliver | None,
-        typer.Option(
-            "--deliver",
-            help="Results of the query, the message, or its id. Default: as FILE says, else "
-            "fragment.",
-            show_default=False,
-        ),
-    ] = None,
+    deliver: DeliverOption = None,
     step: StepOption = None,
 ) -> ExitCode:
     """Register a subscription at a broker, and wait until it is in force.

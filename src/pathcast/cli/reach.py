@@ -78,6 +78,7 @@ class Reach:
         typer.Option(
             "--broker",
             "--peer",
+            "--registry",
             metavar="HOST:PORT",
             help="Node that somebody else started; with --at NAME, the one of this name.",
         ),
