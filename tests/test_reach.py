@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -13,11 +14,24 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
+import msgspec
+
 from broker_processes import BrokerProcesses
 from command_line import run_command
+from pathcast.cli.net_sources import all_rows
+from pathcast.overlay.content import Profile
+from pathcast.overlay.messages import Source
+from pathcast.transport.broker import (
+    ListSources,
+    ListSubscriptions,
+    RegisterSource,
+    broker_kind,
+)
+from pathcast.transport.client import BrokerClient
 from pathcast.transport.local_processes import free_ports
+from pathcast.transport.process import running
 from patience import wait_until
-from test_broker_process import certificates
+from test_broker_process import address_of, certificates, settings_for
 
 DTD = "<!ELEMENT order (to)><!ELEMENT to (#PCDATA)>"
 
@@ -107,6 +121,32 @@ def test_a_broker_is_reached_by_address_and_a_broker_beyond_it_is_named(
     code, text = call("net", "trace", tmp_path / "m.xml", "--at", "a", *at_a)
     assert (code, "b (from a)" in text, "context does not list it" in text) == (0, True, True)
     assert call("net", "unsubscribe", "news", *at_b)[0] == 0
+
+
+def test_lists_come_in_parts_and_have_all_of_a_client_and_nothing_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pathcast.transport.broker.ROWS_AT_ONCE", 2)
+
+    async def main() -> None:
+        settings = settings_for(tmp_path, clients=[{"name": "ann"}, {"name": "bob"}])
+        async with running(settings, broker_kind("b", [])):
+            address = address_of(settings)
+            async with BrokerClient("bob", address) as bob:
+                await bob.subscribe_many([("other", Profile("//other"))])
+            async with BrokerClient("ann", address) as ann:
+                names = [f"s{number}" for number in range(5)]
+                await ann.subscribe_many([(name, Profile(f"//{name}")) for name in names])
+                for name in names:
+                    await ann.ask(RegisterSource(name, Source()))
+                for ask, expected in (
+                    (ListSubscriptions, [f"ann/{name}" for name in names]),
+                    (ListSources, names),
+                ):
+                    found = [row async for row in all_rows(ann, ask)]
+                    assert [msgspec.structs.astuple(row)[0] for row in found] == expected
+
+    asyncio.run(main())
 
 
 WRONG = [

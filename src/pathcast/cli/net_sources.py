@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,6 @@ from pathcast.cli.reach import Reach, Reached, with_reach
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pathcast.transport.broker import SourceRow, SubscriptionRow
     from pathcast.transport.client import BrokerClient
 
 SourceArgument = Annotated[
@@ -47,8 +46,10 @@ def sources(reach: Reach) -> ExitCode:
 
 
 async def _sources(brokers: Reached) -> ExitCode:
+    from pathcast.transport.broker import ListSources
+
     async with brokers.connect() as client:
-        async for row in _all_sources(client):
+        async for row in all_rows(client, ListSources):
             write_json_line(
                 {
                     "source": row.source,
@@ -60,17 +61,17 @@ async def _sources(brokers: Reached) -> ExitCode:
     return ExitCode.OK
 
 
-async def _all_sources(client: BrokerClient) -> AsyncIterator[SourceRow]:
-    from pathcast.transport.broker import ListSources, SourcesListed
+async def all_rows(client: BrokerClient, ask: Callable[[str], object]) -> AsyncIterator[Any]:
+    """All rows of a list that a broker gives in parts."""
+    from pathcast.transport.broker import SourcesListed, SubscriptionsListed
 
-    after, has_more = "", True
-    while has_more:
-        listed = await client.ask(ListSources(after))
-        assert isinstance(listed, SourcesListed)
+    after: str | None = ""
+    while after is not None:
+        listed = await client.ask(ask(after))
+        assert isinstance(listed, SourcesListed | SubscriptionsListed)
         for row in listed.rows:
             yield row
-            after = row.source
-        has_more = listed.has_more
+        after = listed.more_after or None
 
 
 def interests(reach: Reach) -> ExitCode:
@@ -82,8 +83,10 @@ def interests(reach: Reach) -> ExitCode:
 
 
 async def _interests(brokers: Reached) -> ExitCode:
+    from pathcast.transport.broker import ListSubscriptions
+
     async with brokers.connect() as client:
-        async for row in _all_subscriptions(client):
+        async for row in all_rows(client, ListSubscriptions):
             profile = row.profile
             write_json_line(
                 {
@@ -96,19 +99,6 @@ async def _interests(brokers: Reached) -> ExitCode:
                 }
             )
     return ExitCode.OK
-
-
-async def _all_subscriptions(client: BrokerClient) -> AsyncIterator[SubscriptionRow]:
-    from pathcast.transport.broker import ListSubscriptions, SubscriptionsListed
-
-    after, has_more = "", True
-    while has_more:
-        listed = await client.ask(ListSubscriptions(after))
-        assert isinstance(listed, SubscriptionsListed)
-        for row in listed.rows:
-            yield row
-            after = row.subscription
-        has_more = listed.has_more
 
 
 def register(source: SourceArgument, reach: Reach, schema: SchemaOption = None) -> ExitCode:

@@ -148,10 +148,10 @@ class SourceRow(msgspec.Struct, frozen=True):
 
 
 class SourcesListed(msgspec.Struct, frozen=True, tag=True):
-    """Some sources, and whether there are more behind the last of them."""
+    """Some sources, and the id of the last one if there are more behind it; else nothing."""
 
     rows: tuple[SourceRow, ...]
-    has_more: bool
+    more_after: str = ""
 
 
 class ListSubscriptions(msgspec.Struct, frozen=True, tag=True):
@@ -173,10 +173,10 @@ class SubscriptionRow(msgspec.Struct, frozen=True):
 
 
 class SubscriptionsListed(msgspec.Struct, frozen=True, tag=True):
-    """Some subscriptions, and whether there are more behind the last of them."""
+    """Some subscriptions, and the name of the last if there are more behind it; else nothing."""
 
     rows: tuple[SubscriptionRow, ...]
-    has_more: bool
+    more_after: str = ""
 
 
 class Publish(msgspec.Struct, frozen=True, tag=True):
@@ -477,7 +477,7 @@ def _sources(broker: Broker, after: str) -> SourcesListed:
     for name in behind[:ROWS_AT_ONCE]:
         root, entry = found[name]
         rows.append(SourceRow(name, root, entry.dictionary_version, len(entry.schema)))
-    return SourcesListed(tuple(rows), len(behind) > len(rows))
+    return SourcesListed(tuple(rows), rows[-1].source if len(behind) > len(rows) else "")
 
 
 def _subscriptions(broker: Broker, client: str, after: str) -> SubscriptionsListed:
@@ -489,9 +489,9 @@ def _subscriptions(broker: Broker, client: str, after: str) -> SubscriptionsList
             continue
         size += len(held.profile.query)
         if len(rows) == ROWS_AT_ONCE or (rows and size > FRAME_BYTES):
-            return SubscriptionsListed(tuple(rows), has_more=True)
+            return SubscriptionsListed(tuple(rows), rows[-1].subscription)
         rows.append(SubscriptionRow(name, held.profile, held.version))
-    return SubscriptionsListed(tuple(rows), has_more=False)
+    return SubscriptionsListed(tuple(rows))
 
 
 def _name_of(broker: Broker, client: str, id: str) -> str:

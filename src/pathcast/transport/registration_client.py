@@ -350,7 +350,7 @@ class RegistrationClient:
         return answer
 
     async def _call(self, to: str, message: object) -> object:
-        """As `Callers.call`; who is not admitted is told at once, since asking again is in vain."""
+        """Calls a node; a caller that is not admitted is told at once: asking again is in vain."""
         try:
             answer = await self._callers.call(to, message)
         except PeerRefusedError as error:
