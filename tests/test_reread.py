@@ -208,6 +208,26 @@ def test_what_counts_after_a_restart_is_named_and_a_fault_keeps_what_is_there(
     asyncio.run(main())
 
 
+def test_what_the_signal_did_before_it_does_afterwards(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process that waits for its lease ignores SIGHUP, and would be ended by it otherwise."""
+    caplog.set_level("INFO")
+
+    async def main() -> None:
+        settings = settings_for(tmp_path)
+        async with running(settings, flooding("b", []), reread=Reread(settings)):
+            await hang_up(caplog, "settings.taken")
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        signal.raise_signal(signal.SIGHUP)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_refused_callers_are_in_the_log_with_name_reason_and_address(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -131,6 +132,9 @@ class HostedBroker:
         """
         registration = self._settings.registration
         assert registration is not None
+        if self._reread is not None:
+            # A process that waits reads its settings again when it begins to run.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
         name = self._settings.broker.name
         with Store.open(database_of(registration.store)) as store:
             bandwidth, most = registration.bandwidth, registration.profiles_max

@@ -228,11 +228,14 @@ async def rereading(
             is_first = False
 
     loop = asyncio.get_running_loop()
+    before = signal.getsignal(signal.SIGHUP)
     loop.add_signal_handler(signal.SIGHUP, asked.set)
     following = asyncio.create_task(follow())
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+        # Without it the signal would end a process that waits for its turn to run again.
+        signal.signal(signal.SIGHUP, before)
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
