@@ -819,11 +819,17 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "peer.unknown": CatalogueEntry(
         "PeerRefusedError", "{name} is not known here; it has to be among neighbours or clients"
     ),
-    "peer.token": CatalogueEntry("PeerRefusedError", "{name} did not give its token"),
-    "peer.certificate": CatalogueEntry(
-        "PeerRefusedError", "{name} came with the certificate of {found}"
+    "peer.token": CatalogueEntry(
+        "PeerRefusedError",
+        "{name} did not give its token; the file of the node that was called says which it is",
     ),
-    "peer.role": CatalogueEntry("PeerRefusedError", "{name} may not {role}"),
+    "peer.certificate": CatalogueEntry(
+        "PeerRefusedError", "{name} came with the certificate of {found}; call by that name"
+    ),
+    "peer.role": CatalogueEntry(
+        "PeerRefusedError",
+        "{name} may not {role}; the file of the node that was called says what its clients may",
+    ),
     "peer.name": CatalogueEntry("PeerRefusedError", "{found} answered at the address of {name}"),
     "peer.refused": CatalogueEntry("PeerRefusedError", "{name} refused: {reason}"),
     "peer.unreachable": CatalogueEntry("UnavailableError", "{name} cannot be reached: {reason}"),

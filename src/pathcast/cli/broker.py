@@ -8,9 +8,17 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import begin_log, extra, guarded, print_settings, say, say_warning
+from pathcast.cli.console import extra, guarded, print_settings, say, say_warning
 from pathcast.cli.dead_letters import dead_letters
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.log import (
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    begin_log,
+    log_start,
+)
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.queries import read_queries
@@ -33,19 +41,22 @@ def run_a_broker(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
     """Run a broker until SIGTERM or Ctrl-C.
 
     It keeps what it has to know in its directory, connects to its neighbours
     for as long as both live, and ends gracefully; killed, it goes on where it
-    was when it is started again. At SIGHUP it takes up neighbours that are
-    new in its file:
+    was when it is started again. At SIGHUP it reads its file again: clients,
+    tokens, neighbours and certificates change while it runs:
 
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
         from pathcast.overlay.xml_content import limits_of, xml_content
         from pathcast.transport.broker import broker_kind
+        from pathcast.transport.events import log_event
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import (
@@ -59,7 +70,7 @@ def run_a_broker(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    begin_log()
+    begin_log(log_format, log_level)
     settings = load_settings(file, override or ())
     name = settings.broker.name
     limits = limits_of(settings.broker.message_bytes_max)
@@ -76,10 +87,10 @@ def run_a_broker(
         settings=node_settings(settings),
         limits=limits,
     )
-    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     run = run_broker if settings.registration is None else run_hosted_broker
-    asyncio.run(run(settings, kind, ready, lambda: load_settings(file, override or ())))
-    say(f"{name} has ended")
+    reread = lambda: load_settings(file, override or ())  # noqa: E731
+    asyncio.run(run(settings, kind, log_start(name), reread))
+    log_event("process.ended", name=name)
     return ExitCode.OK
 
 

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 IN_FORCE_SECONDS = 60.0
 """How long a command waits for what it asked for to be known everywhere."""
 
-AsOption = Annotated[
-    str,
-    typer.Option("--as", metavar="NAME", help="Client of the node: one that its file names."),
-]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The client's id of it.")]
 MessagesArgument = Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)]
 AfterOption = Annotated[

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import io
 import json
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -41,12 +40,6 @@ def answers() -> Console:
 def say(text: str) -> None:
     """One notice to the person who called."""
     notices().print(text)
-
-
-def begin_log() -> None:
-    """Says on standard error what a process goes through, for as long as it runs."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def print_settings(settings: Iterable[SettingDescription]) -> None:

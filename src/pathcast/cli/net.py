@@ -1,4 +1,4 @@
-"""`pathcast net`: a network of brokers on this machine."""
+"""`pathcast net`: a network of brokers, on this machine or elsewhere."""
 
 from __future__ import annotations
 
@@ -10,26 +10,47 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.columns import in_bytes, print_columns
-from pathcast.cli.console import answers, extra, guarded, say, say_warning
+from pathcast.cli.console import (
+    answers,
+    extra,
+    guarded,
+    print_settings,
+    say,
+    say_warning,
+    write_json_line,
+)
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
-from pathcast.cli.net_client import NETWORK, DirectoryOption, add_clients, network_in
+from pathcast.cli.net_client import (
+    NETWORK,
+    DirectoryOption,
+    add_clients,
+    brokers_of,
+    network_in,
+)
 from pathcast.cli.net_demo import demo, sent_by_flow
+from pathcast.cli.net_sources import add_sources
+from pathcast.cli.reach import Reach, Reached, with_reach
 
 
 def build_net() -> typer.Typer:
     """The commands about a network."""
-    app = typer.Typer(help="A network of brokers on this machine.", no_args_is_help=True)
+    app = typer.Typer(
+        help="A network of brokers, on this machine or elsewhere.", no_args_is_help=True
+    )
     app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
-    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(ls))
+    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(with_reach(ls)))
+    app.command("status", epilog=EXIT_CODES_HELP)(guarded(with_reach(status)))
     app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
     app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
     app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
     app.command("link", epilog=EXIT_CODES_HELP)(guarded(link))
-    app.command("trace", epilog=EXIT_CODES_HELP)(guarded(trace))
-    app.command("way", epilog=EXIT_CODES_HELP)(guarded(way))
+    app.command("trace", epilog=EXIT_CODES_HELP)(guarded(with_reach(trace)))
+    app.command("way", epilog=EXIT_CODES_HELP)(guarded(with_reach(way)))
     app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
     add_clients(app)
+    add_sources(app)
+    app.command("context", epilog=EXIT_CODES_HELP)(guarded(context))
     app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     return app
 
@@ -57,7 +78,7 @@ def up(
 
 
 def ls(
-    directory: DirectoryOption = NETWORK,
+    reach: Reach,
     wide: Annotated[
         bool, typer.Option("--wide", help="With what was cut out, cut through and sent again.")
     ] = False,
@@ -71,11 +92,16 @@ def ls(
     would be more if messages went whole, cut through are messages that were
     sent on before all of them was there, sent again are frames. What wants to
     be seen to is said below: full inboxes, dead letters, brokers that do not
-    come forward, neighbours that are refused.
+    come forward, neighbours that are refused. Elsewhere than on this machine
+    the client needs the role operate.
     """
-    statuses = asyncio.run(network_in(directory).statuses())
+    brokers = brokers_of(reach)
+    statuses = asyncio.run(brokers.statuses())
     head = (*COLUMNS, *WIDE_COLUMNS) if wide else COLUMNS
-    rows = [(name, *_row(status))[: len(head)] for name, status in statuses.items()]
+    rows = [
+        (name, *([brokers.nodes.ABSENT] if status is None else _row(status)))[: len(head)]
+        for name, status in statuses.items()
+    ]
     print_columns(head, rows)
     sent = sent_by_flow(statuses.values())
     flows = ", ".join(f"{flow.lower()} {in_bytes(count)}" for flow, count in sent.items())
@@ -90,12 +116,12 @@ def ls(
         )
     gone = {name for name, status in statuses.items() if status is None}
     for name, status in statuses.items():
-        for notice in () if status is None else _notices(status, directory / name, gone):
+        for notice in () if status is None else _notices(status, brokers.kept_at(name), gone):
             say_warning(f"{name}: {notice}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
 
 
-def _notices(status: dict[str, Any], directory: Path, gone: Collection[str]) -> Iterator[str]:
+def _notices(status: dict[str, Any], directory: str, gone: Collection[str]) -> Iterator[str]:
     """What an operator has to see to."""
     for subscriber, inbox in sorted(status["inboxes"].items()):
         if inbox["dropped"]:
@@ -144,9 +170,7 @@ COLUMNS = (
 WIDE_COLUMNS = ("cut out", "cut through", "sent again")
 
 
-def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
-    if status is None:
-        return ("does not run",)
+def _row(status: dict[str, Any]) -> tuple[str, ...]:
     node = status["node"]
     tree = sorted({peer for peers in node["tree"].values() for peer in peers})
     return (
@@ -161,6 +185,41 @@ def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
         f"{node['cut_through']:,}",
         f"{sum(node['resent'].values()):,}",
     )
+
+
+def status(reach: Reach) -> ExitCode:
+    """Print all that a broker says of itself, as JSON.
+
+    The client needs the role operate; the operator of this machine has it:
+
+        pathcast net status --broker 10.0.0.7:7400 --as ann --token-file ann.token
+    """
+    write_json_line(asyncio.run(_status(brokers_of(reach))))
+    return ExitCode.OK
+
+
+async def _status(brokers: Reached) -> dict[str, Any]:
+    async with brokers.nodes.operator(brokers.node) as client:
+        return await client.status()
+
+
+def context() -> ExitCode:
+    """List every key of a context file, by which commands reach nodes elsewhere.
+
+    PATHCAST_CONTEXT or --context names the file:
+
+        [client]
+        name = "ann"
+        token_file = "ann.token"
+
+        [[brokers]]
+        name = "bern"
+        address = "10.0.0.7:7400"
+    """
+    with extra("net", "pathcast net context"):
+        from pathcast.transport.contexts import describe_context
+    print_settings(describe_context())
+    return ExitCode.OK
 
 
 def draw(
@@ -204,24 +263,27 @@ def link(
 
 
 def trace(
-    message: Annotated[Path, typer.Argument(help="File with a message.")],
-    at: Annotated[str, typer.Option("--at", help="Broker where it would be published.")],
-    directory: DirectoryOption = NETWORK,
+    message: Annotated[Path, typer.Argument(help="File with a message.")], reach: Reach
 ) -> ExitCode:
     """Say where a message would go, hop by hop, why, and who would get it; nothing is sent.
 
     Why: entries of the tables that hold of the message, 20 for a hop at most.
+    Elsewhere than on this machine the client needs the role operate, and
+    brokers that the context does not list are not asked.
     """
-    network = network_in(directory)
+    brokers = brokers_of(reach)
     from pathcast.transport.network import traced
 
-    for hop in asyncio.run(traced(network, at, message.read_bytes())):
+    for hop in asyncio.run(traced(brokers.nodes, brokers.node, message.read_bytes())):
         who = f"from {hop.sender}" if hop.sender else "published here"
         answers().print(f"{'  ' * hop.depth}{hop.broker} ({who})")
         for entry in hop.reasons:
             answers().print(f"{'  ' * hop.depth}  wanted there: {entry}")
         for subscription in hop.subscriptions:
             answers().print(f"{'  ' * hop.depth}  delivered: {subscription}")
+        if not hop.is_asked:
+            answers().print(f"{'  ' * hop.depth}  not asked: the context does not list it")
+            continue
         if not hop.subscriptions and not hop.neighbours:
             answers().print(f"{'  ' * hop.depth}  nobody here or further on wants it")
     return ExitCode.OK
@@ -229,17 +291,18 @@ def trace(
 
 def way(
     message: Annotated[str, typer.Argument(help="Id of a message, as net publish told it.")],
-    directory: DirectoryOption = NETWORK,
+    reach: Reach,
 ) -> ExitCode:
     """Say which way a message went that was published with --trace.
 
     Each broker remembers its latest 1,000 while it runs. To say where a message
-    would go before it is published: pathcast net trace.
+    would go before it is published: pathcast net trace. Elsewhere than on this
+    machine the client needs the role operate.
     """
-    network = network_in(directory)
+    brokers = brokers_of(reach)
     from pathcast.transport.network import way_of
 
-    hops = way_of(message, asyncio.run(network.statuses()))
+    hops = way_of(message, asyncio.run(brokers.statuses()))
     for hop in hops:
         cut = ", cut" if hop.is_cut else ""
         steps = f", {hop.steps} steps done" if hop.steps else ""

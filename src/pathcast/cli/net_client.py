@@ -1,7 +1,7 @@
 """`pathcast net subscribe`, `publish` and the like: what clients of a network ask for.
 
-They speak to a network on this machine, as its operator or as a client that its topology names.
-A program speaks to brokers by `pathcast.transport.client`.
+They speak to a network on this machine, as its operator or as a client that its topology names, or
+to brokers elsewhere (`reach`). A program speaks to brokers by `pathcast.transport.client`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import typer
 
 from pathcast.cli.clients import (
     AfterOption,
-    AsOption,
     FollowOption,
     IdArgument,
     MessagesArgument,
@@ -32,21 +31,21 @@ from pathcast.cli.clients import (
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.options import StepOption
+from pathcast.cli.reach import Reach, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
 if TYPE_CHECKING:
     from pathcast.overlay.content import Profile
+    from pathcast.transport.client import BrokerClient
     from pathcast.transport.network import LocalNetwork
 
 NETWORK: Final = Path("network")
-OPERATOR: Final = "operator"
 
 DirectoryOption = Annotated[
     Path, typer.Option("--directory", help="Directory of the network, as its topology names it.")
 ]
-AtOption = Annotated[str, typer.Option("--at", metavar="BROKER", help="Broker that is asked.")]
 
 
 class Deliver(StrEnum):
@@ -57,10 +56,20 @@ class Deliver(StrEnum):
     IDS = "ids"
 
 
+DeliverOption = Annotated[
+    Deliver | None,
+    typer.Option(
+        "--deliver",
+        help="Results of the query, the message, or its id. Default: as FILE says, else fragment.",
+        show_default=False,
+    ),
+]
+
+
 def add_clients(app: typer.Typer) -> None:
     """The commands of clients."""
     for command in (subscribe, unsubscribe, publish, inbox):
-        app.command(epilog=EXIT_CODES_HELP)(guarded(command))
+        app.command(epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
 def network_in(directory: Path) -> LocalNetwork:
@@ -72,22 +81,19 @@ def network_in(directory: Path) -> LocalNetwork:
     return network
 
 
+def brokers_of(reach: Reach) -> Reached:
+    """The brokers that options name, here or elsewhere; ConfigError if there are none."""
+    with extra("net", "pathcast net"):
+        from pathcast.transport.broker import CODEC
+    return reached(reach, "brokers", CODEC, network_in, NETWORK)
+
+
 def subscribe(
     id: IdArgument,
     query: QueryArgument,
-    at: AtOption,
-    client: AsOption = OPERATOR,
-    deliver: Annotated[
-        Deliver | None,
-        typer.Option(
-            "--deliver",
-            help="Results of the query, the message, or its id. Default: as FILE says, else "
-            "fragment.",
-            show_default=False,
-        ),
-    ] = None,
+    reach: Reach,
+    deliver: DeliverOption = None,
     step: StepOption = None,
-    directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Register a subscription at a broker, and wait until it is in force.
 
@@ -98,23 +104,21 @@ def subscribe(
         pathcast net subscribe dear '//order[total > 100]' --at bern
         pathcast net subscribe books @cheap.xq --at bern
     """
-    network = network_in(directory)
+    brokers = brokers_of(reach)
     from pathcast.overlay.content import Profile
 
     asked = read_query(query, step)
     chosen = asked.deliver if deliver is None else deliver.value
     profile = Profile(asked.query, chosen, steps=asked.steps)
-    return asyncio.run(_subscribe(network, at, client, id, profile))
+    return asyncio.run(_subscribe(brokers, id, profile))
 
 
-async def _subscribe(
-    network: LocalNetwork, at: str, name: str, id: str, profile: Profile
-) -> ExitCode:
+async def _subscribe(brokers: Reached, id: str, profile: Profile) -> ExitCode:
     from pathcast.overlay.deliveries import Dropped, InForce
     from pathcast.transport.broker import DELIVERIES, Accepted, Subscribe
     from pathcast.transport.security import own_id
 
-    is_full, version = False, 0
+    is_full, version, name = False, 0, brokers.client
 
     def is_awaited(body: bytes) -> bool:
         nonlocal is_full
@@ -124,7 +128,7 @@ async def _subscribe(
             return is_full
         return told.version == version  # else it is of a life of this id that is over
 
-    async with network.client(at, name) as client:
+    async with brokers.connect() as client:
         after = await last_position(client, name)
         answer = await client.ask(Subscribe(((id, profile),)))
         assert isinstance(answer, Accepted)
@@ -145,17 +149,15 @@ async def _subscribe(
     return ExitCode.REFUSED
 
 
-def unsubscribe(
-    id: IdArgument, at: AtOption, client: AsOption = OPERATOR, directory: DirectoryOption = NETWORK
-) -> ExitCode:
+def unsubscribe(id: IdArgument, reach: Reach) -> ExitCode:
     """Take a subscription out; nothing is delivered for it from now on."""
-    return asyncio.run(_unsubscribe(network_in(directory), at, client, id))
+    return asyncio.run(_unsubscribe(brokers_of(reach), id))
 
 
-async def _unsubscribe(network: LocalNetwork, at: str, name: str, id: str) -> ExitCode:
+async def _unsubscribe(brokers: Reached, id: str) -> ExitCode:
     from pathcast.transport.broker import Accepted, Unsubscribe
 
-    async with network.client(at, name) as client:
+    async with brokers.connect() as client:
         answer = await client.ask(Unsubscribe((id,)))
     assert isinstance(answer, Accepted)
     return say_refused(answer.refused)
@@ -163,15 +165,13 @@ async def _unsubscribe(network: LocalNetwork, at: str, name: str, id: str) -> Ex
 
 def publish(
     messages: MessagesArgument,
-    at: AtOption,
+    reach: Reach,
     source: Annotated[
         str, typer.Option("--source", help="Source of the messages; registered if it is new.")
     ] = "messages",
-    client: AsOption = OPERATOR,
     trace: Annotated[
         bool, typer.Option("--trace", help="Brokers remember the way: pathcast net way ID.")
     ] = False,
-    directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Publish messages at a broker: a line of JSON for each, when it is on the broker's disk.
 
@@ -179,22 +179,15 @@ def publish(
 
         pathcast net publish orders/ --at basel
     """
-    return asyncio.run(_publish(network_in(directory), at, source, client, messages, trace))
+    return asyncio.run(_publish(brokers_of(reach), source, messages, trace))
 
 
-async def _publish(
-    network: LocalNetwork, at: str, source: str, name: str, names: list[str], trace: bool
-) -> ExitCode:
+async def _publish(brokers: Reached, source: str, names: list[str], trace: bool) -> ExitCode:
     from pathcast.overlay.messages import MESSAGE_BYTES_MAX, Source
     from pathcast.transport.broker import NotTaken, Publish, RegisterSource
 
-    async with network.operator(at) as operator:
-        roots = (await operator.status())["node"]["sources"]
-    if roots.get(source, at) != at:
-        reason = f"{source} is a source of {roots[source]}: publish there, or name another"
-        raise ConfigError("config.invalid", key="--source", reason=reason)
-    async with network.client(at, name) as client:
-        if source not in roots:
+    async with brokers.connect() as client:
+        if await root_of(client, source) is None:
             await client.ask(RegisterSource(source, Source()))
 
         async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
@@ -205,13 +198,27 @@ async def _publish(
         return await publish_files(names, Limits(message_bytes_max=MESSAGE_BYTES_MAX), send)
 
 
+async def root_of(client: BrokerClient, source: str) -> str | None:
+    """The root broker of a source, which is the one that is asked; None: there is no such source.
+
+    Raises:
+        ConfigError: It is a source of another broker.
+    """
+    from pathcast.transport.broker import FindSource, SourceFound
+
+    found = await client.ask(FindSource(source))
+    assert isinstance(found, SourceFound)
+    if found.root is not None and found.root != found.broker:
+        reason = f"{source} is a source of {found.root}: publish there, or name another"
+        raise ConfigError("config.invalid", key="--source", reason=reason)
+    return found.root
+
+
 def inbox(
-    at: AtOption,
-    client: AsOption = OPERATOR,
+    reach: Reach,
     after: AfterOption = 0,
     follow: FollowOption = False,
     settle: SettleOption = False,
-    directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Print what waits for a client at a broker, a line of JSON a delivery.
 
@@ -219,14 +226,13 @@ def inbox(
 
         pathcast net inbox --at bern --follow
     """
-    asyncio.run(_inbox(network_in(directory), at, client, after, follow, settle))
+    asyncio.run(_inbox(brokers_of(reach), after, follow, settle))
     return ExitCode.OK
 
 
-async def _inbox(
-    network: LocalNetwork, at: str, name: str, after: int, follow: bool, settle: bool
-) -> None:
-    async with network.client(at, name) as client:
+async def _inbox(brokers: Reached, after: int, follow: bool, settle: bool) -> None:
+    async with brokers.connect() as client:
+        name = brokers.client
         await print_inbox(client, name, delivery_row, after=after, follow=follow, settle=settle)
 
 

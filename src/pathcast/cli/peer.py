@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.console import answers, begin_log, extra, guarded, print_settings, say
+from pathcast.cli.console import answers, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
+from pathcast.cli.log import (
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    begin_log,
+    log_start,
+)
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
-from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, ring_in
+from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
 from pathcast.cli.peer_demo import demo
+from pathcast.cli.reach import Reach, with_reach
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +34,7 @@ def build_peer() -> typer.Typer:
     app = typer.Typer(help="Peers that hold one automaton together.", no_args_is_help=True)
     app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_peer))
     app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
-    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(ls))
+    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(with_reach(ls)))
     app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
     app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
     app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
@@ -40,6 +49,8 @@ def run_a_peer(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
     """Run a peer until SIGTERM or Ctrl-C.
 
@@ -50,6 +61,7 @@ def run_a_peer(
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
+        from pathcast.transport.events import log_event
         from pathcast.transport.peer_kind import peer_kind
         from pathcast.transport.peer_settings import describe_peer_settings, load_peer_settings
         from pathcast.transport.process import run_broker
@@ -58,7 +70,7 @@ def run_a_peer(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    begin_log()
+    begin_log(log_format, log_level)
     settings = load_peer_settings(file, override or ())
     name = settings.peer.name
     kind = peer_kind(
@@ -69,10 +81,17 @@ def run_a_peer(
         virtual_nodes=settings.ring.virtual_nodes,
         iterates=settings.peer.execution == "iterative",
     )
-    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    listening, discovery = settings.listening, settings.discovery
-    asyncio.run(run_broker(settings.process, kind, ready, listening=listening, discovery=discovery))
-    say(f"{name} has ended")
+    asyncio.run(
+        run_broker(
+            settings.process,
+            kind,
+            log_start(name),
+            lambda: load_peer_settings(file, override or ()).process,
+            settings.listening,
+            settings.discovery,
+        )
+    )
+    log_event("process.ended", name=name)
     return ExitCode.OK
 
 
@@ -92,19 +111,20 @@ def up(
     return ExitCode.OK
 
 
-def ls(directory: DirectoryOption = RING) -> ExitCode:
+def ls(reach: Reach) -> ExitCode:
     """List peers: neighbours on the ring, what they hold, what they did.
 
     The last line counts rings. While the network is split, or shortly after,
     members of one ring can stand in two; the exit code is then that of a peer
-    that does not run.
+    that does not run. Elsewhere than on this machine the client needs the role
+    operate.
     """
-    ring = ring_in(directory)
+    peers = peers_of(reach)
     from pathcast.transport.ring_map import rings_of
 
-    statuses = asyncio.run(ring.statuses())
+    statuses = asyncio.run(peers.statuses())
     for name, status in statuses.items():
-        answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
+        answers().print(f"{name}: {peers.nodes.ABSENT if status is None else _line(status)}")
     rings = rings_of(statuses)
     counted = "; ".join(f"{len(each):,} members from {each[0]}" for each in rings)
     answers().print(f"{len(rings)} {'ring' if len(rings) == 1 else 'rings'}: {counted or 'nobody'}")

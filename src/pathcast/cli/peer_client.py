@@ -1,6 +1,7 @@
 """`pathcast peer subscribe`, `publish` and the like: what clients of a ring ask for.
 
-They speak to a ring on this machine, as the operator or as a client that a peer's file names.
+They speak to a ring on this machine, as the operator or as a client that a peer's file names, or to
+peers elsewhere (`reach`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import typer
 
 from pathcast.cli.clients import (
     AfterOption,
-    AsOption,
     FollowOption,
     IdArgument,
     MessagesArgument,
@@ -29,6 +29,7 @@ from pathcast.cli.clients import (
 )
 from pathcast.cli.console import extra, guarded, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.reach import Reach, Reached, reached, with_reach
 from pathcast.cli.transform import read_query
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
@@ -37,18 +38,16 @@ if TYPE_CHECKING:
     from pathcast.transport.local_ring import LocalRing
 
 RING: Final = Path("ring")
-OPERATOR: Final = "operator"
 
 DirectoryOption = Annotated[
     Path, typer.Option("--directory", help="Directory of the ring, as it was begun.")
 ]
-AtOption = Annotated[str, typer.Option("--at", metavar="PEER", help="Peer that is asked.")]
 
 
 def add_clients(app: typer.Typer) -> None:
     """The commands of clients."""
     for command in (subscribe, unsubscribe, publish, inbox):
-        app.command(epilog=EXIT_CODES_HELP)(guarded(command))
+        app.command(epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
 def ring_in(directory: Path) -> LocalRing:
@@ -60,14 +59,19 @@ def ring_in(directory: Path) -> LocalRing:
     return ring
 
 
+def peers_of(reach: Reach) -> Reached:
+    """The peers that options name, on this machine or elsewhere; ConfigError if there are none."""
+    with extra("net", "pathcast peer"):
+        from pathcast.transport.peer import CODEC
+    return reached(reach, "peers", CODEC, ring_in, RING)
+
+
 def subscribe(
     id: IdArgument,
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="XPath, or @FILE for the one in FILE.")
     ],
-    at: AtOption,
-    client: AsOption = OPERATOR,
-    directory: DirectoryOption = RING,
+    reach: Reach,
 ) -> ExitCode:
     """Register a query at a peer, and wait until it is indexed on the ring.
 
@@ -80,15 +84,16 @@ def subscribe(
     if asked.steps:
         reason = "a ring does no steps; net subscribe does"
         raise ConfigError("config.invalid", key=query, reason=reason)
-    return asyncio.run(_subscribe(ring_in(directory), at, client, id, asked.query))
+    return asyncio.run(_subscribe(peers_of(reach), id, asked.query))
 
 
-async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -> ExitCode:
+async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
     from pathcast.dht.subscriptions import Subscribed
     from pathcast.transport.peer import TOLD, Accepted, Register, StandingQuery
     from pathcast.transport.security import own_id
 
-    async with ring.client(at, name) as client:
+    name = peers.client
+    async with peers.connect() as client:
         after = await last_position(client, name)
         answer = await client.ask(Register((StandingQuery(id, query),)))
         assert isinstance(answer, Accepted)
@@ -104,17 +109,15 @@ async def _subscribe(ring: LocalRing, at: str, name: str, id: str, query: str) -
     return ExitCode.REFUSED
 
 
-def unsubscribe(
-    id: IdArgument, at: AtOption, client: AsOption = OPERATOR, directory: DirectoryOption = RING
-) -> ExitCode:
+def unsubscribe(id: IdArgument, reach: Reach) -> ExitCode:
     """Take a query out; nothing is told of it from now on."""
-    return asyncio.run(_unsubscribe(ring_in(directory), at, client, id))
+    return asyncio.run(_unsubscribe(peers_of(reach), id))
 
 
-async def _unsubscribe(ring: LocalRing, at: str, name: str, id: str) -> ExitCode:
+async def _unsubscribe(peers: Reached, id: str) -> ExitCode:
     from pathcast.transport.peer import Accepted, Withdraw
 
-    async with ring.client(at, name) as client:
+    async with peers.connect() as client:
         answer = await client.ask(Withdraw((id,)))
     assert isinstance(answer, Accepted)
     return say_refused(answer.refused)
@@ -122,9 +125,7 @@ async def _unsubscribe(ring: LocalRing, at: str, name: str, id: str) -> ExitCode
 
 def publish(
     messages: MessagesArgument,
-    at: AtOption,
-    client: AsOption = OPERATOR,
-    directory: DirectoryOption = RING,
+    reach: Reach,
 ) -> ExitCode:
     """Publish messages at a peer: a line of JSON for each that is taken or refused.
 
@@ -134,13 +135,13 @@ def publish(
         pathcast peer publish orders/ --at p05
         pathcast peer inbox --at p05
     """
-    return asyncio.run(_publish(ring_in(directory), at, client, messages))
+    return asyncio.run(_publish(peers_of(reach), messages))
 
 
-async def _publish(ring: LocalRing, at: str, name: str, names: list[str]) -> ExitCode:
+async def _publish(peers: Reached, names: list[str]) -> ExitCode:
     from pathcast.transport.peer import Accepted, Publish
 
-    async with ring.client(at, name) as client:
+    async with peers.connect() as client:
 
         async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
             answers = await client.publish([Publish(id, body) for id, body in rows])
@@ -151,12 +152,10 @@ async def _publish(ring: LocalRing, at: str, name: str, names: list[str]) -> Exi
 
 
 def inbox(
-    at: AtOption,
-    client: AsOption = OPERATOR,
+    reach: Reach,
     after: AfterOption = 0,
     follow: FollowOption = False,
     settle: SettleOption = False,
-    directory: DirectoryOption = RING,
 ) -> ExitCode:
     """Print what waits for a client at a peer, a line of JSON a match or outcome.
 
@@ -165,14 +164,13 @@ def inbox(
 
         pathcast peer inbox --at p04 --follow
     """
-    asyncio.run(_inbox(ring_in(directory), at, client, after, follow, settle))
+    asyncio.run(_inbox(peers_of(reach), after, follow, settle))
     return ExitCode.OK
 
 
-async def _inbox(
-    ring: LocalRing, at: str, name: str, after: int, follow: bool, settle: bool
-) -> None:
-    async with ring.client(at, name) as client:
+async def _inbox(peers: Reached, after: int, follow: bool, settle: bool) -> None:
+    async with peers.connect() as client:
+        name = peers.client
         await print_inbox(client, name, _told, after=after, follow=follow, settle=settle)
 
 

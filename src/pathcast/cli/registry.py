@@ -7,9 +7,25 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, begin_log, extra, guarded, print_settings, say
+from pathcast.cli.console import (
+    answers,
+    extra,
+    guarded,
+    print_settings,
+    say,
+    write_json_line,
+)
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.log import (
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    begin_log,
+    log_start,
+)
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
+from pathcast.cli.registry_clients import add_clients
 from pathcast.errors import ConfigError
 
 
@@ -19,6 +35,10 @@ def build_registry() -> typer.Typer:
     app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_node))
     app.command("ls", epilog=EXIT_CODES_HELP)(guarded(list_brokers))
     app.command("gone", epilog=EXIT_CODES_HELP)(guarded(mark_as_gone))
+    app.command("sources", epilog=EXIT_CODES_HELP)(guarded(list_sources))
+    app.command("interests", epilog=EXIT_CODES_HELP)(guarded(list_interests))
+    app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(withdraw_source))
+    add_clients(app)
     return app
 
 
@@ -26,6 +46,8 @@ def run_a_node(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
     """Run a node of the registration service until SIGTERM or Ctrl-C.
 
@@ -35,6 +57,7 @@ def run_a_node(
         pathcast registry run registry.toml
     """
     with extra("net", "pathcast registry run"):
+        from pathcast.transport.events import log_event
         from pathcast.transport.registry_process import run_registry
         from pathcast.transport.registry_settings import (
             describe_registry_settings,
@@ -45,12 +68,12 @@ def run_a_node(
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
-    begin_log()
+    begin_log(log_format, log_level)
     settings = load_registry_settings(file, override or ())
     name = settings.registry.name
-    ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_registry(settings, ready))
-    say(f"{name} has ended")
+    reread = lambda: load_registry_settings(file, override or ())  # noqa: E731
+    asyncio.run(run_registry(settings, log_start(name), reread))
+    log_event("process.ended", name=name)
     return ExitCode.OK
 
 
@@ -104,4 +127,75 @@ def mark_as_gone(
         state = "active" if back else "gone"
         opened.write([msgspec.structs.replace(broker, state=state)], check=True)
     say(f"{name} is {state}")
+    return ExitCode.OK
+
+
+def list_sources(store: StoreArgument) -> ExitCode:
+    """List the sources that have registered, a line of JSON for each.
+
+    A line has the number of the schema, what is expected of the source, and its
+    root broker; a pending one is not known to its root broker yet.
+    """
+    with extra("net", "pathcast registry sources"):
+        from pathcast.store import Source, Store
+        from pathcast.transport.settings import database_of
+    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        for source in sorted(opened.state(Source)[1], key=lambda each: each.id):
+            write_json_line(
+                {
+                    "source": source.id,
+                    "owner": source.address,
+                    "location": source.location,
+                    "root": source.root,
+                    "schema_version": source.catalog,
+                    "messages_a_second": source.messages_a_second,
+                    "message_bytes": source.message_bytes,
+                    "pending": source.pending,
+                }
+            )
+    return ExitCode.OK
+
+
+def list_interests(
+    store: StoreArgument,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="NAME", help="Only those of one client.")
+    ] = None,
+) -> ExitCode:
+    """List the interests that have registered, a line of JSON for each."""
+    with extra("net", "pathcast registry interests"):
+        from pathcast.store import Profile, Store
+        from pathcast.transport.settings import database_of
+    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        for profile in sorted(opened.state(Profile)[1], key=lambda each: each.id):
+            if owner in (None, profile.owner):
+                write_json_line(
+                    {
+                        "interest": profile.id,
+                        "owner": profile.owner,
+                        "query": profile.query,
+                        "deliver": profile.deliver,
+                        "steps": list(profile.steps),
+                        "labels": profile.labels,
+                        "state": profile.state,
+                        "host": profile.host,
+                        "pending": profile.pending,
+                    }
+                )
+    return ExitCode.OK
+
+
+def withdraw_source(
+    store: StoreArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Id of the source.")],
+) -> ExitCode:
+    """Withdraw a source from the network: its root broker takes no messages of it any more."""
+    with extra("net", "pathcast registry withdraw-source"):
+        from pathcast.store import Removal, Source, Store
+        from pathcast.transport.settings import database_of
+    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        if opened.get(Source, source) is None:
+            raise ConfigError("config.invalid", key=source, reason="no source of that id is there")
+        opened.write([Removal("source", source)])
+    say(f"{source} is withdrawn")
     return ExitCode.OK

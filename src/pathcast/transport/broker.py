@@ -4,7 +4,10 @@
 |---|---|---|
 | `Subscribe` | registers profiles of the client | `Accepted`: versions; later `InForce` of each |
 | `Unsubscribe` | takes profiles out | `Accepted` |
-| `RegisterSource` | takes a data source | `Accepted` |
+| `ListSubscriptions` | says which profiles the client has here | `SubscriptionsListed` |
+| `RegisterSource` | takes a data source, or withdraws it | `Accepted` |
+| `FindSource` | says which broker is the root of a source | `SourceFound` |
+| `ListSources` | says which sources the network has | `SourcesListed` |
 | `Publish` | looks at a message, and takes it | the receipt: it is on disk; or `NotTaken` |
 | `Explain` | says where a message would go from here, and why | `Explained` |
 | `Leave` | goes for good, once others have had what it published | `Accepted` |
@@ -22,6 +25,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -31,8 +35,9 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
+from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import LOCAL, Content, Profile
-from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
+from pathcast.overlay.deliveries import Delivery, Dropped, Lapsed, Told, Undecided
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Announce,
@@ -57,12 +62,16 @@ from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
-from pathcast.transport.frames import Codec, Flow, Name
+from pathcast.transport.events import RareEvents
+from pathcast.transport.frames import FRAME_BYTES, Codec, Flow, Name
 from pathcast.transport.security import own_id
 
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
 """A connection loses nothing while it lives, and a new one is told of: what is not acknowledged was
 dropped from a full queue, or waits for a busy broker, which the same once more makes no faster."""
+
+ROWS_AT_ONCE: Final = 1_000
+"""Rows of one answer to `ListSources` or `ListSubscriptions`."""
 
 REASONS_MAX: Final = 20
 """Entries that are told of a neighbour, of those that hold of a message."""
@@ -91,6 +100,84 @@ class RegisterSource(msgspec.Struct, frozen=True, tag=True):
 
     source: SourceName
     entry: Source
+
+
+class FindSource(msgspec.Struct, frozen=True, tag=True):
+    """Asks which broker is the root of a source, and what is announced of it."""
+
+    source: SourceName
+
+
+class SourceFound(msgspec.Struct, frozen=True, tag=True):
+    """Answers `FindSource`.
+
+    Attributes:
+        broker: The one that answers.
+        root: The root broker of the source; None: the network has no such source.
+        entry: As it is announced.
+    """
+
+    broker: str
+    root: str | None = None
+    entry: Source = Source()
+
+
+class ListSources(msgspec.Struct, frozen=True, tag=True):
+    """Asks for the sources of the network, in the order of their ids.
+
+    Attributes:
+        after: Id of the last one that is known already.
+    """
+
+    after: str = ""
+
+
+class SourceRow(msgspec.Struct, frozen=True):
+    """A source of the network.
+
+    Attributes:
+        source: Its id.
+        root: Its root broker.
+        dictionary_version: Number of its schema.
+        schema_size: Characters of its schema.
+    """
+
+    source: str
+    root: str
+    dictionary_version: int
+    schema_size: int
+
+
+class SourcesListed(msgspec.Struct, frozen=True, tag=True):
+    """Some sources, and the id of the last one if there are more behind it; else nothing."""
+
+    rows: tuple[SourceRow, ...]
+    more_after: str = ""
+
+
+class ListSubscriptions(msgspec.Struct, frozen=True, tag=True):
+    """Asks for the subscriptions of the client at this broker, in the order of their names.
+
+    Attributes:
+        after: Name of the last one that is known already.
+    """
+
+    after: str = ""
+
+
+class SubscriptionRow(msgspec.Struct, frozen=True):
+    """A subscription of a client, as deliveries name it."""
+
+    subscription: str
+    profile: Profile
+    version: int
+
+
+class SubscriptionsListed(msgspec.Struct, frozen=True, tag=True):
+    """Some subscriptions, and the name of the last if there are more behind it; else nothing."""
+
+    rows: tuple[SubscriptionRow, ...]
+    more_after: str = ""
 
 
 class Publish(msgspec.Struct, frozen=True, tag=True):
@@ -185,8 +272,26 @@ class Explained(msgspec.Struct, frozen=True, tag=True):
 
 
 KINDS: Final = (Hello, Frame)
-REQUESTS: Final = (Subscribe, Unsubscribe, RegisterSource, Publish, Explain, Leave, Expel)
-ANSWERS: Final = (Accepted, Explained, NotTaken)
+REQUESTS: Final = (
+    Subscribe,
+    Unsubscribe,
+    ListSubscriptions,
+    RegisterSource,
+    FindSource,
+    ListSources,
+    Publish,
+    Explain,
+    Leave,
+    Expel,
+)
+ANSWERS: Final = (
+    Accepted,
+    Explained,
+    NotTaken,
+    SourceFound,
+    SourcesListed,
+    SubscriptionsListed,
+)
 
 _MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Trimmed | Passed
 _QUERIES: Final = Interest | Settled
@@ -243,7 +348,7 @@ def broker_kind(
     return NodeKind(
         make,
         CODEC,
-        delivery=_delivery,
+        delivery=partial(_delivery, RareEvents()),
         gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         backlog=lambda node: {},
         request=_request,
@@ -251,7 +356,10 @@ def broker_kind(
         roles={
             Subscribe: "subscribe",
             Unsubscribe: "subscribe",
+            ListSubscriptions: "subscribe",
             RegisterSource: "publish",
+            FindSource: "publish",
+            ListSources: "publish",
             Publish: "publish",
             Explain: "operate",
             Leave: "operate",
@@ -260,6 +368,7 @@ def broker_kind(
         describe=_described,
         add_link=_add_link,
         refusals=Doorkeeper(limits or Limits()),
+        fullness=partial(_log_fullness, settings.broker),
     )
 
 
@@ -350,6 +459,13 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
                 [(id, None) for id in ids],
                 lambda id, _: broker.unsubscribe(_name_of(broker, client, id)),
             )
+        case ListSubscriptions(after):
+            return _subscriptions(broker, client, after)
+        case FindSource(source):
+            root, entry = broker.announcements.sources().get(source, (None, Source()))
+            return SourceFound(broker.name, root, entry)
+        case ListSources(after):
+            return _sources(broker, after)
         case Explain(body):
             return _explained(node, body)
         case Leave():
@@ -359,6 +475,30 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
             _expel(node, name)
             return Accepted()
     raise ConfigError("config.invalid", key="request", reason=f"{type(message).__name__} is none")
+
+
+def _sources(broker: Broker, after: str) -> SourcesListed:
+    found = broker.announcements.sources()
+    behind = sorted(name for name in found if name > after)
+    rows = []
+    for name in behind[:ROWS_AT_ONCE]:
+        root, entry = found[name]
+        rows.append(SourceRow(name, root, entry.dictionary_version, len(entry.schema)))
+    return SourcesListed(tuple(rows), rows[-1].source if len(behind) > len(rows) else "")
+
+
+def _subscriptions(broker: Broker, client: str, after: str) -> SubscriptionsListed:
+    rows: list[SubscriptionRow] = []
+    size = 0
+    for name in broker.subscriptions.names():
+        held = broker.subscriptions.get(name)
+        if name <= after or held is None or held.subscriber != client:
+            continue
+        size += len(held.profile.query)
+        if len(rows) == ROWS_AT_ONCE or (rows and size > FRAME_BYTES):
+            return SubscriptionsListed(tuple(rows), rows[-1].subscription)
+        rows.append(SubscriptionRow(name, held.profile, held.version))
+    return SubscriptionsListed(tuple(rows))
 
 
 def _name_of(broker: Broker, client: str, id: str) -> str:
@@ -404,12 +544,24 @@ def _expel(node: BrokerNode, name: str) -> None:
     node.broker.expel(name)
 
 
+def _log_fullness(settings: BrokerSettings, node: Node) -> float:
+    assert isinstance(node, BrokerNode)
+    own = node.broker.streams.get(node.broker.name)
+    if own is None:
+        return 0.0
+    messages = len(own.held) / settings.log_messages_max
+    return max(messages, own.held_bytes / settings.log_bytes_max)
+
+
 def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
     assert isinstance(node, BrokerNode)
     return node.add_link(peer, 1, now)
 
 
-def _delivery(what: object) -> tuple[str, bytes]:
+def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
+    if isinstance(what, Lapsed):
+        name = what.subscription
+        events.log("subscription.lapsed", (), subscription=name)
     body = msgspec.msgpack.encode(what)
     if isinstance(what, Delivery | Undecided):
         # What is delivered together has ids that lie together.

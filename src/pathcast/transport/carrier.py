@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
 import time
 import weakref
@@ -31,12 +30,12 @@ from pathcast.errors import PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.disk import Disk, Waiting
+from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.inbox_bounds import Gap
 from pathcast.transport.neighbours import Dial, Neighbours
 from pathcast.transport.security import Role
 
-LOG = logging.getLogger("pathcast.transport")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -68,6 +67,10 @@ def _no_gap(gap: Gap) -> bytes:
     raise TypeError(f"this kind of node has no words for {gap}")
 
 
+def _empty(node: Node) -> float:
+    return 0.0
+
+
 def _nothing_known(node: Node) -> Mapping[str, object]:
     return {}
 
@@ -95,6 +98,7 @@ class NodeKind:
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
         gap: What subscribers are told of deliveries that a full inbox did not take.
+        fullness: Share of the room for messages that others have not had, which is taken.
     """
 
     make: MakeNode
@@ -109,6 +113,7 @@ class NodeKind:
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
     gap: Callable[[Gap], bytes] = _no_gap
+    fullness: Callable[[Node], float] = _empty
 
 
 @dataclass
@@ -423,7 +428,7 @@ class Carrier:
         self, peer: str, ended: Callable[[Node, str, float], Sequence[Effect]]
     ) -> None:
         if await self._has_ended(peer) and peer not in self.neighbours.connections:
-            LOG.info("%s: the process of %s has ended", self.name, peer)
+            log_event("neighbour.ended", name=self.name, neighbour=peer)
             if not self._has_failed:
                 self._event(ended, self.node, peer)
 
@@ -446,7 +451,7 @@ class Carrier:
             raise
         except Exception as error:
             # A bug of the node: what it holds in memory is not to be trusted any more.
-            LOG.exception("%s cannot go on", self.name)
+            log_event("process.failed", exc_info=True, name=self.name, reason=repr(error))
             assert self.failure is not None
             self.failure.set_exception(error)
             raise
@@ -530,7 +535,7 @@ class Carrier:
                 self.neighbours.grant()
         except PathcastError as error:
             # A broker that cannot keep what it is told must not speak of it: it stops.
-            LOG.error("%s", error)
+            log_event("process.failed", name=self.name, **reason_of(error))
             for future in (*group.waiting, *self._group.waiting, self.failure):
                 if not future.done():
                     future.set_exception(error)

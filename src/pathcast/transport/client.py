@@ -1,18 +1,17 @@
 """The other end of `service`: what publishers, subscribers and operators call a broker with.
 
 Example:
-    >>> async def main(address: Address, codec: Codec) -> None:
-    ...     async with BrokerClient("ann", address, codec) as client:
-    ...         async for deliveries in client.deliveries("ann"):
-    ...             for position, delivery_id, body in deliveries:
-    ...                 print(delivery_id, len(body))
-    ...             await client.acknowledge(position)
+    >>> async def main() -> None:
+    ...     bern = Address("bern", "10.0.0.7:7400", "ann's token", allow_plain=True)
+    ...     async for deliveries in followed(lambda: BrokerClient("ann", bern), "ann"):
+    ...         for position, delivery_id, body in deliveries:
+    ...             print(delivery_id, len(body))
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
@@ -22,7 +21,7 @@ import msgspec
 
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.overlay.content import Profile
-from pathcast.transport.broker import Accepted, Subscribe
+from pathcast.transport.broker import CODEC, Accepted, Subscribe
 from pathcast.transport.dead_letters import (
     DeadLetter,
     Letters,
@@ -56,6 +55,10 @@ T = TypeVar("T")
 PROFILES_AT_ONCE: Final = 500
 """Profiles of one call: some tenths of a second in which the broker does nothing else."""
 
+AGAIN_SECONDS: Final = 0.1
+AGAIN_SECONDS_MAX: Final = 5.0
+"""Pauses before an inbox is followed again: the first, and what doubling ends with."""
+
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _RECEIPTS: Final = msgspec.msgpack.Decoder(Receipt)
 _PACKETS: Final = msgspec.msgpack.Decoder(Packet)
@@ -70,10 +73,10 @@ class BrokerClient:
     Args:
         name: Who calls.
         address: The broker.
-        codec: Of its protocol.
+        codec: Of its protocol; a peer of a ring has another one than a broker.
     """
 
-    def __init__(self, name: str, address: Address, codec: Codec) -> None:
+    def __init__(self, name: str, address: Address, codec: Codec = CODEC) -> None:
         self._name = name
         self._address = address
         self._codec = codec
@@ -270,3 +273,36 @@ class BrokerClient:
 
     def _introduction(self) -> tuple[tuple[str, str], ...]:
         return introduction(self._name, self._address.token)
+
+
+async def followed(
+    connect: Callable[[], BrokerClient], subscriber: str, after: int | None = None
+) -> AsyncIterator[tuple[Waiting, ...]]:
+    """An inbox over lost connections, each delivery once; it goes on until nobody iterates.
+
+    A group is acknowledged when the next one is asked for, so that what was not looked at comes
+    again to whoever follows anew. While the node cannot be reached it is called again, after pauses
+    that double.
+
+    Args:
+        connect: Makes a client, to be entered.
+        subscriber: Whose inbox; the client's own name.
+        after: Position of the last delivery that is not wanted; what was acknowledged when not
+            given.
+
+    Raises:
+        PeerRefusedError: The node does not admit the client.
+        SourceError: The inbox does not go so far ("inbox.ahead").
+    """
+    pause = AGAIN_SECONDS
+    while True:
+        try:
+            async with connect() as client:
+                async for group in client.deliveries(subscriber, after):
+                    pause = AGAIN_SECONDS
+                    yield group
+                    after = group[-1].position
+                    await client.acknowledge(after)
+        except UnavailableError:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, AGAIN_SECONDS_MAX)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -25,6 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.errors import PathcastError, PeerRefusedError
+from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.frames import decode
 from pathcast.transport.grpc_streams import Address, connected, error_from
 from pathcast.transport.security import Gate, introduction
@@ -32,7 +32,6 @@ from pathcast.transport.service import GuardedMethods
 
 __all__ = ["Contact", "Contacts"]
 
-LOG = logging.getLogger("pathcast.transport")
 
 FILE: Final = "contacts.json"
 METHOD: Final = "/pathcast.Peer/Greet"
@@ -118,7 +117,7 @@ class Contacts(GuardedMethods):
             return []
         except (OSError, msgspec.DecodeError) as error:
             # Others know what was in it.
-            LOG.error("%s cannot be read: %s", self._file, error)
+            log_event("contacts.unreadable", file=str(self._file), reason=str(error))
             return []
 
     async def _greeted(self, data: bytes, context: Any) -> bytes:
@@ -165,7 +164,7 @@ class Contacts(GuardedMethods):
                 said = await self._call(self._address(name, self._known[name]))
                 break
             except PathcastError as error:
-                LOG.debug("%s: %s", self._name, error)
+                log_event("contact.silent", name=self._name, **reason_of(error))
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_SECONDS_MAX)
         self._learn(said.others)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import sqlite3
 import threading
@@ -43,9 +42,8 @@ from pathcast.transport.dead_letters import (
     put_letter,
     take_letters,
 )
+from pathcast.transport.events import log_event
 from pathcast.transport.inbox_bounds import DEFAULT, Gap, InboxBounds, InboxState
-
-LOG = logging.getLogger("pathcast.transport")
 
 FORMAT: Final = 1
 
@@ -284,15 +282,14 @@ class Disk:
             was_full = self._states.get(subscriber, InboxState()).is_full
             self._states[subscriber] = state
             if state.is_full and not was_full:
-                LOG.warning(
-                    "the inbox of %s is full: %d deliveries of %d bytes wait; what comes is "
-                    "dropped, which the subscriber is told",
-                    subscriber,
-                    state.waiting,
-                    state.bytes,
+                log_event(
+                    "inbox.full",
+                    subscriber=subscriber,
+                    waiting=state.waiting,
+                    bytes=state.bytes,
                 )
             elif was_full and not state.is_full:
-                LOG.warning("the inbox of %s takes deliveries again", subscriber)
+                log_event("inbox.freed", subscriber=subscriber)
 
     def waiting(
         self, subscriber: str, after: int, limit: int, bytes_max: int = 1 << 62

@@ -61,6 +61,26 @@ _STATUS: Final = {
 
 _DETAILS_MAX: Final = 4096
 
+_NO_NAME: Final = "nothing of the name of {target} is known; correct the address"
+_WHY_NOT: Final[dict[bool, dict[str, str]]] = {
+    True: {
+        "Hostname Verification": "the certificate shown at {target} is not made out to {name}; "
+        "correct the name or the address",
+        "CERTIFICATE_VERIFY_FAILED": "the certificate shown at {target} is not signed by the "
+        "authority that is given here, or not valid now",
+        "WRONG_VERSION_NUMBER": "plain text is spoken at {target}; leave out the certificates",
+        "Socket closed": "{target} closed the connection; its authority has to sign the "
+        "certificate that is given here, which has to be valid now",
+        "resol": _NO_NAME,
+    },
+    False: {
+        "Socket closed": "{target} closed the connection, as one does that wants certificates; "
+        "give certificate, key and authority",
+        "resol": _NO_NAME,
+    },
+}
+"""With certificates or without: part of the words of gRPC -> why there is no connection."""
+
 _ENDS: Final = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
 """What trying to connect ends with."""
 
@@ -229,22 +249,41 @@ async def connected(channel: Any, address: Address) -> None:
     """Returns when a channel has its connection; closes it if there is none.
 
     Raises:
-        UnavailableError: Nobody is there, which is said at once, or nobody answers.
+        UnavailableError: Nobody is there, which is said at once, or nobody answers, or one end does
+            not take the other's certificate.
     """
     state = channel.get_state(try_to_connect=True)
+    reason = ""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             while state not in _ENDS:
                 await channel.wait_for_state_change(state)
                 state = channel.get_state(try_to_connect=True)
+            if state is not grpc.ChannelConnectivity.READY:
+                reason = await _why_not(channel, address)
     except BaseException as error:
         await channel.close()
         if not isinstance(error, TimeoutError):
             raise
     if state is not grpc.ChannelConnectivity.READY:
         await channel.close()
-        reason = f"nobody answers at {address.target}"
+        reason = reason or f"nobody answers at {address.target}"
         raise UnavailableError("peer.unreachable", name=address.name, reason=reason)
+
+
+async def _why_not(channel: Any, address: Address) -> str:
+    """Why a channel that has just failed has no connection: only a call is told of it.
+
+    Where there is one meanwhile, the call is refused, since nobody offers such a method.
+    """
+    try:
+        await channel.unary_unary(f"/{SERVICE}/Reach")(b"", timeout=CONNECT_SECONDS)
+    except grpc.aio.AioRpcError as error:
+        told = error.details() or ""
+        for part, reason in _WHY_NOT[address.certificates is not None].items():
+            if part in told:
+                return reason.format(name=address.name, target=address.target)
+    return ""
 
 
 async def open_stream(name: str, address: Address, method: str = FRAMES) -> ClientStream:

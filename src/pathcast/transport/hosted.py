@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,14 +31,13 @@ from pathcast.store import Change, Store
 from pathcast.transport.broker import Accepted, Leave, RegisterSource, Subscribe, Unsubscribe
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.disk import Disk
+from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.process import Reread, running, until_ended
 from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
 from pathcast.transport.request_carrier import RequestCarrier
 from pathcast.transport.security import Gate
 from pathcast.transport.settings import BrokerSettings, RegistrationSection, database_of
-
-LOG = logging.getLogger("pathcast.transport")
 
 TAKEN_SECONDS: Final = 0.2
 """Pause before a directory is tried again that a former player has not given back yet."""
@@ -137,6 +136,9 @@ class HostedBroker:
         """
         registration = self._settings.registration
         assert registration is not None
+        if self._reread is not None:
+            # A process that waits reads its settings again when it begins to run.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
         name = self._settings.broker.name
         with Store.open(database_of(registration.store)) as store:
             bandwidth, most = registration.bandwidth, registration.profiles_max
@@ -160,9 +162,9 @@ class HostedBroker:
         while True:
             told = await self._told.get()
             while isinstance(told, Served) and told.is_played:
-                LOG.info("%s is played at %s", hosting.id, self._address)
+                log_event("lease.taken", name=hosting.id, address=self._address)
                 told = await self._play_once(carrier, hosting, store, told)
-                LOG.warning("%s is not played at %s any more", hosting.id, self._address)
+                log_event("lease.lost", name=hosting.id, address=self._address)
 
     async def _play_once(
         self, carrier: RequestCarrier, hosting: Hosting, store: Store, served: Served
@@ -229,7 +231,7 @@ class HostedBroker:
             except DiskError as error:
                 if error.code != "disk.taken":
                     raise
-                LOG.info("%s", error)
+                log_event("disk.awaited", **reason_of(error))
             await asyncio.sleep(TAKEN_SECONDS)
 
 

@@ -6,7 +6,6 @@ said `NAME.log`. Processes outlive the command that started them.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import random
@@ -21,10 +20,11 @@ import msgspec
 
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
-from pathcast.transport.client import BrokerClient
+from pathcast.transport.client import BrokerClient, followed
 from pathcast.transport.forked_start import start_forked
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.nodes import Nodes
 from pathcast.transport.process import Control, operator_of, read_control
 
 __all__ = ["LocalProcesses", "free_ports"]
@@ -37,7 +37,7 @@ PORTS: Final = range(10_000, 32_768)
 """Below those that Linux (from 32768) and others (from 49152) take for outgoing connections."""
 
 
-class LocalProcesses:
+class LocalProcesses(Nodes):
     """The processes of a directory.
 
     Args:
@@ -51,6 +51,7 @@ class LocalProcesses:
         HEALED_BY: What starts those that do not run.
     """
 
+    ABSENT = "does not run"
     COMMAND: ClassVar[tuple[str, ...]]
     MODULES: ClassVar[tuple[str, ...]]
     CODEC: ClassVar[Codec]
@@ -87,16 +88,6 @@ class LocalProcesses:
             reason = f"nothing is in {self.directory}; {self.BEGUN_BY} begins it"
             raise ConfigError("config.invalid", key="--directory", reason=reason)
         return found
-
-    def check_name(self, name: str) -> None:
-        """Refuses a name that none of them has.
-
-        Raises:
-            ConfigError: It is none; it says which there are.
-        """
-        if name not in self.names:
-            reason = f"there is none in {self.directory}; there are {', '.join(self.names)}"
-            raise ConfigError("config.invalid", key=name, reason=reason)
 
     def is_running(self, name: str) -> bool:
         """Whether a node's process is there."""
@@ -181,34 +172,13 @@ class LocalProcesses:
             return self.operator(name)
         return BrokerClient(client, Address(name, self._control(name).listen), self.CODEC)
 
-    async def statuses(self) -> dict[str, dict[str, Any] | None]:
-        """What each says of itself; None where none runs."""
-        found = await asyncio.gather(*(self._status(name) for name in self.names))
-        return dict(zip(self.names, found, strict=True))
-
     async def followed(
         self, name: str, decoder: msgspec.msgpack.Decoder[Any]
     ) -> AsyncIterator[Any]:
         """What its operator is told in the inbox of one, over lost connections, each once."""
-        after = 0
-        while True:
-            with contextlib.suppress(UnavailableError):
-                async with self.operator(name) as client:
-                    async for group in client.deliveries(OPERATOR, after):
-                        for each in group:
-                            yield decoder.decode(each.body)
-                        after = group[-1].position
-                        await client.acknowledge(after)
-            await asyncio.sleep(0.1)
-
-    async def _status(self, name: str) -> dict[str, Any] | None:
-        if not self.is_running(name):
-            return None
-        try:
-            async with self.operator(name) as client:
-                return await client.status()
-        except UnavailableError:
-            return None
+        async for group in followed(lambda: self.operator(name), OPERATOR, 0):
+            for each in group:
+                yield decoder.decode(each.body)
 
     def _begin(self, names: Sequence[str]) -> dict[str, int]:
         """Starts processes that outlive this one; their ids."""

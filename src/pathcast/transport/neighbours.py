@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from pathcast.errors import FrameError, PathcastError, PeerRefusedError
 from pathcast.transport.connection import ByteStream, Connection, Take
+from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.frames import Codec, Packet
-
-LOG = logging.getLogger("pathcast.transport")
 
 PAUSE_SECONDS: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 5.0
 """Pauses before a neighbour is tried again: the first, and what doubling ends with."""
+
+REASONS_MAX: Final = 8
+"""Reasons that are logged for one neighbour before there is a connection to it again."""
 
 Dial = Callable[[str], Awaitable[ByteStream]]
 """Makes a stream to a neighbour by name; raises UnavailableError or PeerRefusedError."""
@@ -60,6 +61,8 @@ class Neighbours:
         self._dialling: dict[str, asyncio.Task[None]] = {}
         self._gone: dict[str, asyncio.Event] = {}
         self._is_stopped = False
+        # Neighbour -> why there was no connection, as it was logged since there was one.
+        self._said: dict[str, set[str]] = {}
         self.refusals: dict[str, PathcastError] = {}
         """Neighbour -> why its last connection, or try of one, ended."""
 
@@ -74,6 +77,15 @@ class Neighbours:
             if peer not in self._dialling and not self._is_stopped:
                 self._dialling[peer] = asyncio.create_task(self._keep(peer))
 
+    async def disconnect(self, peer: str) -> None:
+        """Ends the connection to a neighbour, and makes no other one."""
+        task = self._dialling.pop(peer, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        if peer in self._open:
+            await self._open[peer][0].close()
+
     def offer(self, peer: str, packet: Packet) -> bool:
         """Queues a packet for a neighbour; False if it is not connected or its queue is full."""
         if peer not in self._open:
@@ -81,7 +93,7 @@ class Neighbours:
         try:
             return self._open[peer][0].offer(packet)
         except FrameError as error:
-            LOG.error("%s", error)
+            log_event("packet.refused", name=self._name, neighbour=peer, **reason_of(error))
             return False
 
     def grant(self) -> None:
@@ -142,6 +154,8 @@ class Neighbours:
                 return
             self._open[peer] = (connection, is_ours)
             self._changed(peer, True)
+            self._said.pop(peer, None)
+            log_event("neighbour.connected", name=self._name, neighbour=peer)
             await connection.run()
         except PathcastError as found:
             error = found
@@ -152,6 +166,8 @@ class Neighbours:
             if self._open.get(peer, (None,))[0] is connection:
                 del self._open[peer]
                 self._changed(peer, False)
+                if not self._is_stopped:
+                    log_event("neighbour.lost", name=self._name, neighbour=peer)
                 self._gone.setdefault(peer, asyncio.Event()).set()
 
     async def _replaces(self, peer: str, *, is_ours: bool) -> bool:
@@ -170,9 +186,10 @@ class Neighbours:
         return True
 
     def _note(self, peer: str, error: PathcastError) -> None:
-        before = self.refusals.get(peer)
         self.refusals[peer] = error
-        if before is None or before.code != error.code:
+        said = self._said.setdefault(peer, set())
+        if str(error) not in said and len(said) < REASONS_MAX:
+            said.add(str(error))
             is_fault = isinstance(error, PeerRefusedError | FrameError)
-            level = logging.ERROR if is_fault else logging.INFO
-            LOG.log(level, "%s: %s", self._name, error)
+            event = "neighbour.refused" if is_fault else "neighbour.unreachable"
+            log_event(event, name=self._name, neighbour=peer, **reason_of(error))

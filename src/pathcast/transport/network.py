@@ -19,6 +19,7 @@ from pathcast.errors import ConfigError
 from pathcast.settings import FROZEN, FileSettings, read_settings
 from pathcast.transport.broker import CODEC, Explain, Explained
 from pathcast.transport.local_processes import LocalProcesses, free_ports
+from pathcast.transport.nodes import Nodes
 from pathcast.transport.settings import load_settings
 
 
@@ -136,6 +137,7 @@ class Hop(NamedTuple):
         neighbours: Neighbours that it would be sent to.
         subscriptions: Subscriptions here that it satisfies.
         reasons: Entries by which the broker before sends it here, some of them.
+        is_asked: Whether the broker was asked; otherwise nobody knows where it is.
     """
 
     broker: str
@@ -144,23 +146,28 @@ class Hop(NamedTuple):
     neighbours: tuple[str, ...]
     subscriptions: tuple[str, ...]
     reasons: tuple[str, ...]
+    is_asked: bool = True
 
 
-async def traced(network: LocalNetwork, broker: str, body: bytes) -> list[Hop]:
+async def traced(network: Nodes, broker: str, body: bytes) -> list[Hop]:
     """The way that a message would go by the tables as they are, depth first.
 
     Args:
-        network: Which.
+        network: The brokers; one that is not among them is not asked.
         broker: Where it would be published.
         body: The message.
 
     Raises:
-        UnavailableError: A broker on the way does not run.
+        UnavailableError: A broker on the way cannot be reached.
+        PeerRefusedError: It does not let the caller operate.
     """
     hops: list[Hop] = []
     waiting: list[tuple[str, str, int, tuple[str, ...]]] = [(broker, "", 0, ())]
     while waiting:
         name, sender, depth, reasons = waiting.pop()
+        if name not in network.names:
+            hops.append(Hop(name, sender, depth, (), (), reasons, is_asked=False))
+            continue
         async with network.operator(name) as client:
             told = await client.ask(Explain(body))
         assert isinstance(told, Explained)

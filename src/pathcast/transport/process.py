@@ -1,7 +1,6 @@
 """A broker process: a carrier that listens, until somebody wants it to end.
 
-At SIGHUP it reads its settings again, and takes up neighbours that it did not know; what else has
-changed there counts when it is started anew.
+At SIGHUP it reads its settings again (`reread`).
 
 The operator of the machine speaks to it at a port of loopback with a token that is made anew for
 each life of the process; both are in the file `control` of its directory, which only its owner can
@@ -13,21 +12,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
 import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import msgspec
 
-from pathcast.errors import PathcastError, UnavailableError
+from pathcast.errors import UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.client import BrokerClient
@@ -37,12 +34,11 @@ from pathcast.transport.disk import Disk
 from pathcast.transport.endings import has_ended
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
+from pathcast.transport.reread import Admission, LiveSettings, WebhookPosts, rereading
 from pathcast.transport.security import Gate, Peer
 from pathcast.transport.service import GuardedMethods, Service, listen
 from pathcast.transport.settings import BrokerSettings, secret_of
-from pathcast.transport.webhooks import WebhookSender, post_inbox
-
-LOG = logging.getLogger("pathcast.transport")
+from pathcast.transport.watching import Watch, watching
 
 CONTROL: Final = "control"
 STOP_SECONDS: Final = 2.0
@@ -156,10 +152,12 @@ async def running(
     servers: list[Any] = []
     path = settings.broker.directory / CONTROL
     try:
+        services = [Service(carrier, gate), *beside, *([] if contacts is None else [contacts])]
+        admission = Admission(services, settings.certificates)
         server, port = await listen(
-            [Service(carrier, gate), *beside, *([] if contacts is None else [contacts])],
+            services,
             settings.broker.listen,
-            settings.certificates,
+            admission.certificates,
             allow_plain=settings.broker.allow_plain,
         )
         servers.append(server)
@@ -170,11 +168,13 @@ async def running(
         await carrier.start(list(addresses))
         host = settings.broker.listen.rpartition(":")[0]
         control = Control(name, os.getpid(), f"{host}:{port}", f"127.0.0.1:{control_port}", token)
-        take_up = partial(_take_up_neighbours, carrier, gate, addresses)
-        with _reread_at_hangup(reread, take_up):
+        async with contextlib.AsyncExitStack() as meanwhile:
+            posts = await meanwhile.enter_async_context(posting(carrier, settings))
+            live = LiveSettings(settings, carrier, admission, addresses, posts)
+            await meanwhile.enter_async_context(rereading(name, settings, reread, live.take_up))
             _write_control(path, control)
-            async with contextlib.AsyncExitStack() as meanwhile:
-                await meanwhile.enter_async_context(posting(carrier, settings))
+            watch = Watch(name, lambda: live.certificates, lambda: kind.fullness(carrier.node))
+            async with watching(watch):
                 if contacts is not None and discovery is not None:
                     mine = discovery.address or control.listen
                     await meanwhile.enter_async_context(contacts.greeting(mine, discovery.known))
@@ -210,59 +210,16 @@ def _contacts(
     return Contacts(carrier.name, gate, settings.broker.directory, address, take_up)
 
 
-def _take_up_neighbours(
-    carrier: Carrier, gate: Gate, addresses: dict[str, Address], settings: BrokerSettings
-) -> None:
-    """Neighbours that the settings name and nobody knows here; those that are known stay."""
-    for peer in settings.peers:
-        if "neighbour" not in peer.roles or gate.knows(peer.name):
-            continue
-        LOG.info("%s has a new neighbour, %s", carrier.name, peer.name)
-        gate.add(peer)
-        carrier.add_link(peer.name)
-        if peer.name in settings.addresses:
-            addresses[peer.name] = settings.addresses[peer.name]
-            carrier.neighbours.connect([peer.name])
-
-
-@contextlib.contextmanager
-def _reread_at_hangup(
-    reread: Reread | None, take_up: Callable[[BrokerSettings], None]
-) -> Iterator[None]:
-    """Settings are read again now, and at every SIGHUP meanwhile; bad ones change nothing."""
-    if reread is None:
-        yield
-        return
-
-    def again() -> None:
-        try:
-            take_up(reread())
-        except PathcastError as error:
-            LOG.error("settings are not taken up: %s", error)
-
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, again)
-    try:
-        again()
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
-
-
 @contextlib.asynccontextmanager
-async def posting(carrier: Carrier, settings: BrokerSettings) -> AsyncIterator[None]:
+async def posting(carrier: Carrier, settings: BrokerSettings) -> AsyncIterator[WebhookPosts]:
     """Posts the inboxes of clients that have a webhook, meanwhile."""
     async with httpx.AsyncClient() as client:
-        tasks = [
-            asyncio.create_task(post_inbox(carrier, name, WebhookSender(hook, client)))
-            for name, hook in settings.webhooks.items()
-        ]
+        posts = WebhookPosts(carrier, client)
         try:
-            yield
+            await posts.set(settings.webhooks)
+            yield posts
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await posts.set({})
 
 
 async def run_broker(

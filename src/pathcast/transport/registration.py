@@ -21,7 +21,7 @@ import grpc
 import grpc.aio
 import msgspec
 
-from pathcast.errors import PeerRefusedError
+from pathcast.errors import PeerRefusedError, UnavailableError
 from pathcast.overlay.registration_messages import (
     Answer,
     ChangeInterest,
@@ -153,6 +153,9 @@ class Callers:
         try:
             answer = await call(data, metadata=metadata, timeout=seconds)
         except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                name = address.name
+                raise UnavailableError("peer.silent", name=name, seconds=seconds) from error
             raise error_from(address.name, error.details() or "") from error
         return CODEC.message(decode(_PACKETS, answer, address.name), address.name)
 

@@ -23,7 +23,12 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from pathcast.errors import PathcastError, RegistrationError, UnavailableError
+from pathcast.errors import (
+    PathcastError,
+    PeerRefusedError,
+    RegistrationError,
+    UnavailableError,
+)
 from pathcast.model import DeliverMode
 from pathcast.overlay.deliveries import Delivery, Told, Undecided
 from pathcast.overlay.registrant import Asked, Registrant
@@ -32,6 +37,8 @@ from pathcast.overlay.registration_messages import (
     DeleteInterest,
     InterestChanged,
     InterestRegistered,
+    Locate,
+    Located,
     Refused,
     RegisterInterest,
     RegisterSource,
@@ -72,10 +79,12 @@ class RegistrationClient:
         self._answers: dict[str, asyncio.Future[object]] = {}
         self._following: dict[str, tuple[BrokerClient, int]] = {}
         self._stack = contextlib.AsyncExitStack()
+        # Why the latest call had no answer.
+        self._failure: UnavailableError | None = None
 
     async def __aenter__(self) -> Self:
         self._carrier = RequestCarrier(
-            self._name, self._registrant, self._callers.call, key_of, is_request, self._answered
+            self._name, self._registrant, self._call, key_of, is_request, self._answered
         )
         self._stack.push_async_callback(self._callers.close)
         await self._stack.enter_async_context(self._carrier.running())
@@ -109,6 +118,7 @@ class RegistrationClient:
 
         Raises:
             RegistrationError: It is refused.
+            PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be registered all the same.
         """
         asked = RegisterSource("-", location, schema, messages_a_second, message_bytes)
@@ -139,6 +149,7 @@ class RegistrationClient:
 
         Raises:
             RegistrationError: It is refused.
+            PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be registered all the same.
         """
         asked = RegisterInterest(
@@ -169,6 +180,7 @@ class RegistrationClient:
 
         Raises:
             RegistrationError: It is refused.
+            PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be changed all the same.
         """
         names, marks = dict(namespaces or {}), dict(labels or {})
@@ -180,6 +192,7 @@ class RegistrationClient:
 
         Raises:
             RegistrationError: It is refused.
+            PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be gone all the same.
         """
         await self._ask(DeleteInterest("-", profile), InterestChanged, seconds)
@@ -197,10 +210,36 @@ class RegistrationClient:
 
         Raises:
             RegistrationError: It is refused.
+            PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be changed all the same.
         """
         asked = UpdateSource("-", source, schema, messages_a_second, message_bytes)
         return (await self._ask(asked, SourceUpdated, seconds)).catalog
+
+    async def locate(self, id: str, seconds: float = REQUEST_SECONDS) -> Located:
+        """Which broker serves a source or a profile of this name now.
+
+        Args:
+            id: Of the source or the profile.
+            seconds: How long it is asked for.
+
+        Raises:
+            RegistrationError: There is none of that id, or it is somebody else's.
+            PeerRefusedError: The service does not admit the caller.
+            UnavailableError: There was no answer.
+        """
+        async with self._patience("the registration service", seconds):
+            while True:
+                for target in self._service:
+                    with contextlib.suppress(UnavailableError):
+                        answer = await self._call(
+                            target, Locate(self._registrant.next_request(), id)
+                        )
+                        if isinstance(answer, Located):
+                            return answer
+                        if isinstance(answer, Refused) and not answer.retry:
+                            raise _refusal(answer)
+                await asyncio.sleep(AGAIN_SECONDS)
 
     async def publish(
         self,
@@ -289,6 +328,8 @@ class RegistrationClient:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError as error:
+            if self._failure is not None and self._failure.code == "peer.unreachable":
+                raise self._failure from error
             raise UnavailableError("peer.silent", name=what, seconds=seconds) from error
 
     async def _ask(self, message: Asked, kind: type[_Answer], seconds: float) -> _Answer:
@@ -306,6 +347,23 @@ class RegistrationClient:
         if isinstance(answer, Refused):
             raise _refusal(answer)
         assert isinstance(answer, kind)
+        return answer
+
+    async def _call(self, to: str, message: object) -> object:
+        """Calls a node; a caller that is not admitted is told at once: asking again is in vain."""
+        try:
+            answer = await self._callers.call(to, message)
+        except PeerRefusedError as error:
+            # Whoever may not ask where something is, gets no answer to anything.
+            own = self._answers.get(str(key_of(message)))
+            for future in [own] if own else list(self._answers.values()):
+                if not future.done():
+                    future.set_exception(error)
+            raise
+        except UnavailableError as error:
+            self._failure = error
+            raise
+        self._failure = None
         return answer
 
     def _answered(self, to: str, what: object) -> None:

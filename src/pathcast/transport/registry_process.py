@@ -16,14 +16,17 @@ from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import ToService
 from pathcast.partition import PepPlacement
 from pathcast.store import Store
+from pathcast.transport.events import log_event
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.process import STOP_SECONDS, until_ended
 from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
 from pathcast.transport.registry_settings import HostsSection, RegistrySettings
 from pathcast.transport.request_carrier import RequestCarrier
+from pathcast.transport.reread import Admission, rereading
 from pathcast.transport.security import Gate
 from pathcast.transport.service import listen
 from pathcast.transport.settings import database_of, secret_of
+from pathcast.transport.watching import Watch, watching
 
 
 def host_choice(hosts: HostsSection) -> HostChoice:
@@ -45,8 +48,14 @@ def host_choice(hosts: HostsSection) -> HostChoice:
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarrier, str]]:
+async def serving(
+    settings: RegistrySettings, reread: Callable[[], RegistrySettings] | None = None
+) -> AsyncIterator[tuple[RequestCarrier, str]]:
     """A node of the service that listens; the carrier, and where.
+
+    Args:
+        settings: What it is told.
+        reread: Reads the settings again, at SIGHUP; raises ConfigError.
 
     Raises:
         ConfigError: It cannot listen there, or the database is none.
@@ -69,14 +78,29 @@ async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarr
             section.name, node, callers.call, key_of, is_request, lambda to, what: None
         )
         gate = Gate(settings.peers, with_certificates=settings.tls is not None)
+        services = [RegistrationMethods(carrier, gate, ToService)]
+        admission = Admission(services, settings.certificates)
         server, port = await listen(
-            [RegistrationMethods(carrier, gate, ToService)],
+            services,
             section.listen,
-            settings.certificates,
+            admission.certificates,
             allow_plain=section.allow_plain,
         )
+        now = settings
+
+        async def take_up(found: RegistrySettings) -> None:
+            nonlocal now
+            admission.take_up(found.peers, found.certificates)
+            _tell_changes(settings, now, found)
+            now = found
+
+        watch = Watch(section.name, lambda: now.certificates)
         try:
-            async with carrier.running():
+            async with (
+                carrier.running(),
+                rereading(section.name, settings, reread, take_up),
+                watching(watch),
+            ):
                 yield carrier, f"{section.listen.rpartition(':')[0]}:{port}"
         finally:
             await server.stop(STOP_SECONDS)
@@ -85,19 +109,38 @@ async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarr
                 store.give_back(node.leadership.lease)
 
 
+def _tell_changes(
+    begun_with: RegistrySettings, before: RegistrySettings, now: RegistrySettings
+) -> None:
+    """Logs what counts from now on, and what counts when the process is started anew."""
+    name = begun_with.registry.name
+    restart = [
+        key for key in ("registry", "hosts") if getattr(begun_with, key) != getattr(now, key)
+    ]
+    if (begun_with.tls is None) != (now.tls is None):
+        restart.append("tls")
+    if restart:
+        log_event("settings.restart", name=name, keys=", ".join(restart))
+    changed = [key for key in ("clients", "tls") if getattr(before, key) != getattr(now, key)]
+    log_event("settings.taken", name=name, changed=", ".join(changed) or "the certificates")
+
+
 async def run_registry(
-    settings: RegistrySettings, ready: Callable[[str], None] = lambda _: None
+    settings: RegistrySettings,
+    ready: Callable[[str], None] = lambda _: None,
+    reread: Callable[[], RegistrySettings] | None = None,
 ) -> None:
     """Runs a node of the service until SIGTERM or Ctrl-C.
 
     Args:
         settings: What it is told.
         ready: Called with the address where it listens, as soon as it does.
+        reread: Reads the settings again, at SIGHUP.
 
     Raises:
         ConfigError: It cannot listen there, or the database is none.
         StoreError: The database cannot be opened.
     """
-    async with serving(settings) as (carrier, address):
+    async with serving(settings, reread) as (carrier, address):
         ready(address)
         await until_ended(carrier.run)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +20,7 @@ from typing import Final
 
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Node, Send, Wake
-
-LOG = logging.getLogger("pathcast.transport")
+from pathcast.transport.events import RareEvents, log_event, reason_of
 
 CALLS_MAX: Final = 1024
 """Calls that are under way from here; more are left to the next repetition."""
@@ -66,6 +64,7 @@ class RequestCarrier:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[tuple[str, object], list[asyncio.Future[object]]] = {}
+        self._events = RareEvents()
         self._calls: set[tuple[str, object]] = set()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._clock = time.time() - time.monotonic()
@@ -127,7 +126,7 @@ class RequestCarrier:
                 effects = await loop.run_in_executor(self._thread, lambda: handler(*event, now))
             except Exception as error:
                 # A bug of the node: what it holds in memory is not to be trusted any more.
-                LOG.exception("%s cannot go on", self.name)
+                log_event("process.failed", exc_info=True, name=self.name, reason=repr(error))
                 if not self._failure.done():
                     self._failure.set_exception(error)
                 raise
@@ -171,7 +170,8 @@ class RequestCarrier:
         try:
             answer = await self._call(to, message)
         except PathcastError as error:
-            LOG.info("%s: %s", self.name, error)
+            cause = to, error.code
+            self._events.log("request.failed", cause, name=self.name, to=to, **reason_of(error))
             return
         finally:
             self._calls.discard(call)

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import ssl
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import grpc
+from cryptography import x509
 
 from pathcast.errors import ConfigError, PeerRefusedError
 from pathcast.overlay.deliveries import OPERATOR
@@ -68,16 +71,79 @@ class Certificates:
             raise ConfigError("config.invalid", key="tls", reason=reason) from error
 
     def of_server(self) -> Any:
-        """GRPC's credentials of a listener, who asks every caller for a certificate."""
+        """GRPC's configuration of a listener.
+
+        Raises:
+            ConfigError: A file cannot be read, or the key is not that of the certificate.
+        """
         certificate, key, authority = self._read()
-        return grpc.ssl_server_credentials(
-            [(key, certificate)], root_certificates=authority, require_client_auth=True
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            # A key that needs a password is refused, and nobody is asked for it.
+            context.load_cert_chain(self.certificate, self.key, password=lambda: b"")
+            context.load_verify_locations(self.authority)
+        except (ssl.SSLError, OSError) as error:
+            reason = f"{self.certificate} and {self.key} cannot be used together: {error}"
+            raise ConfigError("config.invalid", key="tls", reason=reason) from error
+        return grpc.ssl_server_certificate_configuration(
+            [(key, certificate)], root_certificates=authority
         )
+
+    def end(self) -> datetime:
+        """When the certificate ends, or one that signed it and is in the same file.
+
+        Raises:
+            ConfigError: The file cannot be read, or has no certificate.
+        """
+        certificate, _, _ = self._read()
+        try:
+            chain = x509.load_pem_x509_certificates(certificate)
+        except ValueError as error:
+            reason = f"{self.certificate} has no certificate: {error}"
+            raise ConfigError("config.invalid", key="tls", reason=reason) from error
+        return min(each.not_valid_after_utc for each in chain)
 
     def of_caller(self) -> Any:
         """GRPC's credentials of a caller."""
         certificate, key, authority = self._read()
         return grpc.ssl_channel_credentials(authority, key, certificate)
+
+
+class ServerCertificates:
+    """The certificates of a listener, which may be changed while it listens.
+
+    Every caller is asked for a certificate. Connections that are open stay as they are.
+
+    Args:
+        files: With which it begins.
+
+    Raises:
+        ConfigError: They cannot be used.
+    """
+
+    def __init__(self, files: Certificates) -> None:
+        self._configuration = files.of_server()
+        self._is_new = False
+        self.files = files
+
+    def credentials(self) -> Any:
+        """GRPC's credentials of the listener."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._configuration, self._fetched, require_client_authentication=True
+        )
+
+    def take_up(self, files: Certificates) -> None:
+        """New connections are made with these; raises ConfigError, and changes nothing then."""
+        self._configuration = files.of_server()
+        self.files = files
+        self._is_new = True
+
+    def _fetched(self) -> Any:
+        """The configuration for a new connection; None where it is that of the one before."""
+        if not self._is_new:
+            return None
+        self._is_new = False
+        return self._configuration
 
 
 def is_local(address: str) -> bool:
@@ -153,6 +219,16 @@ class Gate:
         self._peers = {peer.name: peer for peer in peers}
         self._with_certificates = with_certificates
         self._anybody = anybody
+
+    def replace(self, peers: Iterable[Peer]) -> frozenset[str]:
+        """From now on these may call; names of those who may not any more, or do less."""
+        before, self._peers = self._peers, {peer.name: peer for peer in peers}
+        now = self._peers
+        return frozenset(
+            name
+            for name, peer in before.items()
+            if name not in now or not peer.roles <= now[name].roles
+        )
 
     def knows(self, name: str) -> bool:
         """Whether somebody of this name may call."""

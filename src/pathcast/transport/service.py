@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ from pathcast.transport.dead_letters import (
     SettleLetters,
 )
 from pathcast.transport.disk import Waiting
+from pathcast.transport.events import RareEvents, reason_of
 from pathcast.transport.frames import (
     FRAME_PACKETS,
     Count,
@@ -51,7 +52,13 @@ from pathcast.transport.frames import (
 )
 from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
 from pathcast.transport.pieces import receive_pieces, send_in_pieces
-from pathcast.transport.security import Certificates, Gate, Role, check_plain
+from pathcast.transport.security import (
+    NAME_KEY,
+    Gate,
+    Role,
+    ServerCertificates,
+    check_plain,
+)
 
 ANSWER_SECONDS: Final = 30.0
 LOOKED_AT_ONCE_BYTES: Final = 512 * 1024
@@ -150,8 +157,12 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
     """
 
     def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+        self.gate = gate
         self._methods: dict[str, Any] = {}
+        self._events = RareEvents()
+        # Calls under way, by whom; those that were ended from here.
+        self._callers: dict[asyncio.Task[Any], str] = {}
+        self._ended: set[asyncio.Task[Any]] = set()
 
     def _offer(
         self, name: str, kind: Callable[[Any], Any], method: Callable[[Any, Any], Awaitable[Any]]
@@ -165,15 +176,48 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
     async def _guarded(
         self, method: Callable[[Any, Any], Awaitable[Any]], request: Any, context: Any
     ) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
         try:
             return await method(request, context)
         except PathcastError as error:
+            if isinstance(error, PeerRefusedError):
+                self._note(error, context)
             await context.abort(*status_of(error))
+        except asyncio.CancelledError:
+            if task not in self._ended:
+                raise
+            task.uncancel()
+            ended = PeerRefusedError("peer.unknown", name=self._callers[task])
+            await context.abort(*status_of(ended))
+        finally:
+            self._callers.pop(task, None)
+            self._ended.discard(task)
+
+    def end_calls(self, gone: Collection[str]) -> None:
+        """Ends the calls of those who may do less than before."""
+        for task, name in self._callers.items():
+            if name in gone:
+                self._ended.add(task)
+                task.cancel()
+
+    def _note(self, error: PeerRefusedError, context: Any) -> None:
+        caller = dict(context.invocation_metadata() or ()).get(NAME_KEY, "somebody without a name")
+        address = str(context.peer())
+        # Each connection has a port of its own.
+        host = address.rpartition(":")[0] or address
+        shown = str(caller)[:256].encode("ascii", "backslashreplace").decode()
+        cause = shown, host, error.code
+        self._events.log("caller.refused", cause, caller=shown, address=address, **reason_of(error))
 
     def _admit(self, context: Any, role: Role | None) -> str:
         metadata = dict(context.invocation_metadata() or ())
         identities = context.auth_context().get("x509_subject_alternative_name", ())
-        return self._gate.admit(metadata, identities, role)
+        name = self.gate.admit(metadata, identities, role)
+        task = asyncio.current_task()
+        assert task is not None
+        self._callers[task] = name
+        return name
 
 
 class Service(GuardedMethods):
@@ -322,7 +366,7 @@ class Service(GuardedMethods):
 async def listen(
     services: Sequence[GuardedMethods],
     address: str,
-    certificates: Certificates | None = None,
+    certificates: ServerCertificates | None = None,
     *,
     allow_plain: bool = False,
 ) -> tuple[Any, int]:
@@ -332,7 +376,7 @@ async def listen(
         services: What is offered.
         address: HOST:PORT, port 0 for one that is free, or unix:PATH, which only its owner may
             then open.
-        certificates: Of this process; None for plain text.
+        certificates: Of this process, which may change meanwhile; None for plain text.
         allow_plain: Whether plain text may leave this machine.
 
     Returns:
@@ -348,7 +392,7 @@ async def listen(
             check_plain(address, allow_plain=allow_plain)
             port = server.add_insecure_port(address)
         else:
-            port = server.add_secure_port(address, certificates.of_server())
+            port = server.add_secure_port(address, certificates.credentials())
     except RuntimeError as error:
         reason = f"nothing can listen at {address}: it is taken, or not of this machine"
         raise ConfigError("config.invalid", key="listen", reason=reason) from error

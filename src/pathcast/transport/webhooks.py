@@ -23,7 +23,6 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
-import logging
 import random
 import socket
 import time
@@ -35,11 +34,11 @@ import httpx
 
 from pathcast.errors import PeerRefusedError, UnavailableError
 from pathcast.transport.disk import Waiting
+from pathcast.transport.events import log_event
 
 if TYPE_CHECKING:
     from pathcast.transport.carrier import Carrier
 
-LOG = logging.getLogger("pathcast.transport")
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -157,7 +156,7 @@ async def post_inbox(carrier: Carrier, subscriber: str, sender: WebhookSender) -
                     carrier.acknowledge(subscriber, delivery.position)
                     await carrier.kept()
                 else:
-                    LOG.warning("a dead letter of %s: %s", subscriber, reason)
+                    log_event("webhook.refused", subscriber=subscriber, reason=reason)
                     await _set_aside(carrier, subscriber, delivery, reason)
 
 
@@ -166,11 +165,7 @@ async def _set_aside(carrier: Carrier, subscriber: str, delivery: Waiting, reaso
     is_said = False
     while not await carrier.on_disk(carrier.disk.set_aside, subscriber, delivery, reason):
         if not is_said:
-            LOG.error(
-                "nothing is posted to %s: it has as many dead letters as are kept; retry or drop "
-                "some with pathcast broker dead-letters",
-                subscriber,
-            )
+            log_event("webhook.stopped", subscriber=subscriber)
             is_said = True
         await asyncio.sleep(ROOM_SECONDS)
 

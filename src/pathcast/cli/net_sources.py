@@ -1,0 +1,165 @@
+"""`pathcast net sources`, `interests` and the like: what a network or a client has registered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.console import guarded, say, say_error, write_json_line
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.net_client import brokers_of, root_of
+from pathcast.cli.reach import Reach, Reached, with_reach
+from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.transport.client import BrokerClient
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="Id of the source, as messages name it.")
+]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="Its schema: a DTD, or an XML Schema."),
+]
+
+
+def add_sources(app: typer.Typer) -> None:
+    """The commands about sources and interests."""
+    app.command("sources", epilog=EXIT_CODES_HELP)(guarded(with_reach(sources)))
+    app.command("interests", epilog=EXIT_CODES_HELP)(guarded(with_reach(interests)))
+    app.command("register-source", epilog=EXIT_CODES_HELP)(guarded(with_reach(register)))
+    app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(with_reach(withdraw)))
+
+
+def sources(reach: Reach) -> ExitCode:
+    """List the sources of the network, a line of JSON for each.
+
+    A line has the source's id, its root broker, where its messages are
+    published, and the number and length of its schema. The client needs the
+    role publish.
+    """
+    return asyncio.run(_sources(brokers_of(reach)))
+
+
+async def _sources(brokers: Reached) -> ExitCode:
+    from pathcast.transport.broker import ListSources
+
+    async with brokers.connect() as client:
+        async for row in all_rows(client, ListSources):
+            write_json_line(
+                {
+                    "source": row.source,
+                    "root": row.root,
+                    "schema_version": row.dictionary_version,
+                    "schema_length": row.schema_size,
+                }
+            )
+    return ExitCode.OK
+
+
+async def all_rows(client: BrokerClient, ask: Callable[[str], object]) -> AsyncIterator[Any]:
+    """All rows of a list that a broker gives in parts."""
+    from pathcast.transport.broker import SourcesListed, SubscriptionsListed
+
+    after: str | None = ""
+    while after is not None:
+        listed = await client.ask(ask(after))
+        assert isinstance(listed, SourcesListed | SubscriptionsListed)
+        for row in listed.rows:
+            yield row
+        after = listed.more_after or None
+
+
+def interests(reach: Reach) -> ExitCode:
+    """List the subscriptions of a client at a broker, a line of JSON for each.
+
+    A line has the name that deliveries give, which the client's own name begins.
+    """
+    return asyncio.run(_interests(brokers_of(reach)))
+
+
+async def _interests(brokers: Reached) -> ExitCode:
+    from pathcast.transport.broker import ListSubscriptions
+
+    async with brokers.connect() as client:
+        async for row in all_rows(client, ListSubscriptions):
+            profile = row.profile
+            write_json_line(
+                {
+                    "subscription": row.subscription,
+                    "query": profile.query,
+                    "deliver": profile.deliver,
+                    "namespaces": dict(profile.namespaces),
+                    "steps": list(profile.steps),
+                    "version": row.version,
+                }
+            )
+    return ExitCode.OK
+
+
+def register(source: SourceArgument, reach: Reach, schema: SchemaOption = None) -> ExitCode:
+    """Register a source at a broker, its root, or give it another schema.
+
+    Only the client that registers a source publishes for it. Messages on links
+    are written with the names that the schema declares, where the links' format
+    asks for that; no message is checked against it:
+
+        pathcast net register-source orders --schema orders.dtd --at basel
+    """
+    return asyncio.run(_register(brokers_of(reach), source, schema))
+
+
+def read_schema(path: Path | None) -> str:
+    """The text of a schema; empty for none.
+
+    Raises:
+        ConfigError: The file is not UTF-8.
+        OSError: The file cannot be read.
+    """
+    try:
+        return "" if path is None else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError("config.invalid", key="--schema", reason=f"{path}: {error}") from error
+
+
+async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitCode:
+    from pathcast.overlay.messages import TEXT_MAX, Source
+    from pathcast.overlay.schemas import check_schema, dictionary_names
+    from pathcast.transport.broker import FindSource, RegisterSource, SourceFound
+
+    text = read_schema(schema)
+    if len(text) > TEXT_MAX:
+        reason = f"it has {len(text):,} characters; brokers tell each other {TEXT_MAX:,} at most"
+        raise ConfigError("config.invalid", key="--schema", reason=reason)
+    check_schema(text)
+    names = dictionary_names(text)
+    async with brokers.connect() as client:
+        await root_of(client, source)
+        found = await client.ask(FindSource(source))
+        assert isinstance(found, SourceFound)
+        number = found.entry.dictionary_version + 1
+        await client.ask(RegisterSource(source, Source(text, names, number)))
+    say(f"{source} is registered; its schema has number {number}, and {len(names)} names")
+    return ExitCode.OK
+
+
+def withdraw(source: SourceArgument, reach: Reach) -> ExitCode:
+    """Withdraw a source from the network: nothing is published for it from now on."""
+    return asyncio.run(_withdraw(brokers_of(reach), source))
+
+
+async def _withdraw(brokers: Reached, source: str) -> ExitCode:
+    from pathcast.overlay.messages import Source
+    from pathcast.transport.broker import RegisterSource
+
+    async with brokers.connect() as client:
+        if await root_of(client, source) is None:
+            say_error(f"the network has no source {source}")
+            return ExitCode.REFUSED
+        await client.ask(RegisterSource(source, Source(withdrawn=True)))
+    say(f"{source} is withdrawn")
+    return ExitCode.OK

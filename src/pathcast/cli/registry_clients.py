@@ -1,0 +1,254 @@
+"""`pathcast registry register-source`, `register-interest` and the like: sources and users.
+
+They speak to the registration service by the messages of `overlay.registration_messages`; where the
+nodes of the service are, a context says (`[[registry]]`), or `--registry HOST:PORT`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from pathcast.cli.console import extra, guarded, say, write_json_line
+from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.net_client import DeliverOption
+from pathcast.cli.net_sources import SchemaOption, read_schema
+from pathcast.cli.options import StepOption
+from pathcast.cli.reach import Reach, with_reach
+from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.transport.registration_client import RegistrationClient
+
+ANSWER_SECONDS: Final = 30.0
+"""How long a command waits: for a node of the service to lead, and for a profile to be in force."""
+
+Location = Annotated[
+    str,
+    typer.Option(
+        "--location", help='Names from the widest to the narrowest, such as "eu/ch/bern".'
+    ),
+]
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="Id, as register-source printed it.")
+]
+InterestArgument = Annotated[
+    str, typer.Argument(metavar="INTEREST", help="Id, as register-interest printed it.")
+]
+RateOption = Annotated[
+    float | None, typer.Option("--rate", min=0.0, help="Messages a second that are expected.")
+]
+BytesOption = Annotated[
+    float | None, typer.Option("--bytes", min=0.0, help="Bytes of a message, as expected.")
+]
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=VALUE", help="To find the interest by. Repeatable."),
+]
+
+
+def add_clients(app: typer.Typer) -> None:
+    """The commands of sources and users."""
+    commands: dict[str, Callable[..., ExitCode]] = {
+        "register-source": register_source,
+        "update-source": update_source,
+        "register-interest": register_interest,
+        "change-interest": change_interest,
+        "delete-interest": delete_interest,
+        "locate": locate,
+    }
+    for name, command in commands.items():
+        app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
+
+
+def _call(reach: Reach, ask: Callable[[RegistrationClient], Awaitable[None]]) -> ExitCode:
+    """Asks the service that options name.
+
+    Raises:
+        ConfigError: They name none, or cannot be used.
+        PathcastError: As `ask`.
+    """
+    with extra("net", "pathcast registry"):
+        from pathcast.transport.grpc_streams import Address
+        from pathcast.transport.registration_client import RegistrationClient
+    context = reach.remote()
+    if context is None:
+        reason = "say where the service is: --registry HOST:PORT, or --context with [[registry]]"
+        raise ConfigError("config.invalid", key="--registry", reason=reason)
+    service = list(reach.addresses("registry", context).values())
+    client = context.client
+    broker = Address("", "", client.secret, client.certificates, client.allow_plain)
+
+    async def main() -> None:
+        async with RegistrationClient(client.name, service, broker) as registrant:
+            await ask(registrant)
+
+    asyncio.run(main())
+    return ExitCode.OK
+
+
+def register_source(
+    reach: Reach,
+    location: Location = "",
+    schema: SchemaOption = None,
+    rate: RateOption = None,
+    size: BytesOption = None,
+) -> ExitCode:
+    """Register a source of messages, and print its id and its root broker as JSON.
+
+    The service chooses the root broker by the location, and by the bytes a
+    second that are expected (rate x bytes). Messages are published there:
+
+        pathcast registry register-source --location eu/ch --schema orders.dtd --rate 50
+        pathcast net publish orders/ --source ID --broker HOST:PORT
+    """
+    text = read_schema(schema)
+
+    async def ask(client: RegistrationClient) -> None:
+        made = await client.register_source(
+            location,
+            text,
+            messages_a_second=1.0 if rate is None else rate,
+            message_bytes=4096.0 if size is None else size,
+            seconds=ANSWER_SECONDS,
+        )
+        write_json_line({"source": made.source, "root": made.root, "address": made.address})
+
+    return _call(reach, ask)
+
+
+def update_source(
+    source: SourceArgument,
+    reach: Reach,
+    schema: SchemaOption = None,
+    rate: RateOption = None,
+    size: BytesOption = None,
+) -> ExitCode:
+    """Give a source another schema, or other expectations; what is not given stays."""
+    if schema is None and rate is None and size is None:
+        raise typer.BadParameter("give --schema, --rate or --bytes")
+    text = None if schema is None else read_schema(schema)
+
+    async def ask(client: RegistrationClient) -> None:
+        number = await client.update_source(
+            source,
+            schema=text,
+            messages_a_second=rate,
+            message_bytes=size,
+            seconds=ANSWER_SECONDS,
+        )
+        say(f"{source} is updated; its schema has number {number}")
+
+    return _call(reach, ask)
+
+
+def register_interest(
+    query: QueryArgument,
+    reach: Reach,
+    deliver: DeliverOption = None,
+    location: Location = "",
+    label: LabelOption = None,
+    step: StepOption = None,
+) -> ExitCode:
+    """Register an interest, and print its id and its host broker as JSON, when it is in force.
+
+    The service chooses the host broker. Deliveries wait there for the client:
+
+        pathcast registry register-interest '/order[total > 100]' --location eu/ch/bern
+        pathcast net inbox --broker HOST:PORT
+    """
+    asked = read_query(query, step)
+    labels = _labels(label)
+
+    async def ask(client: RegistrationClient) -> None:
+        made = await client.register_interest(
+            asked.query,
+            deliver=asked.deliver if deliver is None else deliver.value,
+            location=location,
+            labels=labels,
+            steps=asked.steps,
+            seconds=ANSWER_SECONDS,
+        )
+        write_json_line({"interest": made.profile, "host": made.host, "address": made.address})
+
+    return _call(reach, ask)
+
+
+def change_interest(
+    interest: InterestArgument,
+    query: QueryArgument,
+    reach: Reach,
+    deliver: DeliverOption = None,
+    label: LabelOption = None,
+    step: StepOption = None,
+    pause: Annotated[
+        bool, typer.Option("--pause", help="Nothing is delivered until it is changed again.")
+    ] = False,
+) -> ExitCode:
+    """Put another query in the place of an interest's, with its labels and steps.
+
+    When that is in force, a notice comes into the inbox.
+    """
+    asked = read_query(query, step)
+    labels = _labels(label)
+
+    async def ask(client: RegistrationClient) -> None:
+        await client.change_interest(
+            interest,
+            asked.query,
+            deliver=asked.deliver if deliver is None else deliver.value,
+            labels=labels,
+            paused=pause,
+            steps=asked.steps,
+            seconds=ANSWER_SECONDS,
+        )
+        say(f"{interest} is changed")
+
+    return _call(reach, ask)
+
+
+def delete_interest(interest: InterestArgument, reach: Reach) -> ExitCode:
+    """Delete an interest; nothing is delivered for it from now on."""
+
+    async def ask(client: RegistrationClient) -> None:
+        await client.delete_interest(interest, ANSWER_SECONDS)
+        say(f"{interest} is deleted")
+
+    return _call(reach, ask)
+
+
+def locate(
+    id: Annotated[str, typer.Argument(metavar="ID", help="Of a source or an interest.")],
+    reach: Reach,
+) -> ExitCode:
+    """Print which broker serves a source or an interest of the client now, as JSON."""
+
+    async def ask(client: RegistrationClient) -> None:
+        found = await client.locate(id, ANSWER_SECONDS)
+        write_json_line({"id": found.id, "broker": found.broker, "address": found.address})
+
+    return _call(reach, ask)
+
+
+def _labels(pairs: list[str] | None) -> dict[str, str]:
+    """Name -> value.
+
+    Raises:
+        ConfigError: A pair has no "=".
+
+    Example:
+        >>> _labels(["tier=gold"])
+        {'tier': 'gold'}
+    """
+    labels: dict[str, str] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            reason = f"{pair!r} is not NAME=VALUE"
+            raise ConfigError("config.invalid", key="--label", reason=reason)
+        labels[name] = value
+    return labels
