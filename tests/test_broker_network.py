@@ -301,8 +301,8 @@ class ClientOfTwoLives:
 
 def test_subscribe_waits_for_its_own_life_of_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
     client = ClientOfTwoLives()
-    network = SimpleNamespace(client=lambda at, name: client)
-    monkeypatch.setattr(net_client, "network_in", lambda directory: network)
+    brokers = SimpleNamespace(connect=lambda: client, client="operator")
+    monkeypatch.setattr(net_client, "brokers_of", lambda reach: brokers)
     result = CliRunner().invoke(build_app(), ["net", "subscribe", "s", "//a", "--at", "a"])
     assert (result.exit_code, client.read) == (0, [7, 8]), result.output
 
