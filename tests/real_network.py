@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from broker_processes import BrokerProcesses
@@ -58,6 +59,7 @@ class Known:
         first: Messages from this number on must come; None while it is not in force.
         is_wanted: Whether nobody took it out.
         got: Message -> what came of it.
+        told: How often it was said to be in force.
     """
 
     host: str
@@ -65,6 +67,7 @@ class Known:
     first: int | None = None
     is_wanted: bool = True
     got: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    told: int = 0
 
 
 @dataclass
@@ -85,6 +88,7 @@ class RealNetwork:
         links: Between them.
         wires: What joins them.
         joining: Brokers that come later.
+        monitored: HOST:PORT where each shows itself to monitoring, of those that do.
     """
 
     def __init__(
@@ -94,10 +98,17 @@ class RealNetwork:
         links: Sequence[Pair],
         wires: Wires,
         joining: Sequence[str] = (),
+        monitored: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.names, self.links, self.wires = list(names), list(links), wires
         self.brokers = BrokerProcesses(
-            directory, names, links, wires, joining=joining, are_started=False
+            directory,
+            names,
+            links,
+            wires,
+            joining=joining,
+            monitored=monitored,
+            are_started=False,
         )
         self.subscriptions: dict[str, Known] = {}
         self.sent: dict[str, Sent] = {}
@@ -224,6 +235,7 @@ class RealNetwork:
         match told:
             case InForce(name):
                 known = self.subscriptions[name.removeprefix(f"{CLIENT}/")]
+                known.told += 1
                 if known.first is None:
                     known.first = len(self.sent)
             case Delivery(name, _, _, _, _, message, results):

@@ -55,6 +55,7 @@ from pathcast.overlay.publishers import Numbered, Publication
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
+from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.frames import Codec, Flow, Name
 from pathcast.transport.security import own_id
@@ -256,6 +257,8 @@ def broker_kind(
         describe=_described,
         add_link=_add_link,
         refusals=Doorkeeper(limits or Limits()),
+        metrics=broker_metrics,
+        unready=missing_links,
     )
 
 
