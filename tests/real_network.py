@@ -59,7 +59,6 @@ class Known:
         first: Messages from this number on must come; None while it is not in force.
         is_wanted: Whether nobody took it out.
         got: Message -> what came of it.
-        told: How often it was said to be in force.
     """
 
     host: str
@@ -67,7 +66,6 @@ class Known:
     first: int | None = None
     is_wanted: bool = True
     got: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
-    told: int = 0
 
 
 @dataclass
@@ -235,7 +233,6 @@ class RealNetwork:
         match told:
             case InForce(name):
                 known = self.subscriptions[name.removeprefix(f"{CLIENT}/")]
-                known.told += 1
                 if known.first is None:
                     known.first = len(self.sent)
             case Delivery(name, _, _, _, _, message, results):

@@ -7,7 +7,7 @@ Example:
     >>> calls = CallMeters()
     >>> calls.ended["peer.token"] += 1
     >>> [(one.name, one.samples[0].value) for one in call_metrics([calls]) if one.samples]
-    [('pathcast_messages_received', 0.0), ('pathcast_calls_refused', 1.0)]
+    [('pathcast_messages_received', 0), ('pathcast_calls_refused', 1)]
 """
 
 from __future__ import annotations
