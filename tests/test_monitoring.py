@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,10 @@ def page(address: str, path: str, seconds: float = PATIENCE_SECONDS) -> Page:
     except httpx.TransportError as error:
         return Page(0, repr(error))
     return Page(answer.status_code, answer.text)
+
+
+def is_ready(address: str) -> bool:
+    return page(address, "/readyz").status == 200
 
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -230,6 +235,9 @@ def test_what_holds_a_process_up_is_said() -> None:
                 ]
                 await carrier.start()
                 monitor.release("profiles")
+                # An alarm rings for a neighbour that was never there as well.
+                values = await asyncio.to_thread(scraped, address)
+                assert value(values, "neighbour_up", neighbour="b") == 0
                 assert (await eventually_page(address, "/readyz", 503)).text == (
                     "link to b: there is no connection\n"
                 )
@@ -320,7 +328,7 @@ def test_peers_show_themselves(tmp_path: Path) -> None:
     try:
         ring.start(ring.names)
         for place in places.values():
-            wait_until(lambda place=place: page(place, "/readyz").status == 200)
+            wait_until(partial(is_ready, place))
             values = scraped(place)
             assert value(values, "ring_members") == 1
             assert value(values, "subscriptions") == 0

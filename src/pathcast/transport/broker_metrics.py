@@ -13,7 +13,7 @@ from pathcast.protocol import Node
 __all__ = ["broker_metrics", "missing_links"]
 
 
-def broker_metrics(node: Node) -> Iterable[Metric]:
+def broker_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     """Its subscriptions, tables, sessions, streams and log.
 
     Cost: a pass over links, members and roots; none over subscriptions or messages.
@@ -35,9 +35,14 @@ def broker_metrics(node: Node) -> Iterable[Metric]:
     resent = CounterMetricFamily(
         "pathcast_resent_frames", "Frames that a neighbour was sent again.", labels=["neighbour"]
     )
+    up = GaugeMetricFamily(
+        "pathcast_neighbour_up", "Whether there is a connection.", labels=["neighbour"]
+    )
     for peer, (begun, again) in node.link_counts().items():
+        up.add_metric([peer], peer in connected)
         sessions.add_metric([peer], begun)
         resent.add_metric([peer], again)
+    yield up
     yield sessions
     yield resent
     members = broker.announcements.members

@@ -84,7 +84,7 @@ def _nothing_known(node: Node) -> Mapping[str, object]:
     return {}
 
 
-def _no_metrics(node: Node) -> Iterable[Metric]:
+def _no_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     return ()
 
 
@@ -115,7 +115,7 @@ class NodeKind:
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
         gap: What subscribers are told of deliveries that a full inbox did not take.
-        metrics: What monitoring may ask for every few seconds.
+        metrics: What monitoring may ask for every few seconds, with these neighbours connected.
         unready: What is missing before a node can do all of its work, with these neighbours
             connected, and what of it.
     """
@@ -132,7 +132,7 @@ class NodeKind:
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
     gap: Callable[[Gap], bytes] = _no_gap
-    metrics: Callable[[Node], Iterable[Metric]] = _no_metrics
+    metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
     unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
 
 

@@ -54,7 +54,7 @@ class CarrierWatch:
             *_inboxes(inboxes),
             _gauge("pathcast_dead_letters", "Dead letters of all webhooks.", sum(letters.values())),
             _database(carrier.disk.directory),
-            *carrier.kind.metrics(carrier.node),
+            *carrier.kind.metrics(carrier.node, carrier.neighbours.connections.keys()),
         ]
 
     async def unready(self) -> Mapping[str, str]:
@@ -72,10 +72,6 @@ def _gauge(name: str, text: str, value: float) -> Metric:
 
 
 def _neighbours(carrier: Carrier) -> Iterable[Metric]:
-    neighbours = carrier.neighbours
-    up = GaugeMetricFamily(
-        "pathcast_neighbour_up", "Whether there is a connection.", labels=["neighbour"]
-    )
     opened = CounterMetricFamily(
         "pathcast_neighbour_connections",
         "Connections that there have been; all but the first are reconnections.",
@@ -94,8 +90,7 @@ def _neighbours(carrier: Carrier) -> Iterable[Metric]:
         "Packets that a full queue did not take; the node sends them again.",
         labels=["neighbour"],
     )
-    for peer, traffic in neighbours.totals().items():
-        up.add_metric([peer], peer in neighbours.connections)
+    for peer, traffic in carrier.neighbours.totals().items():
         opened.add_metric([peer], traffic.connections)
         dropped.add_metric([peer], traffic.packets_dropped)
         for flow, size in traffic.sent_by_flow.items():
@@ -107,7 +102,7 @@ def _neighbours(carrier: Carrier) -> Iterable[Metric]:
     )
     for peer, count in carrier.backlog().items():
         backlog.add_metric([peer], count)
-    return up, opened, sent, received, dropped, backlog
+    return opened, sent, received, dropped, backlog
 
 
 def _inboxes(inboxes: Mapping[str, InboxState]) -> Iterable[Metric]:

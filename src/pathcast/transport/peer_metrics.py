@@ -13,7 +13,7 @@ from pathcast.transport.virtual_peers import VirtualPeers
 __all__ = ["missing_members", "peer_metrics"]
 
 
-def peer_metrics(node: Node) -> Iterable[Metric]:
+def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     """Its records, visits, publications and subscriptions.
 
     Cost: a pass over the members of the process. No record is read.
@@ -25,6 +25,7 @@ def peer_metrics(node: Node) -> Iterable[Metric]:
         peer.visiting.done if peer.pieces is None else peer.pieces.running.done for peer in peers
     )
     for name, text, value in (
+        ("neighbours_connected", "Peers that there is a connection to.", len(connected)),
         ("ring_members", "Members of this process that are on the ring.", on_ring),
         (
             "records",
