@@ -6,9 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 from patience import wait_until
@@ -26,6 +27,7 @@ class BrokerProcesses:
         links: Between them.
         wires: What joins them; loopback, without proxies, when not given. The caller closes them.
         joining: Brokers that are not of the network as it was founded.
+        monitored: HOST:PORT where each shows itself to monitoring, of those that do.
         are_started: Whether they run at once.
 
     Attributes:
@@ -42,6 +44,7 @@ class BrokerProcesses:
         wires: Wires | None = None,
         *,
         joining: Sequence[str] = (),
+        monitored: Mapping[str, str] = MappingProxyType({}),
         are_started: bool = True,
     ) -> None:
         self._directory = directory
@@ -50,6 +53,7 @@ class BrokerProcesses:
         self._founders = [name for name in names if name not in joining]
         links = list(pairwise(names) if links is None else links)
         self._links = links
+        self._monitored = monitored
         self.addresses = {name: self._wires.seen_at(name) for name in names}
         for name in names:
             known = [each for each in self._near(name) if name in joining or each not in joining]
@@ -65,6 +69,7 @@ class BrokerProcesses:
         lines = [
             f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = {members}',
             f'listen = "{self._wires.listens(name)}"\nallow_plain = true',
+            *(f'metrics = "{each}"' for each in [self._monitored.get(name)] if each),
             *(self._neighbour(name, peer) for peer in near),
         ]
         lines += [f'[[clients]]\nname = "{each}"\ntoken = "{each}!"' for each in CLIENTS]
@@ -113,6 +118,12 @@ class BrokerProcesses:
         process = self._running.pop(name)
         process.kill()
         process.wait()
+
+    def end(self, name: str) -> int:
+        """Gracefully, as whatever runs services ends one; its exit code."""
+        process = self._running.pop(name)
+        process.terminate()
+        return process.wait()
 
     def lose_disk(self, name: str) -> None:
         """Of one that does not run."""

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from broker_processes import BrokerProcesses
@@ -85,6 +86,7 @@ class RealNetwork:
         links: Between them.
         wires: What joins them.
         joining: Brokers that come later.
+        monitored: HOST:PORT where each shows itself to monitoring, of those that do.
     """
 
     def __init__(
@@ -94,10 +96,17 @@ class RealNetwork:
         links: Sequence[Pair],
         wires: Wires,
         joining: Sequence[str] = (),
+        monitored: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.names, self.links, self.wires = list(names), list(links), wires
         self.brokers = BrokerProcesses(
-            directory, names, links, wires, joining=joining, are_started=False
+            directory,
+            names,
+            links,
+            wires,
+            joining=joining,
+            monitored=monitored,
+            are_started=False,
         )
         self.subscriptions: dict[str, Known] = {}
         self.sent: dict[str, Sent] = {}

@@ -100,7 +100,8 @@ def test_what_is_known_of_an_inbox_is_the_same_when_it_is_counted_anew(tmp_path:
         disk.commit({}, rows, {"ann": at})
         known = disk.inboxes()
         found.add(known["ann"].is_full)
-        disk._states.clear()
+        disk.close()
+        disk = Disk(tmp_path / "d", bounds)
         assert disk.inboxes() == known
     assert found == {True, False}
     disk.close()

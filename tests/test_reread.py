@@ -16,6 +16,7 @@ from flooding import CODEC, Publish, flooding
 from pathcast.errors import PathcastError, PeerRefusedError, UnavailableError
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.monitor import Monitor
 from pathcast.transport.process import read_control, running
 from pathcast.transport.registry_process import serving
 from pathcast.transport.registry_settings import RegistrySettings
@@ -264,7 +265,7 @@ def test_a_node_of_the_service_takes_up_clients(
         from pathcast.transport.registration import Callers
 
         now = [settings("ann")]
-        async with serving(now[0], lambda: now[0]) as (_, target):
+        async with serving(now[0], Monitor(), lambda: now[0]) as (_, target):
             callers = Callers("bob", lambda to: Address("r", to))
             with pytest.raises(PeerRefusedError):
                 await callers.call(target, Locate("1.1", "p"))

@@ -61,6 +61,7 @@ from pathcast.overlay.publishers import Numbered, Publication
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
+from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.events import RareEvents
 from pathcast.transport.frames import FRAME_BYTES, Codec, Flow, Name
@@ -369,6 +370,8 @@ def broker_kind(
         add_link=_add_link,
         refusals=Doorkeeper(limits or Limits()),
         fullness=partial(_log_fullness, settings.broker),
+        metrics=broker_metrics,
+        unready=missing_links,
     )
 
 

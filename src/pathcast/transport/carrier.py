@@ -21,10 +21,21 @@ import contextlib
 import secrets
 import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, Literal, ParamSpec, TypeVar
+
+from prometheus_client.core import Metric
 
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
@@ -33,6 +44,7 @@ from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.inbox_bounds import Gap
+from pathcast.transport.meters import CarrierMeters
 from pathcast.transport.neighbours import Dial, Neighbours
 from pathcast.transport.security import Role
 
@@ -75,6 +87,14 @@ def _nothing_known(node: Node) -> Mapping[str, object]:
     return {}
 
 
+def _no_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
+    return ()
+
+
+def _is_ready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True)
 class NodeKind:
     """What a carrier has to know of the nodes that it runs.
@@ -99,6 +119,9 @@ class NodeKind:
             own: place -> answer, of messages that the node is not given.
         gap: What subscribers are told of deliveries that a full inbox did not take.
         fullness: Share of the room for messages that others have not had, which is taken.
+        metrics: What monitoring may ask for every few seconds, with these neighbours connected.
+        unready: What is missing before a node can do all of its work, with these neighbours
+            connected, and what of it.
     """
 
     make: MakeNode
@@ -114,6 +137,8 @@ class NodeKind:
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
     gap: Callable[[Gap], bytes] = _no_gap
     fullness: Callable[[Node], float] = _empty
+    metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
+    unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
 
 
 @dataclass
@@ -194,6 +219,7 @@ class Carrier:
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
+        self.meters = CarrierMeters()
         self.failure: asyncio.Future[None] | None = None
         self._backlog_max = backlog_max
         self._has_ended = has_ended
@@ -553,7 +579,10 @@ class Carrier:
                     deliveries.append((to, *self.kind.delivery(what)))
         if not saved and not deliveries and not group.acknowledged:
             return {}
-        return await self.on_disk(self.disk.commit, saved, deliveries, group.acknowledged)
+        with self.meters.commits.time():
+            came = await self.on_disk(self.disk.commit, saved, deliveries, group.acknowledged)
+        self.meters.delivered.inc(sum(map(len, came.values())))
+        return came
 
     async def _end(self) -> None:
         for timer in list(self._timers):

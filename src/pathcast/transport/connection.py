@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Protocol
 
 from pathcast.errors import FrameError, PathcastError, PeerRefusedError, UnavailableError
 from pathcast.transport.frames import (
@@ -69,9 +69,13 @@ class ByteStream(Protocol):
         ...
 
 
+def _no_bytes() -> dict[str, int]:
+    return {flow.name: 0 for flow in Flow}
+
+
 @dataclass(slots=True)
 class Traffic:
-    """What went over one connection so far."""
+    """What went over one connection so far, or over several one after the other."""
 
     frames_sent: int = 0
     packets_sent: int = 0
@@ -80,8 +84,23 @@ class Traffic:
     packets_received: int = 0
     bytes_received: int = 0
     packets_dropped: int = 0
-    sent_by_flow: dict[str, int] = field(default_factory=lambda: {flow.name: 0 for flow in Flow})
+    sent_by_flow: dict[str, int] = field(default_factory=_no_bytes)
     """Flow -> bytes of the packets that were sent."""
+    received_by_flow: dict[str, int] = field(default_factory=_no_bytes)
+    """Flow -> bytes of the packets that were received."""
+    connections: int = 1
+    """How many connections it is about."""
+
+    def __add__(self, other: Traffic) -> Traffic:
+        """Over the connections of both."""
+
+        def added(name: str) -> Any:
+            mine, others = getattr(self, name), getattr(other, name)
+            if isinstance(mine, dict):
+                return {flow: count + others[flow] for flow, count in mine.items()}
+            return mine + others
+
+        return Traffic(**{each.name: added(each.name) for each in fields(self)})
 
 
 Take = Callable[[str, Sequence[tuple[Packet, object]]], Awaitable[None]]
@@ -273,6 +292,8 @@ class Connection:
             self.traffic.frames_received += 1
             self.traffic.packets_received += len(taken)
             self.traffic.bytes_received += len(data)
+            for packet in frame.packets:
+                self.traffic.received_by_flow[packet.flow.name] += len(packet.body)
             if frame.credit > self._allowed:
                 self._allowed = frame.credit
                 self._something.set()

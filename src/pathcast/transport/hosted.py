@@ -33,6 +33,7 @@ from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.disk import Disk
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import Reread, running, until_ended
 from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
 from pathcast.transport.request_carrier import RequestCarrier
@@ -43,6 +44,9 @@ TAKEN_SECONDS: Final = 0.2
 """Pause before a directory is tried again that a former player has not given back yet."""
 
 APPLY_SECONDS: Final = 60.0
+
+WAITING: Final = "another process plays it, or the profile database does not answer"
+"""Why a process of a broker is not ready."""
 
 
 class HostedKind:
@@ -125,6 +129,7 @@ class HostedBroker:
         self._reread = reread
         self._address = _address(settings, settings.registration)
         self._told: asyncio.Queue[Served | Change] = asyncio.Queue()
+        self._monitor = Monitor()
 
     async def run(self) -> None:
         """Runs until SIGTERM or Ctrl-C.
@@ -148,7 +153,8 @@ class HostedBroker:
             )
             callers = Callers(name, partial(Address, name))
             carrier = RequestCarrier(name, hosting, callers.call, key_of, is_request, self._deliver)
-            async with carrier.running():
+            self._monitor.hold("part", WAITING)
+            async with monitored(self._settings.broker.metrics, self._monitor), carrier.running():
                 await until_ended(carrier.run, lambda: self._play(carrier, hosting, store))
             if hosting.leadership.lease is not None:
                 store.give_back(hosting.leadership.lease)
@@ -163,7 +169,9 @@ class HostedBroker:
             told = await self._told.get()
             while isinstance(told, Served) and told.is_played:
                 log_event("lease.taken", name=hosting.id, address=self._address)
+                self._monitor.release("part")
                 told = await self._play_once(carrier, hosting, store, told)
+                self._monitor.hold("part", WAITING)
                 log_event("lease.lost", name=hosting.id, address=self._address)
 
     async def _play_once(
@@ -197,6 +205,7 @@ class HostedBroker:
             locate=locate,
             beside=[methods],
             reread=self._reread,
+            monitor=self._monitor,
         ) as broker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))

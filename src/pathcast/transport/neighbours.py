@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from pathcast.errors import FrameError, PathcastError, PeerRefusedError
-from pathcast.transport.connection import ByteStream, Connection, Take
+from pathcast.transport.connection import ByteStream, Connection, Take, Traffic
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.frames import Codec, Packet
 
@@ -63,6 +63,8 @@ class Neighbours:
         self._is_stopped = False
         # Neighbour -> why there was no connection, as it was logged since there was one.
         self._said: dict[str, set[str]] = {}
+        # Neighbour -> what went over connections that have ended.
+        self._ended: dict[str, Traffic] = {}
         self.refusals: dict[str, PathcastError] = {}
         """Neighbour -> why its last connection, or try of one, ended."""
 
@@ -70,6 +72,14 @@ class Neighbours:
     def connections(self) -> dict[str, Connection]:
         """Neighbours that there is a connection to."""
         return {peer: connection for peer, (connection, _) in self._open.items()}
+
+    def totals(self) -> dict[str, Traffic]:
+        """Neighbour -> what went over all connections that there have been; none yet: zeros."""
+        found = {peer: Traffic(connections=0) for peer in self._dialling} | self._ended
+        for peer, connection in self.connections.items():
+            before = found.get(peer)
+            found[peer] = connection.traffic if before is None else before + connection.traffic
+        return found
 
     def connect(self, peers: Iterable[str]) -> None:
         """Begins to make, and to keep, connections to these neighbours; known ones stay."""
@@ -164,7 +174,7 @@ class Neighbours:
         finally:
             await stream.close(error)
             if self._open.get(peer, (None,))[0] is connection:
-                del self._open[peer]
+                self._close(peer)
                 self._changed(peer, False)
                 if not self._is_stopped:
                     log_event("neighbour.lost", name=self._name, neighbour=peer)
@@ -180,10 +190,16 @@ class Neighbours:
         if was_ours != is_ours and is_ours != (self._name < peer):
             return False
         # Of the same kind: the earlier one is dead, or the peer would not have made another.
-        del self._open[peer]
+        self._close(peer)
         self._changed(peer, False)
         await connection.close()
         return True
+
+    def _close(self, peer: str) -> None:
+        """Its connection is not one any more; what went over it counts."""
+        connection, _ = self._open.pop(peer)
+        before = self._ended.get(peer, Traffic(connections=0))
+        self._ended[peer] = before + connection.traffic
 
     def _note(self, peer: str, error: PathcastError) -> None:
         self.refusals[peer] = error

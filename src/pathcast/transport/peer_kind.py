@@ -21,6 +21,7 @@ from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Effect, Node
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.peer import CODEC, Leave, Publish, Register, ServedPeer, Withdraw
+from pathcast.transport.peer_metrics import missing_members, peer_metrics
 from pathcast.transport.virtual_peers import VirtualPeers
 
 __all__ = ["peer_kind"]
@@ -81,6 +82,8 @@ def peer_kind(
         },
         describe=_described,
         ended=_ended,
+        metrics=peer_metrics,
+        unready=missing_members,
     )
 
 

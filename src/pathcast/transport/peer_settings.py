@@ -30,6 +30,7 @@ from pathcast.transport.settings import (
     BrokerSection,
     BrokerSettings,
     ClientSection,
+    MetricsAddress,
     NeighbourSection,
     TlsSection,
     secret_of,
@@ -59,6 +60,7 @@ class PeerSection(BaseModel):
     allow_plain: bool = Field(
         default=False, description="Whether to do without certificates beyond loopback."
     )
+    metrics: MetricsAddress = None
     execution: Literal["recursive", "iterative"] = Field(
         default="recursive",
         description="How messages are published here: states hand visits on, or this peer asks "
@@ -219,6 +221,7 @@ class PeerSettings(FileSettings):
                 directory=self.peer.directory,
                 listen=self.peer.listen,
                 allow_plain=self.peer.allow_plain,
+                metrics=self.peer.metrics,
             ),
             tls=self.tls,
             neighbours=tuple(

@@ -27,6 +27,7 @@ import msgspec
 from pathcast.errors import UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
 from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.transport.carrier_metrics import CarrierWatch
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.contacts import Contacts
@@ -34,6 +35,7 @@ from pathcast.transport.disk import Disk
 from pathcast.transport.endings import has_ended
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
+from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.reread import Admission, LiveSettings, WebhookPosts, rereading
 from pathcast.transport.security import Gate, Peer
 from pathcast.transport.service import GuardedMethods, Service, listen
@@ -109,6 +111,7 @@ async def running(
     reread: Reread | None = None,
     listening: Mapping[str, str] | None = None,
     discovery: Discovery | None = None,
+    monitor: Monitor | None = None,
 ) -> AsyncIterator[Carrier]:
     """A broker that listens; it is stopped gracefully at the end.
 
@@ -122,6 +125,7 @@ async def running(
         listening: Where neighbours listen, HOST:PORT; their end is noticed at once. None: nobody
             looks.
         discovery: How it finds others; None: it knows all.
+        monitor: Shows the broker to monitoring; None: nobody looks.
 
     Raises:
         ConfigError: It cannot listen there.
@@ -178,6 +182,9 @@ async def running(
                 if contacts is not None and discovery is not None:
                     mine = discovery.address or control.listen
                     await meanwhile.enter_async_context(contacts.greeting(mine, discovery.known))
+                if monitor is not None:
+                    shown = CarrierWatch(carrier, [each.meters for each in services])
+                    meanwhile.enter_context(monitor.watching(shown))
                 yield carrier
     finally:
         path.unlink(missing_ok=True)
@@ -244,9 +251,17 @@ async def run_broker(
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had, or it could not keep what it was told.
     """
-    async with running(
-        settings, kind, reread=reread, listening=listening, discovery=discovery
-    ) as carrier:
+    async with (
+        monitored(settings.broker.metrics) as monitor,
+        running(
+            settings,
+            kind,
+            reread=reread,
+            listening=listening,
+            discovery=discovery,
+            monitor=monitor,
+        ) as carrier,
+    ):
         ready(read_control(settings.broker.directory).listen)
         await until_ended(carrier.run)
 

@@ -6,18 +6,24 @@ others takes over when that is gone.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pathcast.customize import Broker as Engine
 from pathcast.customize.subscription_rows import read_rows
+from pathcast.errors import StoreError
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import ToService
 from pathcast.partition import PepPlacement
-from pathcast.store import Store
+from pathcast.store import Broker, Store
 from pathcast.transport.events import log_event
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.meters import CallMeters, call_metrics
+from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import STOP_SECONDS, until_ended
 from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
 from pathcast.transport.registry_settings import HostsSection, RegistrySettings
@@ -47,14 +53,56 @@ def host_choice(hosts: HostsSection) -> HostChoice:
     return ByContent(placement, hosts.region_levels)
 
 
+class RegistryWatch:
+    """A node of the service as monitoring sees it.
+
+    Args:
+        node: The node.
+        store: The profile database.
+        calls: Of its methods.
+    """
+
+    def __init__(self, node: RegistrationNode, store: Store, calls: CallMeters) -> None:
+        self._node = node
+        self._store = store
+        self._calls = calls
+
+    async def metrics(self) -> list[Metric]:
+        """What it knows of the network; a node that does not lead knows what it last read."""
+        view, lease = self._node.view, self._node.leadership.lease
+        gauges = (
+            ("leader", "Whether this node leads.", lease is not None),
+            ("brokers", "Brokers that have registered.", len(view.brokers)),
+            ("sources", "Data sources.", len(view.sources)),
+            ("profiles", "Profiles that have a host.", len(view.hosts)),
+            ("pending", "Profiles and sources whose broker has not answered.", len(view.pending)),
+        )
+        found = [
+            GaugeMetricFamily(f"pathcast_registry_{name}", text, value=value)
+            for name, text, value in gauges
+        ]
+        return [*call_metrics([self._calls]), *found]
+
+    async def unready(self) -> Mapping[str, str]:
+        """Whether the profile database answers."""
+        try:
+            await asyncio.to_thread(self._store.get, Broker, self._node.name)
+        except StoreError as error:
+            return {"profile database": error.message}
+        return {}
+
+
 @contextlib.asynccontextmanager
 async def serving(
-    settings: RegistrySettings, reread: Callable[[], RegistrySettings] | None = None
+    settings: RegistrySettings,
+    monitor: Monitor,
+    reread: Callable[[], RegistrySettings] | None = None,
 ) -> AsyncIterator[tuple[RequestCarrier, str]]:
     """A node of the service that listens; the carrier, and where.
 
     Args:
         settings: What it is told.
+        monitor: Shows the node to monitoring.
         reread: Reads the settings again, at SIGHUP; raises ConfigError.
 
     Raises:
@@ -78,10 +126,10 @@ async def serving(
             section.name, node, callers.call, key_of, is_request, lambda to, what: None
         )
         gate = Gate(settings.peers, with_certificates=settings.tls is not None)
-        services = [RegistrationMethods(carrier, gate, ToService)]
-        admission = Admission(services, settings.certificates)
+        methods = RegistrationMethods(carrier, gate, ToService)
+        admission = Admission([methods], settings.certificates)
         server, port = await listen(
-            services,
+            [methods],
             section.listen,
             admission.certificates,
             allow_plain=section.allow_plain,
@@ -101,7 +149,8 @@ async def serving(
                 rereading(section.name, settings, reread, take_up),
                 watching(watch),
             ):
-                yield carrier, f"{section.listen.rpartition(':')[0]}:{port}"
+                with monitor.watching(RegistryWatch(node, store, methods.meters)):
+                    yield carrier, f"{section.listen.rpartition(':')[0]}:{port}"
         finally:
             await server.stop(STOP_SECONDS)
             await callers.close()
@@ -141,6 +190,9 @@ async def run_registry(
         ConfigError: It cannot listen there, or the database is none.
         StoreError: The database cannot be opened.
     """
-    async with serving(settings, reread) as (carrier, address):
+    async with (
+        monitored(settings.registry.metrics) as monitor,
+        serving(settings, monitor, reread) as (carrier, address),
+    ):
         ready(address)
         await until_ended(carrier.run)

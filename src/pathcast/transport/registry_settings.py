@@ -18,7 +18,7 @@ from pathcast.settings import (
     read_settings,
 )
 from pathcast.transport.security import Certificates, Peer
-from pathcast.transport.settings import CallerSection, TlsSection, checked_address
+from pathcast.transport.settings import CallerSection, MetricsAddress, TlsSection, checked_address
 
 
 class RegistrySection(BaseModel):
@@ -44,6 +44,7 @@ class RegistrySection(BaseModel):
         default=False,
         description="Whether to do without certificates at addresses that are not loopback.",
     )
+    metrics: MetricsAddress = None
     token: SecretStr | None = Field(
         default=None, description="Secret that it gives to brokers, which all nodes have in common."
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,7 @@ from pathcast.transport.frames import (
     in_groups,
 )
 from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
+from pathcast.transport.meters import CallMeters
 from pathcast.transport.pieces import receive_pieces, send_in_pieces
 from pathcast.transport.security import (
     NAME_KEY,
@@ -149,15 +150,27 @@ def described(carrier: Carrier) -> dict[str, object]:
     }
 
 
+def _refused_codes(answers: Sequence[object]) -> Iterator[str]:
+    """Of what was refused in its own place: a message, or profiles and ids of one call."""
+    for answer in answers:
+        if isinstance(code := getattr(answer, "code", None), str):
+            yield code
+        yield from (code for _, code, _ in getattr(answer, "refused", ()))
+
+
 class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Methods of a listener that are for those whom a gate admits; errors keep their type.
 
     Args:
         gate: Who may call.
+
+    Attributes:
+        meters: Of its calls.
     """
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
+        self.meters = CallMeters()
         self._methods: dict[str, Any] = {}
         self._events = RareEvents()
         # Calls under way, by whom; those that were ended from here.
@@ -183,6 +196,7 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
         except PathcastError as error:
             if isinstance(error, PeerRefusedError):
                 self._note(error, context)
+            self.meters.ended[error.code] += 1
             await context.abort(*status_of(error))
         except asyncio.CancelledError:
             if task not in self._ended:
@@ -253,9 +267,11 @@ class Service(GuardedMethods):
             messages = [codec.message(packet, client) for packet in packets]
             for kind in {type(message) for message in messages}:
                 self._check_role(client, kind, context)
+            self.meters.messages += len(messages)
             refused = await self._refusals(messages, len(data))
             taken = [each for place, each in enumerate(messages) if place not in refused]
             answers = [*refused.values(), *await self._carrier.submit(client, taken)]
+            self.meters.refused.update(_refused_codes(answers))
             await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
 
     async def _refusals(self, messages: Sequence[object], size: int) -> Mapping[int, object]:
@@ -271,10 +287,11 @@ class Service(GuardedMethods):
         codec = self._carrier.codec
         message = codec.message(decode(_PACKETS, data, client), client)
         self._check_role(client, type(message), context)
-        for answer in (await self._refusals([message], len(data))).values():
-            return _ENCODE(codec.packet(answer))
+        refused = await self._refusals([message], len(data))
         seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
-        return _ENCODE(codec.packet(await self._carrier.ask(client, message, seconds)))
+        answer = refused.get(0) or await self._carrier.ask(client, message, seconds)
+        self.meters.refused.update(_refused_codes([answer]))
+        return _ENCODE(codec.packet(answer))
 
     def _check_role(self, client: str, kind: type, context: Any) -> None:
         role = self._carrier.kind.roles.get(kind)

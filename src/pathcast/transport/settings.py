@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, field_validator, model_validator
 
@@ -53,6 +53,22 @@ def checked_address(address: str) -> str:
     return address
 
 
+def _checked_metrics(address: str | None) -> str | None:
+    return None if address is None else checked_address(address)
+
+
+MetricsAddress: TypeAlias = Annotated[
+    str | None,
+    AfterValidator(_checked_metrics),
+    Field(
+        description="HOST:PORT of /metrics, /healthz and /readyz, for Prometheus and whatever "
+        "restarts processes; nowhere when not given. Whoever reaches it may read it, without a "
+        "token: 127.0.0.1, or an address that only monitoring reaches."
+    ),
+]
+"""Where a process shows itself to monitoring; of a broker, a peer and a registry."""
+
+
 class BrokerSection(BaseModel):
     """The process itself."""
 
@@ -76,6 +92,7 @@ class BrokerSection(BaseModel):
         description="Whether to do without certificates at addresses that are not loopback: "
         "everything, tokens included, is then readable on the way.",
     )
+    metrics: MetricsAddress = None
     members: tuple[str, ...] = Field(
         default=(),
         description="Other brokers of the network as it was founded; those that join later are "
