@@ -117,7 +117,7 @@ class BrokerNode:
 
     def start(self, now: float) -> Sequence[Effect]:
         """Begin: links offer sessions."""
-        self.broker.start()
+        self.broker.start(now)
         return [Wake(TICK, self._settings.tick_seconds), *self.done(now)]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:

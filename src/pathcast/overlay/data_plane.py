@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from pathcast.errors import PeerError
 from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import Decisions, Sent
+from pathcast.overlay.lives import Lives
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
     Follow,
@@ -69,6 +70,8 @@ class DataPlane:
         local: Takes messages for the broker's own subscribers.
         send: Gives a payload to a neighbour.
         has_room: Whether a neighbour can be sent to now.
+        lapse: Called when the broker's own subscribers miss positions that nobody keeps any more,
+            with whether the stream is new to them.
         settings: What an operator decides.
         safeguards: For tests.
 
@@ -84,6 +87,7 @@ class DataPlane:
         local: LocalQueries,
         send: Callable[[str, Payload], None],
         has_room: Callable[[str], bool],
+        lapse: Callable[[bool], None],
         settings: BrokerSettings,
         safeguards: Safeguards,
     ) -> None:
@@ -93,6 +97,7 @@ class DataPlane:
         self._local = local
         self._send = send
         self._has_room = has_room
+        self._lapse = lapse
         self._settings = settings
         self._safeguards = safeguards
         self._leads: dict[str, str | None] = {}
@@ -108,15 +113,17 @@ class DataPlane:
         """Streams that take a tree."""
         return [one for root, one in sorted(self.streams.items()) if self._tree_of(root) == tree]
 
-    def open(self, root: str, number: int, at: int) -> Stream:
+    def open(self, root: str, number: int, lives: Lives, at: int = 0) -> Stream:
         """There is a stream.
 
         Args:
             root: Its root broker.
             number: Of the stream.
-            at: Where the log begins, at the root.
+            lives: Its history, as the root announces it.
+            at: Where the log begins, if this broker is the root.
         """
         tree = self._tree_of(root)
+        kept = self._local.begin(root, number, lives)
         parts = Parts(
             root,
             number,
@@ -124,13 +131,14 @@ class DataPlane:
             self._send,
             self._may_begin,
             partial(self._decide, root),
+            partial(self._life_at, root),
             self._safeguards.drop,
         )
         made = self.streams[root] = Stream(
             root,
             number,
             root == self._name,
-            self._local.cursor(root, number),
+            kept.position,
             self._send,
             self._has_room,
             partial(self._is_active, tree),
@@ -141,11 +149,17 @@ class DataPlane:
             self._local.add,
             parts,
             self._remember,
+            self._lapse,
             self._settings.held_messages_max,
             self._settings.held_bytes_max,
             self._safeguards,
-            at=at if root == self._name else 0,
+            at=at,
+            lives=lives if root == self._name else kept.lives,
+            start=at,
+            is_new=root != self._name and not self._local.follows(root, number),
         )
+        if not made.is_root:
+            made.adopt(lives)
         return made
 
     def close(self, root: str) -> None:
@@ -153,6 +167,7 @@ class DataPlane:
         stream = self.streams.pop(root)
         stream.take_own()
         self._local.retire(stream)
+        self._local.keep_cursor(stream)
         self._leads.pop(root, None)
 
     def lead(self, stream: Stream, upstream: str | None) -> None:
@@ -261,6 +276,9 @@ class DataPlane:
         if not (self._settings.cut_through and self.streams[root].followers):
             return None
         return self._planes[self._tree_of(root)].decisions(size)
+
+    def _life_at(self, root: str, position: int) -> int:
+        return self.streams[root].life_at(position)
 
     def _remember(self, stream: Stream, one: Published) -> None:
         size, is_cut = len(one.body), one.considers is not None

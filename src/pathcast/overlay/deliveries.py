@@ -82,7 +82,11 @@ class InForce(msgspec.Struct, frozen=True, tag=True):
 
 
 class Lapsed(msgspec.Struct, frozen=True, tag=True):
-    """Messages were lost to this subscription: its host was taken out of the network meanwhile."""
+    """Messages may be lost to this subscription, of those that were published before it is told.
+
+    Its host was taken out of the network meanwhile, or has an older disk; or a root has lost its
+    disk, has an older one, or was two processes for a while. `InForce` follows.
+    """
 
     subscription: str
 

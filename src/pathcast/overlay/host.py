@@ -96,14 +96,21 @@ class Host:
 
     def await_all(self) -> None:
         """All subscriptions are to be in force anew."""
-        self._awaited.extend(self.subscriptions.lapse())
+        self._awaited.extend(self.subscriptions.everything())
 
-    def lapse(self) -> None:
-        """Messages were not kept for this broker: its subscribers are told, and begin again."""
-        self._known_by = {self._name}
-        for subscription in self.subscriptions.lapse():
+    def lapse(self, *, only_restored: bool = False) -> None:
+        """Messages may be lost: subscribers are told, and subscriptions are to be in force anew.
+
+        Args:
+            only_restored: Nothing is lost to subscriptions that were made in this life.
+        """
+        for subscription in self.subscriptions.lapse(only_restored=only_restored):
             self._outcome.deliver(subscription.subscriber, Lapsed(subscription.name))
             self._awaited.append(subscription)
+
+    def forget_members(self) -> None:
+        """This broker was taken out of the network: nobody is sure to know it."""
+        self._known_by = {self._name}
 
     def tell(self) -> None:
         """Tells what subscribers want by now; they are in force when that is settled."""

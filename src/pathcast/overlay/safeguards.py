@@ -29,6 +29,9 @@ class Safeguards:
         detach: What came over a link that left the tree is taken out of the tables.
         numbers: A root takes no message of a publisher twice that numbers them.
         consider: A subscription is not given a message that was cut before it was known.
+        lives: A root whose followers have had what it does not know begins another stream.
+        lost: A host that follows from before the log tells its subscribers that messages are lost.
+        elder: Of two processes of one name, the one that began earlier takes nothing any more.
         steps: A host does the steps of a profile that were not done on the way, and no others.
     """
 
@@ -48,6 +51,9 @@ class Safeguards:
     detach: bool = True
     numbers: bool = True
     consider: bool = True
+    lives: bool = True
+    lost: bool = True
+    elder: bool = True
     steps: bool = True
 
 

@@ -24,6 +24,12 @@ change of its receiver's table that is (`Published.considers`), and a broker rec
 changes of its own neighbours and subscribers that includes. So who came later is not given what was
 cut without regard to it, and nothing has to wait or be sent again.
 
+A position means nothing without the life of the root that gave it (`lives`). A broker that has had
+positions which the root, begun again with an older disk, does not know is *diverged*: it neither
+follows nor forwards this stream any more, and says what it has had. The root then begins another
+stream, whose positions go on from those that all agree on, and every host tells its subscribers
+that messages may be lost (`Lapsed`). A follower from before the log is told so (`is_lost`).
+
 Messages are routed, then cut where they were routed to, then sent, and only then given to the
 broker's own subscribers, in their order and when there is time: `taken` is how far they are
 handed over to that, `cursor` how far it is done.
@@ -43,7 +49,16 @@ import msgspec
 
 from pathcast.errors import PeerError
 from pathcast.overlay.content import LOCAL, Sent
-from pathcast.overlay.messages import Follow, Forward, InParts, Passed, Payload, Published
+from pathcast.overlay.lives import Lives, do_agree, life_at
+from pathcast.overlay.messages import (
+    Follow,
+    Forward,
+    InParts,
+    MessageBegin,
+    Passed,
+    Payload,
+    Published,
+)
 from pathcast.overlay.parts import Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
 
@@ -95,6 +110,8 @@ class Stream:
             when they have had them.
         parts: Long messages that come and go.
         remember: Takes a message that has come, if its header says that it is traced.
+        lapse: Called when the broker's own subscribers miss positions that nobody keeps any more,
+            with `is_new`.
         held_max: Messages held for slow followers, except at the root.
         held_bytes_max: Bytes of their bodies.
         safeguards: For tests.
@@ -106,7 +123,12 @@ class Stream:
         held_bytes: Bytes of their bodies.
         followers: By name.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
+        position_lives: Host -> life that numbered this position.
         fresh: Messages that have come and that the broker's own subscribers have not had yet.
+        lives: History of the positions that are here.
+        start: Position up to which the root keeps nothing, as far as is known here.
+        is_new: Upstream has not answered yet: what was before is no loss to who came later.
+        is_diverged: What is here is not what the root has: see the module.
     """
 
     root: str
@@ -126,6 +148,7 @@ class Stream:
     deliver: Callable[[Stream, Sequence[Published]], None]
     parts: Parts
     remember: Callable[[Stream, Published], None]
+    lapse: Callable[[bool], None]
     held_max: int = 4096
     held_bytes_max: int = 268_435_456
     safeguards: Safeguards = ALL
@@ -135,14 +158,33 @@ class Stream:
     held_bytes: int = 0
     followers: dict[str, Follower] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
+    position_lives: dict[str, int] = field(default_factory=dict)
     upstream: str | None = None
     generation: int = 0
     rewind_due: bool = False
     unreported: set[str] = field(default_factory=set)
     fresh: list[Published] = field(default_factory=list)
+    lives: Lives = ()
+    start: int = 0
+    is_new: bool = False
+    is_diverged: bool = False
 
     def __post_init__(self) -> None:
         self.taken = self.cursor
+
+    def life_at(self, position: int) -> int:
+        """The life of the root that numbered a position."""
+        return life_at(self.lives, position)
+
+    def adopt(self, lives: Lives) -> None:
+        """The root announces its history. Without what is here in it, the stream is diverged."""
+        self.take_own()  # more than this broker has had it will not get
+        agrees = not self.safeguards.lives or do_agree(self.lives, lives, self.taken)
+        if agrees:
+            self.lives = lives
+        if agrees == self.is_diverged:
+            self.is_diverged = not agrees
+            self.lead(self.upstream)
 
     # Where messages come from.
 
@@ -210,8 +252,10 @@ class Stream:
         self._let_go(len(self.held))
         self.parts.drop_arriving()
         self.at = min([self.taken, *positions])
-        if self.upstream is not None:
-            self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
+        if self.upstream is not None and not self.is_diverged:
+            life = self.life_at(self.at)
+            said = Follow(self.root, self.number, self.generation, self.at, life)
+            self.send(self.upstream, said)
 
     def hear_forward(self, peer: str, said: Forward) -> None:
         """The upstream neighbour sends what follows; `advance` does the rest.
@@ -219,10 +263,8 @@ class Stream:
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
         """
-        if peer != self.upstream:
+        if self._is_astray(peer, said.generation):
             return
-        if said.generation != self.generation and self.safeguards.generations:
-            return  # asked for before somebody else came, whose interest it does not know
         positions = [said.after, *(message.position for message in said.messages)]
         reason = ""
         if said.after != self.at and self.safeguards.generations:
@@ -240,7 +282,30 @@ class Stream:
                 upto=said.upto,
                 reason=reason,
             )
+        if self._is_foreign(said.upto, said.life):
+            return
+        if said.is_lost:
+            self.start = max(self.start, said.upto)
+            if said.upto > self.taken and self.safeguards.lost:
+                self.lapse(self.is_new)
+        self.is_new = False
         self._have_come(said.messages, said.upto)
+
+    def _is_astray(self, peer: str, generation: int) -> bool:
+        """Whether what a neighbour sends is not what was asked for last.
+
+        That was asked for before somebody else came, whose interest it does not regard.
+        """
+        is_late = generation != self.generation and self.safeguards.generations
+        return peer != self.upstream or self.is_diverged or is_late
+
+    def _is_foreign(self, position: int, life: int) -> bool:
+        """Whether a position is of a history that the root has not; it is asked for again."""
+        if not self.safeguards.lives or self.life_at(position) == life:
+            return False
+        self.generation += 1
+        self.rewind_due = True
+        return True
 
     def hear_part(self, peer: str, said: InParts) -> None:
         """The upstream neighbour sends a long message; `advance` sends on what is here of it.
@@ -248,15 +313,17 @@ class Stream:
         Raises:
             PeerError: It cannot be (`overlay.part`).
         """
-        if peer != self.upstream:
-            return
-        if said.generation != self.generation and self.safeguards.generations:
+        if self._is_astray(peer, said.generation):
             return
         arriving = self.parts.hear(peer, said, self.at)
+        if isinstance(said, MessageBegin) and self._is_foreign(said.message.position, said.life):
+            self.parts.drop_arriving()
+            return
         if arriving is not None and arriving.is_whole:
             self._cut_through(arriving)
         message = self.parts.ended()
         if message is not None:
+            self.is_new = False
             self._have_come([message], message.position)
 
     def _cut_through(self, arriving: Arriving) -> None:
@@ -293,6 +360,8 @@ class Stream:
         Raises:
             PeerError: The root never got so far (`overlay.stream`).
         """
+        if self.is_root and not self._is_known(said.after, said.life):
+            return
         if self.is_root and said.after > self.at:
             raise PeerError(
                 "overlay.stream",
@@ -305,6 +374,16 @@ class Stream:
         self.parts.forget(peer)
         self.followers[peer] = Follower(said.generation, said.after, said.after)
         self.activate(peer)
+
+    def _is_known(self, position: int, life: int) -> bool:
+        """Whether the root has given a position in a life; one of this life it knows for sure."""
+        is_mine = bool(self.lives) and life == self.lives[-1][0]
+        if is_mine or position <= self.start or not self.safeguards.lives:
+            return True
+        if position <= self.at and life == self.life_at(position):
+            return True
+        self.is_diverged = True
+        return False
 
     def activate(self, peer: str) -> None:
         """The table of a follower counts from now on: its position goes up to the root."""
@@ -323,6 +402,10 @@ class Stream:
     def pump(self) -> None:
         """Send followers what they have room for."""
         self._send_parts()
+        for name, follower in self._ready(self.start):
+            # The log begins later: nobody can say what was there.
+            follower.position = self.start
+            self._forward(name, follower, (), is_lost=True)
         while ready := self._ready(self.at):
             start = min(follower.position for _, follower in ready)
             first = bisect_right(self.held, start, key=_position)
@@ -401,11 +484,28 @@ class Stream:
                     break
 
     def _is_served(self, name: str, follower: Follower) -> bool:
-        return not follower.rewinds and name != self.upstream and self.is_active(name)
+        if follower.rewinds or self.is_diverged or name == self.upstream:
+            return False
+        return self.is_active(name)
 
-    def _forward(self, name: str, follower: Follower, wanted: tuple[Published, ...]) -> None:
+    def _forward(
+        self,
+        name: str,
+        follower: Follower,
+        wanted: tuple[Published, ...],
+        *,
+        is_lost: bool = False,
+    ) -> None:
+        upto = follower.position
         said = Forward(
-            self.root, self.number, follower.generation, follower.told, follower.position, wanted
+            self.root,
+            self.number,
+            follower.generation,
+            follower.told,
+            upto,
+            wanted,
+            self.life_at(upto),
+            is_lost,
         )
         follower.told = follower.position
         self.send(name, said)
@@ -447,16 +547,19 @@ class Stream:
             if silent and self._is_served(name, follower) and self.has_room(name):
                 self._forward(name, follower, ())
 
-    def note(self, host: str, position: int) -> None:
-        """A host has had everything up to a position, safely."""
+    def note(self, host: str, position: int, life: int) -> None:
+        """A host has had everything up to a position of a life, safely."""
         if position > self.positions.get(host, 0):
-            self.positions[host] = position
+            self.positions[host], self.position_lives[host] = position, life
             self.unreported.add(host)
 
     def report(self) -> None:
         """Tell upstream what hosts have had since the last time."""
         if self.upstream is not None and self.unreported:
-            said = tuple((host, self.positions[host]) for host in sorted(self.unreported))
+            said = tuple(
+                (host, self.positions[host], self.position_lives[host])
+                for host in sorted(self.unreported)
+            )
             self.send(self.upstream, Passed(self.root, self.number, said))
             self.unreported.clear()
 
@@ -466,7 +569,9 @@ class Stream:
         Raises:
             PeerError: More than there is (`overlay.stream`).
         """
-        for host, position in said.positions:
+        for host, position, life in said.positions:
+            if self.is_root and not self._is_known(position, life):
+                continue
             if self.is_root and position > self.at:
                 raise PeerError(
                     "overlay.stream",
@@ -476,10 +581,11 @@ class Stream:
                     upto=position,
                     reason=f"the stream ends at {self.at}",
                 )
-            self.note(host, position)
+            self.note(host, position, life)
 
     def drop_until(self, position: int) -> None:
         """The root keeps these messages no longer."""
+        self.start = position
         self._let_go(bisect_right(self.held, position, key=_position))
 
 

@@ -45,6 +45,8 @@ class Subscriptions:
         self._profiles = profiles
         self._held: dict[str, Subscription] = {}
         self._in_force: set[str] = set()
+        # Of a former life, which may have been in force there, and have not lapsed since.
+        self._restored: set[str] = set()
         self._count: Counter[str] = Counter()
         self._tickets: dict[str, int] = {}
 
@@ -104,6 +106,7 @@ class Subscriptions:
         self._held[name] = made
         self._tickets[name] = ticket
         self._in_force.discard(name)
+        self._restored.discard(name)
         # What comes is counted before what goes: what both ask for does neither.
         added = self._enter(entries)
         removed = () if known is None else self._leave(self._profiles.entries(known.profile))
@@ -121,6 +124,7 @@ class Subscriptions:
         self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
+        self._restored.discard(name)
         return (), self._leave(self._profiles.entries(held.profile))
 
     def restore(self, saved: Subscription) -> None:
@@ -132,6 +136,7 @@ class Subscriptions:
         entries = self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
         self._held[saved.name] = saved
+        self._restored.add(saved.name)
         self._enter(entries)
 
     def acknowledge(self, subscription: Subscription) -> bool:
@@ -142,10 +147,20 @@ class Subscriptions:
         self._in_force.add(name)
         return True
 
-    def lapse(self) -> list[Subscription]:
-        """None is acknowledged any more. Returns all."""
-        self._in_force.clear()
+    def everything(self) -> list[Subscription]:
+        """All, by name."""
         return [one for _, one in sorted(self._held.items())]
+
+    def lapse(self, *, only_restored: bool) -> list[Subscription]:
+        """Subscriptions are not in force any more. Returns those that were, or may have been.
+
+        Args:
+            only_restored: Those that were made in this life stay in force.
+        """
+        lapsed = set(self._restored) if only_restored else self._restored | self._in_force
+        self._in_force -= lapsed
+        self._restored.clear()
+        return [self._held[name] for name in sorted(lapsed)]
 
     def answers(
         self, bodies: Sequence[bytes], done: Sequence[int] = ()

@@ -115,7 +115,7 @@ class BrokerModel:
             )
         self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}
         for broker in self.brokers.values():
-            broker.start()
+            broker.start(0.0)
         for a, b in self.links:
             self.brokers[a].session_began(b)
             self.brokers[b].session_began(a)

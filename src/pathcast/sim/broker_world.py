@@ -4,8 +4,10 @@ A run is a `Scenario` (brokers, links, steps) under a seed. While it goes on, th
 single process with all subscriptions would know; at its end faults stop, every broker is begun
 again, and after some seconds of quiet it must be so that
 
-- *nothing lost*: a message that was accepted after a subscription was acknowledged, and satisfies
-  it, was delivered for it (unless a disk with the one or the other was lost);
+- *nothing lost silently*: a message that was accepted after a subscription was acknowledged, and
+  satisfies it, was delivered for it; or the subscriber was told `Lapsed` after that, and there was
+  a reason: a disk that was lost or older than what others had seen, two processes of one name, or
+  an expulsion. Without one of these nobody is told `Lapsed`;
 - *nothing foreign*: what was delivered is what the message, as it was published, gives the profile
   that the subscription had then;
 - *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over
@@ -13,25 +15,27 @@ again, and after some seconds of quiet it must be so that
 - *nothing stale*: every table is what it is when made from scratch of all subscriptions and links;
 - *no starvation*: every subscription was acknowledged, every cursor is at the end of every stream,
   and no root holds a message that all have had;
-- *no refusal* between brokers that keep to the protocol.
+- *no refusal* between brokers that keep to the protocol;
+- *one process a name*: of two, the one that began earlier takes nothing any more.
 
-A broker that lost its disk begins anew: its subscriptions are gone, and what it was the root of and
-others had not had.
+A broker that lost its disk begins anew, and one whose disk is older has the subscriptions of then.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from pathcast.errors import PublicationError, UnknownQueryError
+from pathcast.errors import PeerRefusedError, PublicationError, UnknownQueryError
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
+from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.messages import Source
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.subscriptions import Subscription
@@ -52,6 +56,9 @@ __all__ = ["BrokerWorld", "Scenario", "Violation"]
 
 Edge = tuple[str, str]
 
+LEAST_SECONDS = 1e-6
+"""Between two steps, so that what came first is known by its time."""
+
 
 class Violation(AssertionError):
     """An invariant does not hold."""
@@ -66,7 +73,8 @@ class Scenario:
         links: Pairs of them.
         steps: In order of time. Actions of the network, and `subscribe` (host, id, profile),
             `unsubscribe` (id), `publish` (root, body), `source` (root), `leave` (broker), `join`
-            (broker, neighbours), `expel` (by whom, whom).
+            (broker, neighbours), `expel` (by whom, whom), `back_up`, `roll_back`, `twin` (broker),
+            `wire` (broker, neighbour), `untwin` (broker).
         quiet_seconds: From the last step to the checks.
         trees: As `BrokerSettings.trees`.
     """
@@ -95,6 +103,7 @@ class _Registered:
     version: int
     in_force_at: float | None = None
     ended: bool = False
+    lapsed_at: float = -1.0
 
 
 @dataclass(slots=True)
@@ -105,6 +114,9 @@ class _Accepted:
     body: bytes
     at: float
     may_be_lost: bool = False
+    position: int = 0
+    witnesses: set[str] | None = None
+    """Since its root has an older disk: who else has had it."""
 
 
 @dataclass(slots=True)
@@ -140,11 +152,20 @@ class BrokerWorld:
     deliveries: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     refused: list[tuple[str, Refused]] = field(default_factory=list)
     crashed: set[str] = field(default_factory=set)
+    harmed: set[str] = field(default_factory=set)
+    rolled_back: dict[str, float] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     links: set[Edge] = field(default_factory=set)
     _cursor: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
     _life: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _handed: set[tuple[str, int, str, int, int, int]] = field(default_factory=set)
+    _handed: set[tuple[str, int, str, int, int, str, int]] = field(default_factory=set)
+    _taken_in: dict[tuple[str, str], int] = field(default_factory=dict)
+    _profiles: dict[tuple[str, int], str] = field(default_factory=dict)
+    _inboxes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    _read: dict[str, dict[tuple[str, int, str, int], int]] = field(default_factory=dict)
+    _streams: dict[str, int] = field(default_factory=dict)
+    _older_disks: Counter[str] = field(default_factory=Counter)
+    _twins: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.network = Network(
@@ -167,8 +188,10 @@ class BrokerWorld:
         network = self.network
         try:
             for step in self.scenario.steps:
-                network.run(step.at)
+                network.run(max(step.at, network.now + LEAST_SECONDS))
                 self.perform(step)
+            for name in sorted(self._twins):
+                self.do_untwin(name)
             network.heal()
             network.become(NO_FAULTS)
             for name in sorted(network.disks):
@@ -184,7 +207,7 @@ class BrokerWorld:
     @property
     def brokers(self) -> list[str]:
         """All that have not left, by name."""
-        return sorted(self.network.disks.keys() - self.left)
+        return sorted(self.network.disks.keys() - self.left - set(self._twins.values()))
 
     def node(self, name: str) -> BrokerNode:
         """A broker that runs."""
@@ -207,14 +230,18 @@ class BrokerWorld:
         before = self.subscriptions.get(name)
         if (
             host not in self.network.nodes
+            or host in self._twins  # of which one knows it, and may be the elder
             or host in self.left
             or (before is not None and before.ended)
         ):
             return
         version = 1 if before is None else before.version + 1
         made = self.subscriptions[name] = _Registered(host, profile, version)
+        self._profiles[name, version] = profile
         asked = self.profile(profile)
-        done = self._call(host, lambda node, now: node.subscribe(name, name, asked, now))
+        done = False
+        with suppress(PeerRefusedError):
+            done = self._call(host, lambda node, now: node.subscribe(name, name, asked, now))
         if not done and self._saved_version(host, name) != version:
             made.ended = True
             if before is not None and self._saved_version(host, name) == before.version:
@@ -225,29 +252,39 @@ class BrokerWorld:
         known = self.subscriptions.get(name)
         if known is None or known.ended or known.host not in self.network.nodes:
             return
+        if known.host in self._twins:
+            return
         try:
             self._call(known.host, lambda node, now: node.unsubscribe(name, now))
             known.ended = self._saved_version(known.host, name) == 0
         except UnknownQueryError as error:
             raise Violation(f"{known.host} does not know {name} any more") from error
+        except PeerRefusedError:
+            return  # the elder of two
 
     def do_source(self, root: str) -> None:
         """A source is registered with a root."""
         if root in self.network.nodes and root not in self.left:
-            self._call(root, lambda node, now: node.register_source(f"of {root}", Source(), now))
+            with suppress(PeerRefusedError):
+                self._call(
+                    root, lambda node, now: node.register_source(f"of {root}", Source(), now)
+                )
 
-    def do_publish(self, root: str, body: str) -> None:
-        """A message is given to a root."""
-        if root not in self.network.nodes:
+    def do_publish(self, root: str, body: str, twin: bool = False) -> None:
+        """A message is given to a root; or to the other process of its name, if there is one."""
+        node = self._twins.get(root, root) if twin else root
+        if node not in self.network.nodes:
             return
         message = f"m{len(self.accepted)}"
         # A broker that crashes while it takes a message may have taken it.
         one = self.accepted[message] = _Accepted(root, body.encode(), self.network.now, True)
         try:
             one.may_be_lost = not self._call(
-                root, lambda node, now: node.publish(f"of {root}", message, body.encode(), now)
+                node, lambda node, now: node.publish(f"of {root}", message, body.encode(), now)
             )
-        except PublicationError:
+            if node in self.network.nodes:
+                one.position = self.node(node).broker.streams[root].at
+        except (PublicationError, PeerRefusedError):
             del self.accepted[message]
 
     def do_join(self, name: str, *near: str) -> None:
@@ -255,8 +292,9 @@ class BrokerWorld:
         self.links |= {_pair(name, other) for other in near}
         self._add(name, self._links_of(name))
         for other in near:
-            if other in self.network.nodes:
-                self._call(other, lambda node, now: node.add_link(name, 1, now))
+            for node in (other, self._twins.get(other, other)):
+                if node in self.network.nodes:
+                    self._call(node, lambda node, now: node.add_link(name, 1, now))
 
     def do_leave(self, name: str) -> None:
         """A broker goes for good, unless it holds together those that stay.
@@ -275,7 +313,100 @@ class BrokerWorld:
     def do_expel(self, by: str, name: str) -> None:
         """An operator takes a broker out, at another one."""
         if by in self.network.nodes and by != name:
+            self.harmed.add(name)
             self._call(by, lambda node, now: node.expel(name, now))
+
+    def do_back_up(self, name: str) -> None:
+        """The disk of a broker is copied, with the inboxes of its subscribers."""
+        self.network.back_up(name)
+        mine = {each for each, known in self.subscriptions.items() if known.host == name}
+        self._inboxes[name] = {each: list(self.deliveries[each]) for each in sorted(mine)}
+        self._read[name] = {key: at for key, at in self._cursor.items() if key[0] in mine}
+
+    def _restore_inboxes(self, host: str) -> None:
+        """What subscribers had not read of inboxes that are older now, they have not had."""
+        mine = {each for each, known in self.subscriptions.items() if known.host == host}
+        for name in sorted(mine):
+            kept = self._inboxes[host].get(name, [])
+            for message in set(self.deliveries[name]) - set(kept):
+                self._taken_in.pop((name, message), None)
+            self.deliveries[name] = list(kept)
+        others = {key: at for key, at in self._cursor.items() if key[0] not in mine}
+        self._cursor = others | self._read[host]
+
+    def do_roll_back(self, name: str) -> None:
+        """A broker gets an older disk; it does not run before it is begun again."""
+        if self.network.roll_back(name):
+            self._restore_inboxes(name)
+            self.harmed.add(name)
+            self.rolled_back[name] = self.network.now
+            self._older_disks[name] += 1
+            self._know_disk(name)
+            cursors = {other: self._cursor_on_disk(other, name) for other in self.brokers}
+            for one in self.accepted.values():
+                if one.root == name and one.position > cursors[name]:
+                    witnesses = {each for each, at in cursors.items() if at >= one.position}
+                    before = witnesses if one.witnesses is None else one.witnesses
+                    one.witnesses = before & witnesses
+
+    def _cursor_on_disk(self, host: str, root: str) -> int:
+        """Position up to which a host has had a stream for sure."""
+        saved = self.network.disks[host].get(f"cursor/{root}")
+        return 0 if saved is None else msgspec.msgpack.decode(saved, type=KeptCursor).position
+
+    def do_twin(self, name: str) -> None:
+        """Another process of a broker's name begins from a copy of its disk."""
+        if name not in self.left and (other := self.network.twin(name)) is not None:
+            self._twins[name] = other
+            self._older_disks[name] += 1
+            self.harmed.add(name)
+
+    def do_wire(self, name: str, other: str, twin: bool) -> None:
+        """One of the two processes of a name has the connection to a neighbour."""
+        if name in self._twins and other not in self._twins:
+            self.network.wire(name, other, self._twins[name] if twin else name)
+
+    def do_untwin(self, name: str) -> None:
+        """Both are connected, one after the other: one ends, and the other one goes on.
+
+        Raises:
+            Violation: Both go on.
+        """
+        if name not in self._twins:
+            return
+        twin, network = self._twins[name], self.network
+        network.heal()
+        network.become(NO_FAULTS)
+        for each in sorted(network.disks):
+            network.restart(each)
+        for holder in (name, twin, name):
+            for other in self._links_of(name):
+                network.wire(name, other, holder)
+            network.run(network.now + 12.0)
+        elders = [each for each in (name, twin) if self._is_elder(each)]
+        if len(elders) != 1:
+            raise Violation(f"of two processes named {name} {len(elders)} give way")
+        network.untwin(name, twin if elders == [name] else name)
+        del self._twins[name]
+        self._know_disk(name)
+
+    def _is_elder(self, name: str) -> bool:
+        node = self.network.nodes[name]
+        assert isinstance(node, BrokerNode), name
+        return node.broker.is_elder
+
+    def _know_disk(self, host: str) -> None:
+        """Subscriptions of a broker are those of its disk."""
+        for name, known in self.subscriptions.items():
+            if known.host != host:
+                continue
+            version = self._saved_version(host, name)
+            if version in (0, known.version) and known.ended == (not version):
+                continue
+            profile = self._profiles.get((name, version), known.profile)
+            self.subscriptions[name] = _Registered(
+                host, profile, version or known.version, ended=not version
+            )
 
     def _add(self, name: str, near: Sequence[str]) -> None:
         def factory(disk: Mapping[str, bytes], incarnation: int) -> Node:
@@ -319,43 +450,65 @@ class BrokerWorld:
         self._life[name] += 1
         if not disk:
             self.left.discard(name)
+            self.harmed.add(name)
             for known in self.subscriptions.values():
                 known.ended = known.ended or known.host == name
-            for one in self.accepted.values():
-                one.may_be_lost = one.may_be_lost or one.root == name
 
-    def _deliver(self, host: str, given: Deliver) -> None:
+    def _deliver(self, node: str, given: Deliver) -> None:
+        host = self.network.name_of(node)
         match given.what:
             case InForce(name, version):
                 known = self.subscriptions.get(name)
                 if known is not None and known.version == version and known.in_force_at is None:
                     known.in_force_at = self.network.now
             case Lapsed(name):
-                self.subscriptions[name].in_force_at = None
+                self._lapse(host, self.subscriptions[name])
+            case Refused(peer, "peer.twin"):
+                if peer not in self._twins and peer not in self.twisted:
+                    raise Violation(f"{peer} gives way, and is the only one of its name")
             case Refused():
                 self.refused.append((host, given.what))
             case Delivery() as delivery:
-                self._take(host, delivery)
+                self._take(node, delivery)
 
-    def _take(self, host: str, given: Delivery) -> None:
-        name = given.subscription
+    def _lapse(self, host: str, known: _Registered) -> None:
+        """A subscriber is told that messages may be lost, of some root or of all."""
+        # A host that crashes before a root has first answered it cannot know what it missed.
+        if not (self.harmed or host in self.crashed) and known.in_force_at is not None:
+            raise Violation(f"{known} is told to have lapsed, and there is no reason")
+        known.lapsed_at = self.network.now
+        if host in self.harmed or host in self.crashed:
+            known.in_force_at = None
+
+    def _take(self, node: str, given: Delivery) -> None:
+        name, host = given.subscription, self.network.name_of(node)
         known = self.subscriptions[name]
+        profile = known.profile
         if known.host != host or known.version != given.version:
-            raise Violation(f"{given} comes from {host}, but {name} is {known}")
+            if known.host != host or host not in self._twins:
+                raise Violation(f"{given} comes from {host}, but {name} is {known}")
+            profile = self._profiles[name, given.version]
         if given.message not in self.accepted:
             raise Violation(f"{given} was never published")
-        expected = self.results(self.accepted[given.message].body, known.profile)
+        expected = self.results(self.accepted[given.message].body, profile)
         if not expected or given.results != expected:
             raise Violation(f"{given} is not {expected}, what the message gives {known}")
-        handed = (name, given.version, given.root, given.stream, given.position, self._life[host])
-        if handed in self._handed:
+        if self._streams.setdefault(given.root, given.stream) != given.stream and not self.harmed:
+            raise Violation(f"{given.root} has begun another stream, and there is no reason")
+        life = self._life[node]
+        handed = (name, given.version, given.root, given.stream, given.position, node, life)
+        if handed in self._handed and not self.harmed:
             raise Violation(f"{given} was handed over twice by {host}, which did not crash")
         self._handed.add(handed)
         cursor = (name, given.version, given.root, given.stream)
         if given.position <= self._cursor.get(cursor, 0):
             return
         self._cursor[cursor] = given.position
-        if given.message in self.deliveries[name]:
+        before = self._taken_in.get((name, given.message))
+        self._taken_in[name, given.message] = life
+        # A root that comes back to a history that it had left has what hosts forgot of it then.
+        may_return = self._older_disks[given.root] > 1
+        if before is not None and (before == life or host not in self.crashed) and not may_return:
             raise Violation(f"{given} came twice to {name}")
         self.deliveries[name].append(given.message)
 
@@ -376,6 +529,12 @@ class BrokerWorld:
                 continue
             for message, one in self.accepted.items():
                 must = not one.may_be_lost and one.at >= known.in_force_at
+                if one.root in self.harmed and one.at <= known.lapsed_at:
+                    continue
+                if one.root in self.harmed and one.at <= self.rolled_back.get(known.host, -1.0):
+                    continue  # both ends have forgotten
+                if one.witnesses is not None and one.witnesses <= self.harmed:
+                    continue  # nobody can know that the disk of its root is older
                 is_there = message in self.deliveries[name]
                 if must and not is_there and self.results(one.body, known.profile):
                     raise Violation(

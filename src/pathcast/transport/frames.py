@@ -85,7 +85,7 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     credit: Count
 
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the protocol between neighbours: of frames, and of what nodes say in them. It grows with every
 change that the version before would read wrongly, or refuse."""
 
