@@ -89,7 +89,7 @@ def test_without_being_told_it_would_miss_them_in_silence() -> None:
 
 
 def test_nobody_who_is_there_lapses() -> None:
-    with pytest.raises(Violation, match=r"was not delivered for at d "):
+    with pytest.raises(Violation, match=r"is told of .*, and there is no reason"):
         run(*absence(), may_lapse=False)
 
 
@@ -226,3 +226,10 @@ def test_who_has_had_something_new_is_waited_for() -> None:
     (first, second) = retention.lags({"b": 4, "c": 5}, start=5, end=6)
     assert (first.member, first.behind, first.missed) == ("b", 2, 1)
     assert (second.member, second.behind, second.missed) == ("c", 1, 0)
+
+
+def test_a_member_that_begins_anew_in_another_stream_comes_forward() -> None:
+    retention = Retention(BrokerSettings(lag_seconds=10.0))
+    for now, position in ((0.0, 3), (9.0, 0), (15.0, 1), (24.0, 2)):
+        retention.watch({"b": position}, end=5, now=now)
+        assert not retention.is_stalled("b"), now

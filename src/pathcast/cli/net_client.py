@@ -208,23 +208,26 @@ async def _publish(
 def inbox(
     at: AtOption,
     client: AsOption = OPERATOR,
-    after: AfterOption = 0,
+    after: AfterOption = "0",
     follow: FollowOption = False,
     settle: SettleOption = False,
     directory: DirectoryOption = NETWORK,
 ) -> ExitCode:
     """Print what waits for a client at a broker, a line of JSON a delivery.
 
-    Who keeps the position of the last line goes on with --after, and sees each once:
+    Who keeps the position and the life of the last line goes on with --after, and
+    sees each once. A broker with an older disk refuses a position that it did not
+    give:
 
         pathcast net inbox --at bern --follow
+        pathcast net inbox --at bern --after 35:1234567
     """
     asyncio.run(_inbox(network_in(directory), at, client, after, follow, settle))
     return ExitCode.OK
 
 
 async def _inbox(
-    network: LocalNetwork, at: str, name: str, after: int, follow: bool, settle: bool
+    network: LocalNetwork, at: str, name: str, after: str, follow: bool, settle: bool
 ) -> None:
     async with network.client(at, name) as client:
         await print_inbox(client, name, delivery_row, after=after, follow=follow, settle=settle)

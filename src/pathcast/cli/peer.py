@@ -11,7 +11,7 @@ import typer
 from pathcast.cli.console import answers, begin_log, extra, guarded, print_settings, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
-from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
+from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
 from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, ring_in
 from pathcast.cli.peer_demo import demo
 from pathcast.errors import ConfigError
@@ -40,13 +40,16 @@ def run_a_peer(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    new: NewOption = False,
 ) -> ExitCode:
     """Run a peer until SIGTERM or Ctrl-C.
 
     It joins the ring by way of the base, holds the states whose keys are its
     own, and copies of those of its neighbours. Killed, nothing is lost that
-    others hold; its subscriptions are in its directory:
+    others hold; its subscriptions are in its directory, which is empty the
+    first time, and must not be afterwards:
 
+        pathcast peer run peer.toml --new
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
@@ -71,7 +74,10 @@ def run_a_peer(
     )
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
     listening, discovery = settings.listening, settings.discovery
-    asyncio.run(run_broker(settings.process, kind, ready, listening=listening, discovery=discovery))
+    run = run_broker(
+        settings.process, kind, ready, listening=listening, discovery=discovery, is_new=new
+    )
+    asyncio.run(run)
     say(f"{name} has ended")
     return ExitCode.OK
 
@@ -87,7 +93,7 @@ def up(
     with extra("net", "pathcast peer"):
         from pathcast.transport.local_ring import LocalRing
     ring = LocalRing.write(directory, peers)
-    ring.start(ring.names)
+    ring.start(ring.names, are_new=True)
     say(f"{len(ring.names)} peers run; their files are in {directory}")
     return ExitCode.OK
 

@@ -153,7 +153,7 @@ async def _publish(ring: LocalRing, at: str, name: str, names: list[str]) -> Exi
 def inbox(
     at: AtOption,
     client: AsOption = OPERATOR,
-    after: AfterOption = 0,
+    after: AfterOption = "0",
     follow: FollowOption = False,
     settle: SettleOption = False,
     directory: DirectoryOption = RING,
@@ -170,7 +170,7 @@ def inbox(
 
 
 async def _inbox(
-    ring: LocalRing, at: str, name: str, after: int, follow: bool, settle: bool
+    ring: LocalRing, at: str, name: str, after: str, follow: bool, settle: bool
 ) -> None:
     async with ring.client(at, name) as client:
         await print_inbox(client, name, _told, after=after, follow=follow, settle=settle)

@@ -26,12 +26,17 @@ def run_a_node(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Make the profile database, if it is not there.")
+    ] = False,
 ) -> ExitCode:
     """Run a node of the registration service until SIGTERM or Ctrl-C.
 
     Several run over one profile database; one of them leads, and another
-    takes over when it is gone:
+    takes over when it is gone. The first time the database is made; an empty
+    one that nobody asked for is one that was lost:
 
+        pathcast registry run registry.toml --new
         pathcast registry run registry.toml
     """
     with extra("net", "pathcast registry run"):
@@ -49,7 +54,7 @@ def run_a_node(
     settings = load_registry_settings(file, override or ())
     name = settings.registry.name
     ready = lambda address: say(f"{name} listens at {address}")  # noqa: E731
-    asyncio.run(run_registry(settings, ready))
+    asyncio.run(run_registry(settings, ready, is_new=new))
     say(f"{name} has ended")
     return ExitCode.OK
 

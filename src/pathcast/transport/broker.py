@@ -18,6 +18,7 @@ Deliveries in an inbox are MessagePack of `pathcast.overlay.deliveries`.
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import threading
 from collections import Counter
@@ -27,12 +28,12 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import ConfigError, PathcastError, PeerRefusedError
 from pathcast.limits import Limits
 from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.content import LOCAL, Content, Profile
-from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
+from pathcast.overlay.deliveries import Delivery, Dropped, Refused, Told, Undecided
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Announce,
@@ -59,6 +60,8 @@ from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.frames import Codec, Flow, Name
 from pathcast.transport.security import own_id
+
+LOG = logging.getLogger("pathcast.transport")
 
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
 """A connection loses nothing while it lives, and a new one is told of: what is not acknowledged was
@@ -260,6 +263,7 @@ def broker_kind(
         describe=_described,
         add_link=_add_link,
         refusals=Doorkeeper(limits or Limits()),
+        end=_end,
     )
 
 
@@ -409,7 +413,17 @@ def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
     return node.add_link(peer, 1, now)
 
 
+def _end(node: Node) -> PathcastError | None:
+    """Of two processes of one name, the one that began earlier ends."""
+    assert isinstance(node, BrokerNode)
+    if not node.broker.is_elder:
+        return None
+    return PeerRefusedError("peer.twin", name=node.broker.name)
+
+
 def _delivery(what: object) -> tuple[str, bytes]:
+    if isinstance(what, Refused):
+        LOG.error("%s is refused: %s", what.peer, what.reason)
     body = msgspec.msgpack.encode(what)
     if isinstance(what, Delivery | Undecided):
         # What is delivered together has ids that lie together.

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -49,6 +48,9 @@ INBOX_BYTES_MAX: Final = 4 * 1024 * 1024
 ACKNOWLEDGE_SECONDS: Final = 0.05
 """How long an acknowledgement waits for others: each commit would have five statements more."""
 
+END_SECONDS: Final = 3.0
+"""How long a node that is to end has for what it says to its neighbours."""
+
 BACKLOG_MAX: Final = 100_000
 """Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
 
@@ -66,6 +68,10 @@ async def _cannot_tell(peer: str) -> bool:
 
 def _no_gap(gap: Gap) -> bytes:
     raise TypeError(f"this kind of node has no words for {gap}")
+
+
+def _goes_on(node: Node) -> PathcastError | None:
+    return None
 
 
 def _nothing_known(node: Node) -> Mapping[str, object]:
@@ -94,6 +100,7 @@ class NodeKind:
         ended: Tells a node that the process of a neighbour has ended; when not given nobody looks.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
+        end: Why the process of a node is to end, if it is; it says what it has to say before.
         gap: What subscribers are told of deliveries that a full inbox did not take.
     """
 
@@ -108,6 +115,7 @@ class NodeKind:
     add_link: Callable[[Node, str, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
+    end: Callable[[Node], PathcastError | None] = _goes_on
     gap: Callable[[Gap], bytes] = _no_gap
 
 
@@ -185,7 +193,7 @@ class Carrier:
         self.kind = kind
         self.disk = disk
         self.codec = kind.codec
-        self.node = kind.make(disk.saved(), secrets.randbits(53))
+        self.node = kind.make(disk.saved(), disk.life)
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
@@ -201,6 +209,7 @@ class Carrier:
         self._room.set()
         self._is_writing = False
         self._is_closed = False
+        self._end_reason: PathcastError | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._answers: dict[str, asyncio.Queue[object]] = {}
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
@@ -232,6 +241,7 @@ class Carrier:
 
         Raises:
             DiskError: It could not keep what it was told.
+            PathcastError: Why the node is to end (`NodeKind.end`).
         """
         assert self.failure is not None, "start first"
         await self.failure
@@ -451,6 +461,16 @@ class Carrier:
             self.failure.set_exception(error)
             raise
         self._do(effects)
+        if self._end_reason is None and (reason := self.kind.end(self.node)) is not None:
+            LOG.error("%s ends: %s", self.name, reason)
+            self._end_reason = reason
+            asyncio.get_running_loop().call_later(END_SECONDS, self._fail)
+
+    def _fail(self) -> None:
+        assert self.failure is not None
+        assert self._end_reason is not None
+        if not self.failure.done():
+            self.failure.set_exception(self._end_reason)
 
     def _do(self, effects: Sequence[Effect]) -> None:
         for effect in effects:

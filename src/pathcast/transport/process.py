@@ -113,6 +113,7 @@ async def running(
     reread: Reread | None = None,
     listening: Mapping[str, str] | None = None,
     discovery: Discovery | None = None,
+    is_new: bool | None = None,
 ) -> AsyncIterator[Carrier]:
     """A broker that listens; it is stopped gracefully at the end.
 
@@ -126,6 +127,8 @@ async def running(
         listening: Where neighbours listen, HOST:PORT; their end is noticed at once. None: nobody
             looks.
         discovery: How it finds others; None: it knows all.
+        is_new: Whether its directory must have no database yet (True), must have one (False), or
+            either (None).
 
     Raises:
         ConfigError: It cannot listen there.
@@ -143,7 +146,8 @@ async def running(
     async def find_out(peer: str) -> bool:
         return listening is not None and peer in places and await has_ended(places[peer])
 
-    kept = disk or Disk(settings.broker.directory, settings.broker.inbox_bounds)
+    section = settings.broker
+    kept = disk or Disk(section.directory, section.inbox_bounds, name=name, is_new=is_new)
     most = settings.broker.backlog_max
     carrier = Carrier(name, kind, kept, dial, backlog_max=most, has_ended=find_out)
     anybody = None if discovery is None else Peer("", discovery.token)
@@ -272,6 +276,8 @@ async def run_broker(
     reread: Reread | None = None,
     listening: Mapping[str, str] | None = None,
     discovery: Discovery | None = None,
+    *,
+    is_new: bool | None = False,
 ) -> None:
     """Runs a broker until SIGTERM or Ctrl-C.
 
@@ -282,13 +288,20 @@ async def run_broker(
         reread: Reads the settings again, at SIGHUP.
         listening: As of `running`.
         discovery: As of `running`.
+        is_new: As of `running`.
 
     Raises:
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had, or it could not keep what it was told.
+        PeerRefusedError: Another process of its name began later.
     """
     async with running(
-        settings, kind, reread=reread, listening=listening, discovery=discovery
+        settings,
+        kind,
+        reread=reread,
+        listening=listening,
+        discovery=discovery,
+        is_new=is_new,
     ) as carrier:
         ready(read_control(settings.broker.directory).listen)
         await until_ended(carrier.run)

@@ -45,8 +45,14 @@ def host_choice(hosts: HostsSection) -> HostChoice:
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarrier, str]]:
+async def serving(
+    settings: RegistrySettings, *, is_new: bool = False
+) -> AsyncIterator[tuple[RequestCarrier, str]]:
     """A node of the service that listens; the carrier, and where.
+
+    Args:
+        settings: What it is told.
+        is_new: Whether the profile database is made if it is empty or missing.
 
     Raises:
         ConfigError: It cannot listen there, or the database is none.
@@ -54,7 +60,7 @@ async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarr
     """
     section = settings.registry
     choice = host_choice(settings.hosts)
-    with Store.open(database_of(section.store)) as store:
+    with Store.open(database_of(section.store), create=is_new) as store:
         node = RegistrationNode(section.name, store, choice, lease_seconds=section.lease_seconds)
 
         def address(target: str) -> Address:
@@ -86,18 +92,22 @@ async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarr
 
 
 async def run_registry(
-    settings: RegistrySettings, ready: Callable[[str], None] = lambda _: None
+    settings: RegistrySettings,
+    ready: Callable[[str], None] = lambda _: None,
+    *,
+    is_new: bool = False,
 ) -> None:
     """Runs a node of the service until SIGTERM or Ctrl-C.
 
     Args:
         settings: What it is told.
         ready: Called with the address where it listens, as soon as it does.
+        is_new: As of `serving`.
 
     Raises:
         ConfigError: It cannot listen there, or the database is none.
-        StoreError: The database cannot be opened.
+        StoreError: The database cannot be opened, or is empty.
     """
-    async with serving(settings) as (carrier, address):
+    async with serving(settings, is_new=is_new) as (carrier, address):
         ready(address)
         await until_ended(carrier.run)
