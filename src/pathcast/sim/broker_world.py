@@ -180,7 +180,6 @@ class BrokerWorld:
     refused: list[tuple[str, Refused]] = field(default_factory=list)
     crashed: set[str] = field(default_factory=set)
     harmed: set[str] = field(default_factory=set)
-    rolled_back: dict[str, float] = field(default_factory=dict)
     missed: int = 0
     """Deliveries that were due, and whose subscribers were told that they do not come."""
     not_taken: int = 0
@@ -190,7 +189,7 @@ class BrokerWorld:
     _cursor: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
     _life: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     _handed: set[tuple[str, int, str, int, int, str, int]] = field(default_factory=set)
-    _taken_in: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    _taken_in: set[tuple[str, int, str]] = field(default_factory=set)
     _profiles: dict[tuple[str, int], str] = field(default_factory=dict)
     _inboxes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     _read: dict[str, dict[tuple[str, int, str, int], int]] = field(default_factory=dict)
@@ -374,8 +373,7 @@ class BrokerWorld:
         for name in sorted(mine):
             kept = self._inboxes[host].get(name, [])
             unread = set(self.deliveries[name]) - set(kept)
-            for taken in [one for one in self._taken_in if one[0] == name and one[2] in unread]:
-                del self._taken_in[taken]
+            self._taken_in -= {one for one in self._taken_in if one[0] == name and one[2] in unread}
             known = self.subscriptions[name]
             known.delivered = [one for one in known.delivered if one not in unread]
             self.deliveries[name] = list(kept)
@@ -387,7 +385,6 @@ class BrokerWorld:
         if self.network.roll_back(name):
             self._restore_inboxes(name)
             self.harmed.add(name)
-            self.rolled_back[name] = self.network.now
             self._older_disks[name] += 1
             self._know_disk(name)
             cursors = {other: self._cursor_on_disk(other, name) for other in self.brokers}
@@ -571,14 +568,11 @@ class BrokerWorld:
             return
         self._cursor[cursor] = given.position
         taken = (name, given.version, given.message)
-        before = self._taken_in.get(taken)
-        self._taken_in[taken] = life
         # A root that comes back to a history that it had left has what hosts forgot of it then.
         may_return = self._older_disks[given.root] > 1
-        # A host that crashes may forget what it handed over, and another stream begins there.
-        is_forgotten = bool(self.harmed) and host in self.crashed and before != life
-        if before is not None and not (may_return or is_forgotten):
+        if taken in self._taken_in and not may_return:
             raise Violation(f"{given} came twice to {name}")
+        self._taken_in.add(taken)
         if known.version == given.version:
             known.delivered.append(given.message)
         self.deliveries[name].append(given.message)
@@ -602,8 +596,6 @@ class BrokerWorld:
                 must = not one.may_be_lost and one.at >= known.in_force_at
                 if one.root in self.harmed and one.at <= known.lapsed_at:
                     continue
-                if one.root in self.harmed and one.at <= self.rolled_back.get(known.host, -1.0):
-                    continue  # both ends have forgotten
                 if one.witnesses is not None and one.witnesses <= self.harmed:
                     continue  # nobody can know that the disk of its root is older
                 is_there = message in known.delivered
