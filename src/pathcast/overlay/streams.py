@@ -28,8 +28,8 @@ A position means nothing without the life of the root that gave it (`lives`). A 
 positions which the root, begun again with an older disk, does not know is *diverged*: it neither
 follows nor forwards this stream any more, and says what it has had. The root then begins another
 stream, whose positions go on from those that all agree on, and every host tells its subscribers
-that messages may be lost (`Lapsed`). A follower from before the log is told which
-positions nobody keeps (`Trimmed`).
+that messages may be lost (`Lapsed`). A follower from before the log is told which positions nobody
+keeps (`Trimmed`).
 
 Messages are routed, then cut where they were routed to, then sent, and only then given to the
 broker's own subscribers, in their order and when there is time: `taken` is how far they are
@@ -523,12 +523,7 @@ class Stream:
             return False
         return self.is_active(name)
 
-    def _forward(
-        self,
-        name: str,
-        follower: Follower,
-        wanted: tuple[Published, ...],
-    ) -> None:
+    def _forward(self, name: str, follower: Follower, wanted: tuple[Published, ...]) -> None:
         upto = follower.position
         said = Forward(
             self.root,
