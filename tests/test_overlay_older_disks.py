@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("msgspec")
 
+from pathcast.overlay.broker_node import NodeSettings
+from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.lives import LIVES_MAX, begun, common_end, do_agree, life_at
 from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.safeguards import ALL
@@ -128,6 +130,31 @@ def test_each_safeguard_against_older_disks_is_missed(name: str, what: object) -
     assert callable(what)
     with pytest.raises(Violation):
         BrokerWorld(what(), 1, safeguards=replace(ALL, **{name: False})).run()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_root_that_gave_up_where_histories_part_says_so(restarts: bool) -> None:
+    """The host is away, with a position that the root has given again and does not keep."""
+    more = (Step(20.0, "crash", ("r",)), Step(20.5, "restart", ("r",))) if restarts else ()
+    later = scenario(
+        *publications(3.0, 5),
+        Step(5.0, "back_up", ("r",)),
+        *publications(5.5, 4),
+        Step(8.0, "crash", ("h",)),
+        Step(8.2, "crash", ("a",)),
+        Step(8.5, "roll_back", ("r",)),
+        Step(9.0, "restart", ("r",)),
+        *publications(10.0, 20),
+        *more,
+        *publications(22.0, 20),
+        Step(30.0, "restart", ("a",)),
+        Step(32.0, "restart", ("h",)),
+        *publications(40.0, 5),
+    )
+    settings = NodeSettings(BrokerSettings(log_messages_max=10, lag_seconds=1.0))
+    world = BrokerWorld(later, 1, settings=settings, may_lapse=True).run()
+    assert has_lapsed(world, "s")
+    assert world.deliveries["s"][-5:] == list(world.accepted)[-5:]
 
 
 def test_positions_of_two_histories_are_the_same_up_to_where_they_part() -> None:

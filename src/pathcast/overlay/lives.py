@@ -25,7 +25,7 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-__all__ = ["LIVES_MAX", "Lives", "begun", "common_end", "do_agree", "life_at"]
+__all__ = ["LIVES_MAX", "Lives", "begun", "common_end", "do_agree", "has_numbered", "life_at"]
 
 LIVES_MAX: Final = 256
 """Lives that a root remembers. Only lives that numbered messages of the log count."""
@@ -49,8 +49,13 @@ def do_agree(mine: Lives, theirs: Lives, position: int) -> bool:
             after them.
         position: In `mine`.
     """
-    begin = theirs[0][1] if theirs else 0
-    return position <= begin or life_at(mine, position) == life_at(theirs, position)
+    return has_numbered(theirs, life_at(mine, position), position)
+
+
+def has_numbered(lives: Lives, life: int, position: int) -> bool:
+    """Whether a life numbered a position; of positions before a history, that is taken for so."""
+    begin = lives[0][1] if lives else 0
+    return position <= begin or life_at(lives, position) == life
 
 
 def common_end(mine: Lives, theirs: Lives, position: int) -> int:

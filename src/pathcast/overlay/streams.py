@@ -50,7 +50,7 @@ import msgspec
 
 from pathcast.errors import PeerError
 from pathcast.overlay.content import LOCAL, Sent
-from pathcast.overlay.lives import Lives, do_agree, life_at
+from pathcast.overlay.lives import Lives, do_agree, has_numbered, life_at
 from pathcast.overlay.messages import (
     Follow,
     Forward,
@@ -285,7 +285,9 @@ class Stream:
             return
         self.take_own()
         if self.taken < said.upto:
-            self.miss(self, self.taken + 1, said.upto)
+            # Nobody knows of positions from before the history whether they are the same there.
+            is_known = self.life_at(self.taken) != 0
+            self.miss(self, self.taken + 1 if is_known else 1, said.upto)
         self.at = said.upto
         self.trimmed.append((said.after, said.upto))
 
@@ -398,10 +400,9 @@ class Stream:
     def _is_known(self, position: int, life: int) -> bool:
         """Whether the root has given a position in a life; one of this life it knows for sure."""
         is_mine = bool(self.lives) and life == self.lives[-1][0]
-        start = self.trimmed[0][1] if self.trimmed else 0
-        if is_mine or position <= start or not self.safeguards.lives:
+        if is_mine or not self.safeguards.lives:
             return True
-        if position <= self.at and life == self.life_at(position):
+        if position <= self.at and has_numbered(self.lives, life, position):
             return True
         self.is_diverged = True
         return False
