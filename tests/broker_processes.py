@@ -83,8 +83,9 @@ class BrokerProcesses:
     def start(self, name: str, *, is_awaited: bool = True) -> None:
         """Begins, or goes on from its disk."""
         (self._directory / name / "control").unlink(missing_ok=True)
-        path = str(self._directory / f"{name}.toml")
-        command = [sys.executable, "-m", "pathcast", *self.COMMAND, path]
+        is_kept = (self._directory / name / "broker.sqlite").exists()
+        options = [] if is_kept else ["--new"]
+        command = [*self.command(name), *options]
         with (self._directory / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [*self._wires.within(name), *command], stdout=log, stderr=log
@@ -95,6 +96,15 @@ class BrokerProcesses:
             except BaseException:
                 self.stop()
                 raise
+
+    def command(self, name: str) -> list[str]:
+        """Runs a broker by its file."""
+        path = str(self._directory / f"{name}.toml")
+        return [sys.executable, "-m", "pathcast", *self.COMMAND, path]
+
+    def has_ended(self, name: str) -> int | None:
+        """How a process has ended that nobody has killed; None while it runs."""
+        return self._running[name].poll()
 
     def join(self, name: str) -> None:
         """Starts one that nobody knew: its neighbours are told by their files, and SIGHUP."""

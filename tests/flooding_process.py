@@ -12,4 +12,4 @@ from pathcast.transport.settings import load_settings
 if __name__ == "__main__":
     settings = load_settings(sys.argv[1])
     kind = flooding(settings.broker.name, [each.name for each in settings.neighbours])
-    asyncio.run(run_broker(settings, kind))
+    asyncio.run(run_broker(settings, kind, is_new=None))

@@ -82,7 +82,7 @@ class RegistrationProcesses:
     def start(self, *processes: str) -> None:
         for name in processes:
             kind = "registry" if name in SERVICE else "broker"
-            command = [sys.executable, "-m", "pathcast", kind, "run", f"{name}.toml"]
+            command = [sys.executable, "-m", "pathcast", kind, "run", f"{name}.toml", "--new"]
             with (self.directory / f"{name}.log").open("ab") as log:
                 self.running[name] = subprocess.Popen(
                     command, cwd=self.directory, stdout=log, stderr=log

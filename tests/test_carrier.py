@@ -368,7 +368,7 @@ def test_a_directory_has_one_owner_and_a_format(tmp_path: Path) -> None:
     (tmp_path / "d" / "broker.sqlite").write_bytes(b"no base" * 5000)
     with pytest.raises(DiskError) as caught:
         Disk(tmp_path / "d")
-    assert caught.value.code == "disk.failed"
+    assert caught.value.code == "disk.damaged"
 
 
 def test_an_inbox_remembers_ids_past_their_acknowledgement() -> None:

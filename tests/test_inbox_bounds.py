@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
 from pathcast.spark.arrivals import InboxListing
 from pathcast.spark.storage import Storage
-from pathcast.transport.disk import Disk, Waiting
+from pathcast.transport.disk import Disk, InboxCursor, Waiting
 from pathcast.transport.inbox_bounds import Gap, InboxBounds, InboxState
 
 
@@ -170,6 +170,8 @@ def test_an_archive_notes_what_it_was_not_given_and_goes_on(tmp_path: Path) -> N
     ]
 
     class Broker:
+        cursor = InboxCursor(5, 7)
+
         async def waiting(self, subscriber: str, after: int) -> AsyncIterator[list[Waiting]]:
             yield [each for each in waiting if each.position > after]
 

@@ -14,7 +14,7 @@ from pathcast.overlay import local_queries
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import Content, Profile, Results, Sent
 from pathcast.overlay.deliveries import Delivery
-from pathcast.overlay.local_queries import LOCAL_MESSAGES
+from pathcast.overlay.local_queries import LOCAL_MESSAGES, KeptCursor
 from pathcast.overlay.messages import Follow, Forward, Frame, Hello, Payload, Published, Source
 from pathcast.overlay.parts import Parts
 from pathcast.overlay.publishers import Publication
@@ -159,9 +159,9 @@ def test_a_root_gives_its_own_subscribers_few_messages_with_the_wait_that_logs_t
     assert effects[0].key.startswith("log/")
     assert forwards(effects) == deliveries(effects) == ["m0"]
     assert max(n for n, each in enumerate(kinds) if each is Send) < kinds.index(Deliver)
-    assert effects[-1] == Save(
-        "cursor/a", msgspec.msgpack.encode((a.broker.streams["a"].number, 1))
-    )
+    stream = a.broker.streams["a"]
+    kept = KeptCursor(stream.number, 1, stream.lives)
+    assert effects[-1] == Save("cursor/a", msgspec.msgpack.encode(kept))
 
 
 def test_a_root_sends_many_messages_before_it_gives_its_own_subscribers_any() -> None:
@@ -201,8 +201,9 @@ def test_a_cursor_is_saved_with_its_deliveries_and_after_them() -> None:
         assert not [one for one in effects if isinstance(one, Save) and one.key == "cursor/a"]
     *given, saved = b.wake("local", line.now)
     assert deliveries(given) == ["m0", "m1", "m2"]
-    number = b.broker.streams["a"].number
-    assert saved == Save("cursor/a", msgspec.msgpack.encode((number, 3)))
+    stream = b.broker.streams["a"]
+    kept = KeptCursor(stream.number, 3, stream.lives)
+    assert saved == Save("cursor/a", msgspec.msgpack.encode(kept))
 
 
 def test_a_stream_that_ends_leaves_nothing_waiting() -> None:
@@ -244,7 +245,7 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
         lambda peer: True,
         lambda stream, messages: taken.extend(messages),
         lambda stream, first, last: None,
-        Parts("root", 7, 1 << 16, send, lambda peer: True, lambda size: None),
+        Parts("root", 7, 1 << 16, send, lambda peer: True, lambda size: None, lambda position: 0),
         lambda stream, message: None,
     )
     stream.lead("west")

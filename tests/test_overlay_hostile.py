@@ -86,6 +86,17 @@ def stream_of(node: BrokerNode, root: str) -> int:
     return node.broker.streams[root].number
 
 
+def began_of(node: BrokerNode, name: str) -> int:
+    """When the present life of a broker began; a forger of a later one would be its successor."""
+    known = node.broker.announcements.presence(name)
+    return 0 if known is None else known.began
+
+
+def life_of(node: BrokerNode) -> int:
+    """The life that numbers the stream of b now: who speaks of another one may know an older b."""
+    return node.broker.streams["b"].lives[-1][0]
+
+
 def forward(
     node: BrokerNode, root: str, at: int = 0, considers: int | None = None, steps: int = 0
 ) -> Forward:
@@ -141,11 +152,11 @@ REFUSED: dict[str, tuple[Lie, str]] = {
         "overlay.announcement",
     ),
     "follows from beyond the end": (
-        lambda node: [Follow("b", stream_of(node, "b"), 9, 10**6)],
+        lambda node: [Follow("b", stream_of(node, "b"), 9, 10**6, life_of(node))],
         "overlay.stream",
     ),
     "says that others had what was never sent": (
-        lambda node: [Passed("b", stream_of(node, "b"), (("a", 10**6),))],
+        lambda node: [Passed("b", stream_of(node, "b"), (("a", 10**6, life_of(node)),))],
         "overlay.stream",
     ),
     "acknowledges what was never sent": (
@@ -208,7 +219,9 @@ HARMLESS: dict[str, Lie] = {
         Follow("a", 12345, 1, 0),
     ],
     "says in the name of others that they are alone": lambda node: [
-        Announce((presence("b", 2**20, links=()), presence("c", 2**20, links=())))
+        Announce(
+            tuple(presence(name, 2**20, links=(), began=began_of(node, name)) for name in "bc")
+        )
     ],
 }
 

@@ -54,7 +54,7 @@ def test_an_id_that_comes_back_is_in_force_when_its_own_change_is_settled(
 
 def test_an_acknowledgement_of_a_former_life_is_missed() -> None:
     """The change of the first life is settled at 9 s; the second reaches the root after that."""
-    without = replace(ALL, lives=False)
+    without = replace(ALL, tickets=False)
     with pytest.raises(Violation, match=r"m\d+ .* was not delivered for s "):
         BrokerWorld(changes_its_mind(8.8, "a1"), 1, safeguards=without).run()
 
@@ -87,7 +87,7 @@ def lost(seeds: range, safeguards: Safeguards = ALL) -> bool:
 
 def test_subscribers_who_change_their_mind_miss_nothing() -> None:
     assert not lost(range(20))
-    assert lost(range(20), replace(ALL, lives=False)), "the seeds do not reach it"
+    assert lost(range(20), replace(ALL, tickets=False)), "the seeds do not reach it"
 
 
 @pytest.mark.nightly

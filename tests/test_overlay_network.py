@@ -36,6 +36,18 @@ from pathcast.testing import oracle_matches
 NEEDS_KERNEL = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
 SEEDS = range(100)
 NIGHTLY_SEEDS = range(1000, 11_000)
+TRIED_ELSEWHERE = {
+    "drop",
+    "elder",
+    "known",
+    "lapse",
+    "lives",
+    "numbers",
+    "settle",
+    "steps",
+    "tickets",
+}
+"""Safeguards that have scenarios of their own, in which they are missed."""
 
 
 def in_bytes(message: object) -> object:
@@ -214,10 +226,6 @@ def test_a_network_of_many_brokers_is_one_process(first: int) -> None:
     for seed in range(first, first + 500):
         scenario = random_scenario(seed, brokers=(5, 15), seconds=25.0, steps_a_second=3.0)
         BrokerWorld(scenario, seed).run()
-
-
-TRIED_ELSEWHERE = {"drop", "known", "lapse", "lives", "numbers", "settle", "steps"}
-"""They have scenarios of their own, in which they are missed."""
 
 
 @pytest.mark.parametrize("name", sorted({field.name for field in fields(ALL)} - TRIED_ELSEWHERE))

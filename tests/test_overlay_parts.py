@@ -319,7 +319,7 @@ WRONG: dict[str, tuple[list[InParts], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_parts_that_cannot_be_are_refused(name: str) -> None:
     said, reason = WRONG[name]
-    parts = Parts("z", 1, 4, lambda *_: None, lambda _: True, lambda _: None)
+    parts = Parts("z", 1, 4, lambda *_: None, lambda _: True, lambda _: None, lambda _: 0)
     *before, last = said
     for one in before:
         parts.hear("z", one, 0)
@@ -347,10 +347,12 @@ def following(model: BrokerModel, lies: Callable[[int, int], list[InParts | Forw
 def test_nothing_comes_between_parts() -> None:
     model = BrokerModel(LINE, [Publish("a", b"1")], part_bytes=4, content=UNCUT)
 
+    life = model.brokers["a"].streams["a"].life_at(1)
+
     def lies(number: int, generation: int) -> list[InParts | Forward]:
         message = Published(1, "", "m", 0, "", False, b"1 2")
         return [
-            MessageBegin("a", number, generation, 0, 10, message),
+            MessageBegin("a", number, generation, 0, 10, message, life),
             Forward("a", number, generation, 0, 1, ()),
         ]
 
@@ -378,7 +380,8 @@ def test_a_neighbour_begins_no_more_messages_than_may_be_held() -> None:
     def begun(root: str) -> MessageBegin:
         stream = broker.streams[root]
         message = Published(1, "", "m", 0, "", False, b"1 2")
-        return MessageBegin(root, stream.number, stream.generation, stream.at, 10, message)
+        life = stream.life_at(1)
+        return MessageBegin(root, stream.number, stream.generation, stream.at, 10, message, life)
 
     for root in roots[:-1]:
         broker.hear("z", begun(root))

@@ -89,7 +89,7 @@ def test_without_being_told_it_would_miss_them_in_silence() -> None:
 
 
 def test_nobody_who_is_there_lapses() -> None:
-    with pytest.raises(Violation, match=r"was not delivered for at d "):
+    with pytest.raises(Violation, match=r"is told of .*, and there is no reason"):
         run(*absence(), may_lapse=False)
 
 
@@ -184,10 +184,16 @@ SETTINGS = {
 }
 
 
-def missed(seeds: Sequence[int], settings: NodeSettings, safeguards: Safeguards = ALL) -> int:
+def missed(
+    seeds: Sequence[int],
+    settings: NodeSettings,
+    safeguards: Safeguards = ALL,
+    older: float = 0.0,
+) -> int:
     count = 0
     for seed in seeds:
-        scenario = absent_scenario(seed, messages=30)
+        disasters = 0.4 if older else 0.1
+        scenario = absent_scenario(seed, messages=30, disasters=disasters, older=older)
         world = BrokerWorld(
             scenario, seed, settings=settings, safeguards=safeguards, may_lapse=True
         )
@@ -206,11 +212,16 @@ def test_some_seed_misses_that_they_are_told(name: str) -> None:
         missed(range(40), SETTINGS[name], replace(ALL, lapse=False))
 
 
+def test_nothing_is_lost_silently_where_disks_are_older_as_well() -> None:
+    assert missed(range(12), SETTINGS["few messages"], older=0.5) > 0, "the seeds do not reach it"
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("first", [1000, 1200, 1400])
 def test_every_delivery_is_made_or_its_subscriber_is_told_at_length(name: str, first: int) -> None:
     assert missed(range(first, first + 200), SETTINGS[name]) > 400
+    assert missed(range(first, first + 200), SETTINGS[name], older=0.5) > 0
 
 
 def test_who_has_had_something_new_is_waited_for() -> None:
@@ -226,3 +237,10 @@ def test_who_has_had_something_new_is_waited_for() -> None:
     (first, second) = retention.lags({"b": 4, "c": 5}, start=5, end=6)
     assert (first.member, first.behind, first.missed) == ("b", 2, 1)
     assert (second.member, second.behind, second.missed) == ("c", 1, 0)
+
+
+def test_a_member_that_begins_anew_in_another_stream_comes_forward() -> None:
+    retention = Retention(BrokerSettings(lag_seconds=10.0))
+    for now, position in ((0.0, 3), (9.0, 0), (15.0, 1), (24.0, 2)):
+        retention.watch({"b": position}, end=5, now=now)
+        assert not retention.is_stalled("b"), now

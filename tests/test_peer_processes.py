@@ -350,7 +350,7 @@ def test_nobody_is_left_behind_who_does_not_listen(
     ring = LocalRing.write(tmp_path / "ring", 4)
     begun: list[subprocess.Popen[bytes]] = []
 
-    def begin(self: LocalRing, names: Sequence[str]) -> dict[str, int]:
+    def begin(self: LocalRing, names: Sequence[str], options: Sequence[str]) -> dict[str, int]:
         for name in names:
             (self.directory / f"{name}.log").write_text("it sleeps")
             begun.append(subprocess.Popen(["sleep", "60"]))
@@ -360,7 +360,7 @@ def test_nobody_is_left_behind_who_does_not_listen(
     monkeypatch.setattr(local_processes, "START_SECONDS", 0.1)
     monkeypatch.setattr(local_processes, "START_EACH_SECONDS", 0.0)
     with pytest.raises(UnavailableError, match="it sleeps"):
-        ring.start(ring.names)
+        ring.start(ring.names, are_new=True)
     assert [each.wait(PATIENCE_SECONDS) for each in begun] == [-signal.SIGKILL] * 4
 
 
@@ -408,7 +408,7 @@ def test_processes_of_several_members_and_one_that_is_killed(tmp_path: Path) -> 
         }
 
     try:
-        ring.start(ring.names)
+        ring.start(ring.names, are_new=True)
         asyncio.run(asyncio.wait_for(main(), 120))
     finally:
         ring.stop(ring.names)

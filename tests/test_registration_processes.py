@@ -233,7 +233,7 @@ def test_a_broker_ends_its_work_when_the_database_says_nothing_any_more(
 
     async def main() -> None:
         running = asyncio.create_task(
-            run_hosted_broker(settings, broker_kind("b", []), begun.append)
+            run_hosted_broker(settings, broker_kind("b", []), begun.append, is_new=True)
         )
         try:
             await eventually(lambda: has_begun(1))

@@ -600,6 +600,12 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "the inbox of {path} ends at position {last}, and was read up to {after}: its broker has "
         "lost it, and this is another one",
     ),
+    "inbox.other": CatalogueEntry(
+        "SourceError",
+        "the inbox of {path} was read up to {after}, and its broker did not put that there: its "
+        "disk is older, or another one; read from the beginning, and expect deliveries again or "
+        "missing",
+    ),
     "store.away": CatalogueEntry(
         "StoreError", "the database {url} cannot be reached: {reason}; try again"
     ),
@@ -626,7 +632,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "the database {url} has schema {found}, this Pathcast needs {known}; bring it up to date "
         "with Store.open(url, migrate=True)",
     ),
-    "store.absent": CatalogueEntry("StoreError", "there is no profile database at {url}"),
+    "store.absent": CatalogueEntry(
+        "StoreError",
+        "there is no profile database at {url}; restore it, or make one (pathcast registry run "
+        "--new)",
+    ),
     "store.compacted": CatalogueEntry(
         "StoreError",
         "changes after position {after} were asked for, and the log begins after {start}; read the "
@@ -831,6 +841,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{name} may not {role}; the file of the node that was called says what its clients may",
     ),
     "peer.name": CatalogueEntry("PeerRefusedError", "{found} answered at the address of {name}"),
+    "peer.twin": CatalogueEntry(
+        "PeerRefusedError",
+        "two processes are named {name}: the one that began earlier takes nothing any more and "
+        "ends; let one process have the name, with one directory",
+    ),
     "peer.refused": CatalogueEntry("PeerRefusedError", "{name} refused: {reason}"),
     "peer.unreachable": CatalogueEntry("UnavailableError", "{name} cannot be reached: {reason}"),
     "peer.silent": CatalogueEntry(
@@ -844,6 +859,29 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "disk.taken": CatalogueEntry("DiskError", "{path} belongs to a process that is running"),
     "disk.format": CatalogueEntry(
         "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
+    ),
+    "disk.empty": CatalogueEntry(
+        "DiskError",
+        "{path} has no database; what begins without what it had loses messages: restore a backup "
+        "(pathcast broker restore), or begin anew with --new",
+    ),
+    "disk.begun": CatalogueEntry(
+        "DiskError",
+        "{path} has a database already: begin without --new to go on with it, or take it away",
+    ),
+    "disk.name": CatalogueEntry(
+        "DiskError",
+        "{path} is the directory of {found}, and this is {name}: give each a directory of its own",
+    ),
+    "disk.damaged": CatalogueEntry(
+        "DiskError",
+        "the database of {path} is damaged: {reason}; take it away, and restore a backup (pathcast "
+        "broker restore) or begin anew with --new",
+    ),
+    "disk.gone": CatalogueEntry(
+        "DiskError",
+        "the database of {path} was taken away or replaced while its process ran: nothing is kept "
+        "any more, so the process ends; restore a backup (pathcast broker restore)",
     ),
     "disk.failed": CatalogueEntry("DiskError", "{path} cannot be read or written: {reason}"),
     "disk.unwritable": CatalogueEntry(

@@ -68,9 +68,9 @@ async def run_load(
     section = NetworkSection(directory=directory, links=((HERE, NEXT),), clients=PUBLISHERS)
     network = LocalNetwork.write(Topology(network=section))
     with _pinned(first=True):
-        network.start([HERE])
+        network.start([HERE], are_new=True)
     with _pinned(first=False):
-        network.start([NEXT])
+        network.start([NEXT], are_new=True)
         try:
             return await _measured(definition, chosen, load, network, say)
         finally:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from pathcast.cli.columns import in_bytes
 from pathcast.cli.console import extra, guarded, print_settings, say, say_warning
 from pathcast.cli.dead_letters import dead_letters
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
@@ -20,7 +21,7 @@ from pathcast.cli.log import (
     log_start,
 )
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
-from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
+from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
 from pathcast.cli.queries import read_queries
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
@@ -30,6 +31,8 @@ def build_broker() -> typer.Typer:
     """The commands about one broker."""
     app = typer.Typer(help="One broker of a network.", no_args_is_help=True)
     app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_broker))
+    app.command("backup", epilog=EXIT_CODES_HELP)(guarded(backup))
+    app.command("restore", epilog=EXIT_CODES_HELP)(guarded(restore))
     app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
     app.command("expel", epilog=EXIT_CODES_HELP)(guarded(expel))
     app.command("dead-letters", epilog=EXIT_CODES_HELP)(guarded(dead_letters))
@@ -41,6 +44,7 @@ def run_a_broker(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    new: NewOption = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
@@ -49,8 +53,12 @@ def run_a_broker(
     It keeps what it has to know in its directory, connects to its neighbours
     for as long as both live, and ends gracefully; killed, it goes on where it
     was when it is started again. At SIGHUP it reads its file again: clients,
-    tokens, neighbours and certificates change while it runs:
+    tokens, neighbours and certificates change while it runs.
 
+    The first time it is told that its directory is empty. Afterwards an empty
+    directory is one that was lost: it does not start without what it kept.
+
+        pathcast broker run broker.toml --new
         pathcast broker run broker.toml
     """
     with extra("net", "pathcast broker run"):
@@ -89,7 +97,7 @@ def run_a_broker(
     )
     run = run_broker if settings.registration is None else run_hosted_broker
     reread = lambda: load_settings(file, override or ())  # noqa: E731
-    asyncio.run(run(settings, kind, log_start(name), reread))
+    asyncio.run(run(settings, kind, log_start(name), reread, is_new=new))
     log_event("process.ended", name=name)
     return ExitCode.OK
 
@@ -97,6 +105,46 @@ def run_a_broker(
 KeptArgument = Annotated[
     Path, typer.Argument(metavar="DIRECTORY", help="What a broker that runs here keeps.")
 ]
+
+
+def backup(
+    directory: KeptArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Copy that is written.")],
+) -> ExitCode:
+    """Copy what a broker keeps, while it runs.
+
+    The copy is of one moment: subscriptions, its log, inboxes, dead letters.
+    What it takes afterwards is not in it. Only you can read the file:
+
+        pathcast broker backup network/bern bern.backup
+    """
+    with extra("net", "pathcast broker backup"):
+        from pathcast.transport.database_file import back_up
+    copied = back_up(directory, file)
+    say(f"{file} is a copy of what {copied.name} keeps, {in_bytes(copied.size)}")
+    return ExitCode.OK
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Copy that a backup wrote.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Of the broker; without a database.")
+    ],
+) -> ExitCode:
+    """Put a copy into the directory of a broker, which does not run.
+
+    The broker goes on from there when it is started. Whatever was published
+    or delivered there since the copy may be lost, so subscribers of this
+    broker, and of its sources everywhere, are told (Lapsed):
+
+        pathcast broker restore bern.backup network/bern
+        pathcast broker run bern.toml
+    """
+    with extra("net", "pathcast broker restore"):
+        from pathcast.transport.database_file import restore as put_back
+    copied = put_back(file, directory)
+    say(f"{directory} holds what {copied.name} kept, {in_bytes(copied.size)}; start it as ever")
+    return ExitCode.OK
 
 
 def leave(directory: KeptArgument) -> ExitCode:

@@ -22,6 +22,7 @@ from pathcast.query.query_warnings import warnings_of
 if TYPE_CHECKING:
     from pathcast.overlay.deliveries import Dropped
     from pathcast.transport.client import BrokerClient
+    from pathcast.transport.disk import InboxCursor
 
 IN_FORCE_SECONDS = 60.0
 """How long a command waits for what it asked for to be known everywhere."""
@@ -29,7 +30,12 @@ IN_FORCE_SECONDS = 60.0
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The client's id of it.")]
 MessagesArgument = Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)]
 AfterOption = Annotated[
-    int, typer.Option("--after", metavar="POSITION", min=0, help="Only what came after this one.")
+    str,
+    typer.Option(
+        "--after",
+        metavar="POSITION[:LIFE]",
+        help="Only what came after this one; with the life, an older inbox is refused.",
+    ),
 ]
 FollowOption = Annotated[
     bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
@@ -109,12 +115,27 @@ def dropped_row(told: Dropped) -> dict[str, Any]:
     return {"notice": notice, "dropped": told.count, "first": told.first, "last": told.last}
 
 
+def cursor_of(after: str) -> int | InboxCursor:
+    """What `--after` says.
+
+    Raises:
+        BadParameter: It is no position.
+    """
+    from pathcast.transport.disk import InboxCursor
+
+    position, colon, life = after.partition(":")
+    if not position.isdecimal() or (colon and not life.isdecimal()):
+        reason = f"{after!r} is neither POSITION nor POSITION:LIFE"
+        raise typer.BadParameter(reason, param_hint="--after")
+    return InboxCursor(int(position), int(life)) if colon else int(position)
+
+
 async def print_inbox(
     client: BrokerClient,
     name: str,
     read: Callable[[bytes], dict[str, Any]],
     *,
-    after: int,
+    after: str,
     follow: bool,
     settle: bool,
 ) -> None:
@@ -124,14 +145,18 @@ async def print_inbox(
         client: Of the node.
         name: Whose inbox.
         read: What to print of one.
-        after: Position that it begins behind.
+        after: Where it begins: see `cursor_of`.
         follow: Whether to go on with what comes.
         settle: Whether to acknowledge what is printed.
     """
-    groups = client.deliveries(name, after) if follow else client.waiting(name, after)
+    cursor = cursor_of(after)
+    groups = client.deliveries(name, cursor) if follow else client.waiting(name, cursor)
     async for group in groups:
         for each in group:
-            write_json_line({"position": each.position, **read(each.body)})
+            assert client.cursor is not None, "something was read"
+            life = client.cursor.life
+            write_json_line({"position": each.position, "life": life, **read(each.body)})
         typer.get_text_stream("stdout").flush()
         if settle:
-            await client.settle(name, group[-1].position)
+            assert client.cursor is not None, "something was read"
+            await client.settle(name, client.cursor)

@@ -71,7 +71,7 @@ def up(
     with extra("net", "pathcast net"):
         from pathcast.transport.network import LocalNetwork, load_topology
     network = LocalNetwork.write(load_topology(topology))
-    network.start(network.names)
+    network.start(network.names, are_new=True)
     say(f"{len(network.names)} brokers run; their files are in {network.directory}")
     say("what is next: pathcast net subscribe, publish, inbox, ls, map, trace")
     return ExitCode.OK

@@ -216,21 +216,24 @@ async def root_of(client: BrokerClient, source: str) -> str | None:
 
 def inbox(
     reach: Reach,
-    after: AfterOption = 0,
+    after: AfterOption = "0",
     follow: FollowOption = False,
     settle: SettleOption = False,
 ) -> ExitCode:
     """Print what waits for a client at a broker, a line of JSON a delivery.
 
-    Who keeps the position of the last line goes on with --after, and sees each once:
+    Who keeps the position and the life of the last line goes on with --after, and
+    sees each once. A broker with an older disk refuses a position that it did not
+    give:
 
         pathcast net inbox --at bern --follow
+        pathcast net inbox --at bern --after 35:1234567
     """
     asyncio.run(_inbox(brokers_of(reach), after, follow, settle))
     return ExitCode.OK
 
 
-async def _inbox(brokers: Reached, after: int, follow: bool, settle: bool) -> None:
+async def _inbox(brokers: Reached, after: str, follow: bool, settle: bool) -> None:
     async with brokers.connect() as client:
         name = brokers.client
         await print_inbox(client, name, delivery_row, after=after, follow=follow, settle=settle)

@@ -94,7 +94,7 @@ def demo(
     # Who ends this ends its brokers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
     try:
-        network.start(network.names)
+        network.start(network.names, are_new=True)
         say(f"{len(network.names)} brokers run")
         expected = _expected(subscriptions, stream)
         say(f"{profiles:,} profiles, {len(stream):,} messages, {len(expected):,} deliveries")

@@ -39,6 +39,13 @@ OverrideOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
 ]
+NewOption = Annotated[
+    bool,
+    typer.Option(
+        "--new",
+        help="Begin with an empty directory; without, it has to hold what was kept there before.",
+    ),
+]
 DescribeOption = Annotated[
     bool, typer.Option("--describe", help="List every key of the file, and end.")
 ]

@@ -19,7 +19,7 @@ from pathcast.cli.log import (
     begin_log,
     log_start,
 )
-from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
+from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
 from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
 from pathcast.cli.peer_demo import demo
 from pathcast.cli.reach import Reach, with_reach
@@ -49,6 +49,7 @@ def run_a_peer(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    new: NewOption = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
@@ -56,8 +57,10 @@ def run_a_peer(
 
     It joins the ring by way of the base, holds the states whose keys are its
     own, and copies of those of its neighbours. Killed, nothing is lost that
-    others hold; its subscriptions are in its directory:
+    others hold; its subscriptions are in its directory, which is empty the
+    first time, and must not be afterwards:
 
+        pathcast peer run peer.toml --new
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
@@ -89,6 +92,7 @@ def run_a_peer(
             lambda: load_peer_settings(file, override or ()).process,
             settings.listening,
             settings.discovery,
+            is_new=new,
         )
     )
     log_event("process.ended", name=name)
@@ -106,7 +110,7 @@ def up(
     with extra("net", "pathcast peer"):
         from pathcast.transport.local_ring import LocalRing
     ring = LocalRing.write(directory, peers)
-    ring.start(ring.names)
+    ring.start(ring.names, are_new=True)
     say(f"{len(ring.names)} peers run; their files are in {directory}")
     return ExitCode.OK
 

@@ -153,7 +153,7 @@ async def _publish(peers: Reached, names: list[str]) -> ExitCode:
 
 def inbox(
     reach: Reach,
-    after: AfterOption = 0,
+    after: AfterOption = "0",
     follow: FollowOption = False,
     settle: SettleOption = False,
 ) -> ExitCode:
@@ -168,7 +168,7 @@ def inbox(
     return ExitCode.OK
 
 
-async def _inbox(peers: Reached, after: int, follow: bool, settle: bool) -> None:
+async def _inbox(peers: Reached, after: str, follow: bool, settle: bool) -> None:
     async with peers.connect() as client:
         name = peers.client
         await print_inbox(client, name, _told, after=after, follow=follow, settle=settle)

@@ -89,7 +89,7 @@ def demo(
     # Who ends this ends its peers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
     try:
-        ring.start(ring.names)
+        ring.start(ring.names, are_new=True)
         say(f"{len(ring.names)} peers run")
         run = _Run(ring)
         asyncio.run(run.go(rows, stream))

@@ -46,14 +46,19 @@ def run_a_node(
     file: SettingsArgument = None,
     override: OverrideOption = None,
     describe: DescribeOption = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Make the profile database, if it is not there.")
+    ] = False,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
     """Run a node of the registration service until SIGTERM or Ctrl-C.
 
     Several run over one profile database; one of them leads, and another
-    takes over when it is gone:
+    takes over when it is gone. The first time the database is made; an empty
+    one that nobody asked for is one that was lost:
 
+        pathcast registry run registry.toml --new
         pathcast registry run registry.toml
     """
     with extra("net", "pathcast registry run"):
@@ -72,7 +77,7 @@ def run_a_node(
     settings = load_registry_settings(file, override or ())
     name = settings.registry.name
     reread = lambda: load_registry_settings(file, override or ())  # noqa: E731
-    asyncio.run(run_registry(settings, log_start(name), reread))
+    asyncio.run(run_registry(settings, log_start(name), reread, is_new=new))
     log_event("process.ended", name=name)
     return ExitCode.OK
 

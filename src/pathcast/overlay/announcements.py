@@ -1,7 +1,8 @@
 """What all brokers are to know: who is there, what links it hears, which sources there are.
 
-Each broker announces itself and its sources; of an owner and key the latest version holds, so that
-it does not matter in which order, how often and over which way an announcement comes. A new session
+Each broker announces itself and its sources; of an owner and key the latest version holds, of its
+presence that of its latest life, so that it does not matter in which order, how often and over
+which way an announcement comes. A new session
 of a link begins with all of them, later only what is new is passed on: to every neighbour, tree or
 not, because trees are made of what is announced here.
 
@@ -24,6 +25,7 @@ from pathcast.overlay.messages import (
     Expelled,
     Presence,
     Source,
+    StreamEnded,
     size_of_body,
 )
 
@@ -34,9 +36,13 @@ SOURCES_MAX = 100_000
 SOURCES_BYTES_MAX = 256 * 1024 * 1024
 """Of the schemas and dictionaries of all sources."""
 VERSION_AHEAD_MAX = 2**40
+STREAM_MAX = NUMBER_MAX // 2
 
 EXPULSION = "!"
-_BODIES = {"": Presence, EXPULSION: Expelled}
+STREAM_END = "!stream"
+_BODIES = {"": Presence, EXPULSION: Expelled, STREAM_END: StreamEnded}
+_OF_OTHERS = (EXPULSION, STREAM_END)
+"""Keys that are announced of a broker by others."""
 
 
 def roster_digest(terms: Mapping[str, int]) -> int:
@@ -64,12 +70,19 @@ class Announcements:
         me: The broker's name.
         incarnation: Of this life of it.
         members: Brokers that are known to be members though they have announced nothing yet.
+        gives_way: Safeguard `elder`.
 
+    Attributes:
+        successor: What another process of this broker's name, which began later, says of itself.
     """
 
-    def __init__(self, me: str, incarnation: int, members: Iterable[str]) -> None:
+    def __init__(
+        self, me: str, incarnation: int, members: Iterable[str], *, gives_way: bool = True
+    ) -> None:
         self._me = me
         self._incarnation = incarnation
+        self._gives_way = gives_way
+        self.successor: Presence | None = None
         self._known: dict[tuple[str, str], Announcement] = {}
         self._sources = 0
         self._source_bytes = 0
@@ -126,8 +139,25 @@ class Announcements:
         self._keep(said)
         return said
 
+    def end_streams(self, root: str, number: int) -> Announcement | None:
+        """Announce that the streams of a root up to this one are over, if that is news."""
+        if self.ended_streams(root) >= number:
+            return None
+        known = self._known.get((root, STREAM_END))
+        version = 1 if known is None else known.version + 1
+        said = Announcement(root, STREAM_END, version, self._incarnation, StreamEnded(number))
+        self._keep(said)
+        return said
+
+    def ended_streams(self, root: str) -> int:
+        """Number of the last stream of a root that is over, as others say; 0 for none."""
+        known = self._known.get((root, STREAM_END))
+        return known.body.stream if known and isinstance(known.body, StreamEnded) else 0
+
     def say(self, key: str, body: Presence | Source) -> Announcement | None:
-        """Announce something of this broker, if it is news."""
+        """Announce something of this broker, if it is news and no later process speaks for it."""
+        if self.successor is not None:
+            return None
         known = self._known.get((self._me, key))
         if known is not None and known.body == body and known.incarnation == self._incarnation:
             return None
@@ -149,14 +179,24 @@ class Announcements:
         news = []
         for one in said:
             self._check(peer, one)
+            is_own = one.owner == self._me and one.key not in _OF_OTHERS
             known = self._known.get((one.owner, one.key))
             if known is not None and _age(one) <= _age(known):
                 continue
-            is_own = one.owner == self._me and one.key != EXPULSION
-            kept = self._corrected(one, known) if is_own else one
+            if is_own and known is not None and self._gives_way:
+                self._find_successor(one, known)
+            is_corrected = is_own and self.successor is None
+            kept = self._corrected(one, known) if is_corrected else one
             self._keep(kept)
             news.append(kept)
         return news
+
+    def _find_successor(self, one: Announcement, known: Announcement) -> None:
+        """Whether a life that began later speaks for this broker."""
+        if not (isinstance(one.body, Presence) and isinstance(known.body, Presence)):
+            return
+        if one.incarnation != self._incarnation and one.body.began > known.body.began:
+            self.successor = one.body
 
     def _corrected(self, one: Announcement, known: Announcement | None) -> Announcement:
         """Somebody speaks for this broker: a former life, an operator or a forger."""
@@ -171,6 +211,8 @@ class Announcements:
             reason = f"version {one.version} is out of reach"
         elif not isinstance(one.body, _BODIES.get(one.key, Source)):
             reason = "its body is of another kind"
+        elif isinstance(one.body, StreamEnded) and one.body.stream > STREAM_MAX:
+            reason = f"stream {one.body.stream} is out of reach"
         if reason:
             raise PeerError(
                 "overlay.announcement", peer=peer, owner=one.owner, key=one.key, reason=reason
@@ -216,5 +258,10 @@ def _growth(one: Announcement, known: Announcement | None) -> int:
     return size_of_body(one.body) - (0 if known is None else size_of_body(known.body))
 
 
-def _age(one: Announcement) -> tuple[int, int]:
+def _age(one: Announcement) -> tuple[int, ...]:
+    body = one.body
+    if isinstance(body, Presence):
+        return (body.began, one.version, one.incarnation)
+    if isinstance(body, StreamEnded):  # several may say so
+        return (body.stream, one.version, one.incarnation)
     return (one.version, one.incarnation)

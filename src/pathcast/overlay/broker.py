@@ -10,7 +10,8 @@ streams follow from that. What it takes of publishers as a root is `root`'s, sub
 `host`'s, messages that wait for them `local_queries`', tables `query_plane`'s and streams
 `data_plane`'s.
 
-What it keeps on disk, beside what those keep: the members it knows.
+What it keeps on disk, beside what those keep: the members it knows, when its last life began, and
+whether subscribers are still to be told of a loss. A copy of a disk says that it was restored.
 
 Source: 001, sections 3.2, 4.2.1 and 5.
 """
@@ -22,13 +23,14 @@ from functools import partial
 
 import msgspec
 
-from pathcast.errors import RegistrationError
+from pathcast.errors import PeerRefusedError, RegistrationError
 from pathcast.overlay.announcements import Announcements
 from pathcast.overlay.broker_settings import DEFAULT, BrokerSettings
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.data_plane import SHARED, Arrival, DataPlane
+from pathcast.overlay.deliveries import OPERATOR, Refused
 from pathcast.overlay.host import Host
-from pathcast.overlay.lives import NumbersOfLife
+from pathcast.overlay.lives import do_agree
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
     Announce,
@@ -43,16 +45,19 @@ from pathcast.overlay.messages import (
     Passed,
     Payload,
     Presence,
+    Published,
     Settled,
     Source,
     Trimmed,
 )
+from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.publishers import Numbered, Publication
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.retention import Lag
 from pathcast.overlay.root import Root
 from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.streams import Stream
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Forget
 
@@ -98,6 +103,7 @@ class Broker:
     ) -> None:
         decode = msgspec.msgpack.decode
         self.name = name
+        self._incarnation = incarnation
         self._links = dict(links)
         self._content = content
         self._send = send
@@ -106,12 +112,17 @@ class Broker:
         self._saved_members = decode(disk["members"], type=list[str]) if "members" in disk else []
         self._joined = bool(self._saved_members)
         self._term = decode(disk["term"], type=int) if "term" in disk else 0
-        self._has_lapsed = "lapsed" in disk
+        self._is_copy = "restored" in disk
+        self._has_lapsed = "lapsed" in disk or self._is_copy
+        self._began = decode(disk["began"], type=int) if "began" in disk else 0
         self._sessions: set[str] = set()
         self._is_stale = True
         self.outcome = outcome = Outcome()
         self.announcements = Announcements(
-            name, incarnation, {*members, *links, *self._saved_members}
+            name,
+            incarnation,
+            {*members, *links, *self._saved_members},
+            gives_way=safeguards.elder,
         )
         self.planes: dict[str, QueryPlane] = {}
         self._host = Host(
@@ -127,35 +138,30 @@ class Broker:
         self.subscriptions = self._host.subscriptions
         self._local = LocalQueries(self.subscriptions, disk, outcome, safeguards)
         self._data = DataPlane(
-            name,
-            self.planes,
-            self._local,
-            self._host.miss,
-            send,
-            has_room,
-            settings,
-            safeguards,
+            name, self.planes, self._local, self._miss, send, has_room, settings, safeguards
         )
         self.streams = self._data.streams
         self._root = Root(incarnation, disk, outcome, settings, safeguards)
         for source, entry in self._root.sources.items():
             self.announcements.say(source, entry)
-        if self._root.stream_number:
-            stream = self._data.open(name, self._root.stream_number, self._root.start)
-            stream.hold(self._root.restored())
-            stream.drop_until(self._root.start)
-            stream.at = stream.held[-1].position if stream.held else self._root.start
 
     # Events.
 
     def start(self, now: float) -> None:
         """Begin, from what was saved."""
         self._root.time_is(now)
+        # Two that begin in the same millisecond are told apart by their incarnations.
+        clock = int(now * 1000) << 10 | self._incarnation & 1023
+        self._began = max(clock, self._began + 1)
+        self.outcome.save("began", self._began)
+        log = self._root.start(self._began)
+        if self._root.stream_number:
+            self._note_other_stream(self.name, self._root.stream_number)
+            self._open_own(log)
         if self.settings.trees == "spanning":
             self._add_plane(SHARED)
         self._review()
         if (own := self._data.own) is not None:
-            own.fresh = list(own.held)
             own.take_own()
         if self._root.is_leaving:
             self.leave()
@@ -163,6 +169,8 @@ class Broker:
             self._lapse()
         else:
             self._host.await_all()
+        if self._is_copy:
+            self.outcome.given.append(Forget("restored"))
 
     def session_began(self, peer: str) -> None:
         """A link has a new session: whatever was said in another is void."""
@@ -189,9 +197,11 @@ class Broker:
         Raises:
             PeerError: What it says cannot be.
         """
+        if isinstance(payload, Announce):
+            self._hear_announcements(peer, payload.announcements)
+        if self.is_elder:
+            return  # all else is between others and the process that began later
         match payload:
-            case Announce():
-                self._hear_announcements(peer, payload.announcements)
             case Interest() | Settled() | Detach():
                 plane = self.planes.get(payload.tree)
                 if plane is not None:
@@ -206,14 +216,32 @@ class Broker:
                 | Passed()
             ):
                 self._data.hear(peer, payload)
+                if self._data.own is not None and self._data.own.is_diverged:
+                    self._begin_stream()
+
+    @property
+    def is_elder(self) -> bool:
+        """Whether another process of this name began later: this one takes nothing any more."""
+        return self.announcements.successor is not None
+
+    def check_is_sole(self) -> None:
+        """Refuses what is asked of the elder of two processes.
+
+        Raises:
+            PeerRefusedError: It is (`peer.twin`).
+        """
+        if self.is_elder:
+            raise PeerRefusedError("peer.twin", name=self.name)
 
     def tick(self, now: float) -> None:
         """Some time has passed."""
+        if self.is_elder:
+            return
         self._root.time_is(now)
         for _, stream in sorted(self.streams.items()):
             stream.tick()
             self._local.keep_cursor(stream)
-            stream.note(self.name, stream.cursor)
+            stream.note(self.name, stream.cursor, stream.life_at(stream.cursor))
             stream.report()
             if stream.is_root:
                 trimmed = self._root.trim(stream, self.announcements.members)
@@ -274,8 +302,10 @@ class Broker:
         Raises:
             RegistrationError: There are as many as this broker takes (`registration.full`), or it
                 leaves the network (`registration.left`): nothing would come.
+            PeerRefusedError: Another process has this broker's name.
             PathcastError: It is no profile.
         """
+        self.check_is_sole()
         self._check_stays("subscription")
         most = self.settings.subscriptions_max
         if len(self.subscriptions) >= most and self.subscriptions.get(subscription) is None:
@@ -287,7 +317,9 @@ class Broker:
 
         Raises:
             UnknownQueryError: There is none of this id.
+            PeerRefusedError: Another process has this broker's name.
         """
+        self.check_is_sole()
         self._host.unsubscribe(subscription)
 
     # What a root is asked for.
@@ -303,7 +335,9 @@ class Broker:
         Raises:
             RegistrationError: This broker leaves the network (`registration.left`).
             PublicationError: It is somebody else's, or one more than others take.
+            PeerRefusedError: Another process has this broker's name.
         """
+        self.check_is_sole()
         self._check_stays("source")
         self.announcements.check_room(source, entry)
         self._root.register(source, entry, owner)
@@ -353,7 +387,9 @@ class Broker:
         Raises:
             PublicationError: A source is not known here or is not the sender's, a message is too
                 long, or there is no room for all (`retry`). None is taken.
+            PeerRefusedError: Another process has this broker's name.
         """
+        self.check_is_sole()
         has_joined = self._joined or self._members() == [self.name]
         positions = self._root.publish(
             self._data.own, self._members, has_joined, publications, sender
@@ -397,25 +433,102 @@ class Broker:
     # Within.
 
     def _hear_announcements(self, peer: str, said: Sequence[Announcement]) -> None:
+        was_elder = self.is_elder
+        if self._is_of_elder(peer, said):
+            self.outcome.deliver(OPERATOR, Refused(peer, *_twin(peer)))
         news = self.announcements.hear(peer, said)
-        if not news:
-            return
-        self._spread(news, but=peer)
-        own = [one for one in news if one.owner == self.name]
-        if own:
-            self._send(peer, Announce(tuple(own)))
-        if self.announcements.term(self.name) > self._term:
-            self._lapse()
-        self._is_stale = True
-        self._review()
+        if news:
+            self._spread(news, but=peer)
+            own = [one for one in news if one.owner == self.name]
+            if own:
+                self._send(peer, Announce(tuple(own)))
+        if self.is_elder:
+            if not was_elder:
+                self._give_way()
+        elif news:
+            if 0 < self._root.stream_number <= self.announcements.ended_streams(self.name):
+                self._begin_stream()
+            if self.announcements.term(self.name) > self._term:
+                self._lapse()
+            self._is_stale = True
+            self._review()
+
+    def _give_way(self) -> None:
+        """Another process of this name began later: this one leaves the network to it.
+
+        What only this one has is lost, so all who follow the other one are to be told.
+        """
+        theirs, own = self.announcements.successor, self._data.own
+        assert theirs is not None, "it has just spoken"
+        self.outcome.deliver(OPERATOR, Refused(self.name, *_twin(self.name)))
+        if own is not None and not do_agree(own.lives, theirs.lives, own.at):
+            last = max(own.number, theirs.stream)
+            self._spread([self.announcements.end_streams(self.name, last)])
+        for root in list(self.streams):
+            self._data.close(root)
+        for plane in self.planes.values():
+            for peer in sorted(self._sessions):
+                plane.session_ended(peer)
+
+    def _is_of_elder(self, peer: str, said: Sequence[Announcement]) -> bool:
+        """Whether a neighbour speaks of itself, and another process of its name began later."""
+        known = self.announcements.presence(peer)
+        spoken = [one.body for one in said if one.owner == peer and isinstance(one.body, Presence)]
+        return known is not None and any(each.began < known.began for each in spoken)
 
     def _lapse(self) -> None:
         """Messages were not kept for this broker."""
         self._term = max(self._term, self.announcements.term(self.name))
         self.outcome.save("term", self._term)
+        self._host.forget_members()
+        self._lose()
+
+    def _lose(self) -> None:
+        """Messages may be lost to subscribers here; they are told, also if it stops meanwhile."""
         self.outcome.save("lapsed", True)
         self._host.lapse()
         self.outcome.given.append(Forget("lapsed"))
+
+    def _miss(self, stream: Stream, first: int, last: int) -> None:
+        """A root does not keep these positions any more, which this broker has not had."""
+        self._host.lapse(stream.root, stream.number, first, last)
+
+    # The stream of this broker.
+
+    def _open_own(self, log: Sequence[Published]) -> None:
+        root = self._root
+        stream = self._data.open(self.name, root.stream_number, root.lives, root.log_start)
+        stream.hold(log)
+        stream.fresh = list(log)
+        stream.drop_until(root.log_start)
+        stream.at = log[-1].position if log else root.log_start
+
+    def _begin_stream(self) -> None:
+        """Followers have had what is not known here: all are told, by another stream."""
+        own = self._data.own
+        assert own is not None, "there is a stream"
+        self._root.begin_stream(self.announcements.ended_streams(self.name))
+        log = list(own.held)
+        self._data.close(self.name)
+        self._note_other_stream(self.name, self._root.stream_number)
+        self._open_own(log)
+        self._data.published()
+        self._is_stale = True
+        self._review()
+
+    def _is_latest(self, root: str, number: int) -> bool:
+        """Whether subscribers have followed no later stream of a root, which is told otherwise."""
+        last = self._local.number(root)
+        if number < last:
+            self._spread([self.announcements.end_streams(root, last)])
+        return number >= last
+
+    def _note_other_stream(self, root: str, number: int) -> None:
+        """Subscribers are told if they have followed a stream of this root that is over."""
+        if self._local.number(root) not in (0, number):
+            self._lose()
+            if not number:  # the root has lost all that it had
+                self._local.begin(root, 0, ())
 
     def _spread(self, said: Iterable[Announcement | None], but: str = "") -> None:
         news = tuple(one for one in said if one is not None)
@@ -426,6 +539,8 @@ class Broker:
 
     def _review(self) -> None:
         """Bring presence, trees, tables and streams up to what is known now."""
+        if self.is_elder:
+            return
         members = self.announcements.members
         if members != self._saved_members:
             self._saved_members = members
@@ -437,6 +552,8 @@ class Broker:
             self.announcements.roster(),
             self._term,
             self._root.is_leaving and (own is None or not own.held),
+            self._began,
+            self._root.lives,
         )
         said = self.announcements.say("", presence)
         self._spread([said])
@@ -448,15 +565,22 @@ class Broker:
 
     def _update_streams(self) -> None:
         roots = {
-            name: one.stream
+            name: one
             for name, one in self.announcements.presences().items()
             if one.stream and not one.left  # one that is expelled may come back with its stream
+            if self._is_latest(name, one.stream)
         }
-        for root in [name for name, one in self.streams.items() if roots.get(name) != one.number]:
-            self._data.close(root)
-        for root, number in roots.items():
+        for root, number in [(name, one.number) for name, one in self.streams.items()]:
+            if root not in roots or roots[root].stream != number:
+                self._data.close(root)
+        for root, one in self.announcements.presences().items():
+            if not one.left and (not one.stream or root in roots):
+                self._note_other_stream(root, one.stream)
+        for root, one in roots.items():
             if root not in self.streams:
-                self._data.open(root, number, self._root.start)
+                self._data.open(root, one.stream, one.lives)
+            elif root != self.name:
+                self.streams[root].adopt(one.lives)
         if self.settings.trees == "broadcast":
             for root in roots:  # the plane of one that is gone stays: it has no links
                 if root not in self.planes:
@@ -506,3 +630,8 @@ class Broker:
             case Detach():
                 plane.hear_detach(peer)
                 self._data.detach(said.tree, peer)
+
+
+def _twin(name: str) -> tuple[str, str]:
+    error = PeerRefusedError("peer.twin", name=name)
+    return error.code, error.message

@@ -19,8 +19,8 @@ from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import OPERATOR, Refused
 from pathcast.overlay.link import Link, LinkSettings
 from pathcast.overlay.link_formats import LinkFormats
-from pathcast.overlay.lives import NumbersOfLife
 from pathcast.overlay.messages import Frame, Hello, Payload, Source
+from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.publishers import Numbered
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Effect, Send, Wake

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from pathcast.errors import PeerError
 from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import Decisions, Sent
+from pathcast.overlay.lives import Lives
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
     Follow,
@@ -68,8 +69,7 @@ class DataPlane:
         name: Of the broker.
         planes: The query plane of each tree: tables.
         local: Takes messages for the broker's own subscribers.
-        miss: Told of positions that do not come any more: root and number of the stream, first and
-            last of them.
+        miss: Told of positions that do not come any more: the stream, first and last of them.
         send: Gives a payload to a neighbour.
         has_room: Whether a neighbour can be sent to now.
         settings: What an operator decides.
@@ -85,7 +85,7 @@ class DataPlane:
         name: str,
         planes: Mapping[str, QueryPlane],
         local: LocalQueries,
-        miss: Callable[[str, int, int, int], None],
+        miss: Callable[[Stream, int, int], None],
         send: Callable[[str, Payload], None],
         has_room: Callable[[str], bool],
         settings: BrokerSettings,
@@ -113,15 +113,17 @@ class DataPlane:
         """Streams that take a tree."""
         return [one for root, one in sorted(self.streams.items()) if self._tree_of(root) == tree]
 
-    def open(self, root: str, number: int, at: int) -> Stream:
+    def open(self, root: str, number: int, lives: Lives, at: int = 0) -> Stream:
         """There is a stream.
 
         Args:
             root: Its root broker.
             number: Of the stream.
-            at: Where the log begins, at the root.
+            lives: Its history, as the root announces it.
+            at: Where the log begins, if this broker is the root.
         """
         tree = self._tree_of(root)
+        kept = self._local.begin(root, number, lives)
         parts = Parts(
             root,
             number,
@@ -129,13 +131,14 @@ class DataPlane:
             self._send,
             self._may_begin,
             partial(self._decide, root),
+            partial(self._life_at, root),
             self._safeguards.drop,
         )
         made = self.streams[root] = Stream(
             root,
             number,
             root == self._name,
-            self._local.cursor(root, number),
+            kept.position,
             self._send,
             self._has_room,
             partial(self._is_active, tree),
@@ -144,14 +147,17 @@ class DataPlane:
             partial(self._considered, tree),
             partial(self._is_cutting, tree),
             self._local.add,
-            self._have_missed,
+            self._miss,
             parts,
             self._remember,
             self._settings.held_messages_max,
             self._settings.held_bytes_max,
             self._safeguards,
-            at=at if root == self._name else 0,
+            at=at,
+            lives=lives if root == self._name else kept.lives,
         )
+        if not made.is_root:
+            made.adopt(lives)
         return made
 
     def close(self, root: str) -> None:
@@ -159,6 +165,7 @@ class DataPlane:
         stream = self.streams.pop(root)
         stream.take_own()
         self._local.retire(stream)
+        self._local.keep_cursor(stream)
         self._leads.pop(root, None)
 
     def lead(self, stream: Stream, upstream: str | None) -> None:
@@ -270,8 +277,8 @@ class DataPlane:
             return None
         return self._planes[self._tree_of(root)].decisions(size)
 
-    def _have_missed(self, stream: Stream, first: int, last: int) -> None:
-        self._miss(stream.root, stream.number, first, last)
+    def _life_at(self, root: str, position: int) -> int:
+        return self.streams[root].life_at(position)
 
     def _remember(self, stream: Stream, one: Published) -> None:
         size, is_cut = len(one.body), one.considers is not None

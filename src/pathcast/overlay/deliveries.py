@@ -83,15 +83,16 @@ class InForce(msgspec.Struct, frozen=True, tag=True):
 
 
 class Lapsed(msgspec.Struct, frozen=True, tag=True):
-    """Messages may be lost to this subscription: its host was away for longer than they are kept.
+    """Messages may be lost to this subscription, of those that were published before it is told.
 
     It is in force again with the next `InForce`. It may be told twice.
 
     Attributes:
         subscription: Which.
         version: Of its profile.
-        root: Root broker that does not keep them any more; empty for any: the host was expelled
-            from the network, and nothing was kept for it until it was back.
+        root: Root broker that does not keep them any more: the host was away for longer than they
+            are kept. Empty for any root: the host was expelled from the network or has an older
+            disk; or a root has lost its disk, has an older one, or was two processes for a while.
         stream: Number of the root's stream.
         first: Position in it of the first message that does not come, if the subscription wanted
             it at all.
@@ -109,7 +110,10 @@ class Lapsed(msgspec.Struct, frozen=True, tag=True):
     def reason(self) -> str:
         """Why, and which messages."""
         if not self.root:
-            return "its broker was expelled from the network, and is back"
+            return (
+                "its broker was expelled from the network, or the disk of a broker was lost or is "
+                "an older one"
+            )
         return (
             f"its broker was away for longer than {self.root} keeps messages, of which it missed "
             f"{self.last - self.first + 1:,}, from position {self.first:,} to {self.last:,}"

@@ -100,25 +100,25 @@ class Host:
 
     def await_all(self) -> None:
         """All subscriptions are to be in force anew."""
-        self._awaited.extend(one.name for one in self.subscriptions.lapse())
+        self._awaited.extend(self.subscriptions.names())
 
-    def lapse(self) -> None:
-        """Messages were not kept for this broker: its subscribers are told, and begin again."""
-        self._known_by = {self._name}
-        for subscription in self.subscriptions.lapse():
-            said = Lapsed(subscription.name, subscription.version)
-            self._outcome.deliver(subscription.subscriber, said)
-            self._awaited.append(subscription.name)
+    def lapse(self, root: str = "", stream: int = 0, first: int = 0, last: int = 0) -> None:
+        """Messages may be lost: subscribers are told, and subscriptions are to be in force anew.
 
-    def miss(self, root: str, stream: int, first: int, last: int) -> None:
-        """A root does not keep these positions any more, which this host has not had.
-
-        Every subscription is told that was in force once, and acknowledged anew.
+        Args:
+            root: Root broker of the positions that are lost; empty if it is not known which are.
+            stream: Number of its stream.
+            first: The first of these positions.
+            last: ... and the last one.
         """
-        for one in self.subscriptions.lapse_owed():
+        for one in self.subscriptions.lapse():
             said = Lapsed(one.name, one.version, root, stream, first, last)
             self._outcome.deliver(one.subscriber, said)
             self._awaited.append(one.name)
+
+    def forget_members(self) -> None:
+        """This broker was taken out of the network: nobody is sure to know it."""
+        self._known_by = {self._name}
 
     def tell(self) -> None:
         """Tells what subscribers want by now; they are in force when that is settled."""

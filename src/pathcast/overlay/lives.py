@@ -1,38 +1,89 @@
-"""Numbers that no other life of a node gives: of sessions, and of versions of subscriptions.
+"""Lives of a root: which process numbered which positions of a stream.
 
-A node is begun with an incarnation, 53 bits that no life of it had before. Counting from there
-needs nothing on a disk, so a disk that is lost, or that an operator has put back from a copy, does
-not make a node give a number again.
+Each time that a root begins again, a new *life* goes on where its disk ends. A stream says for each
+life after which position it began, so two ends can tell whether a position means the same message
+to both. It does not if the root began again with a disk older than what others have seen, or if two
+processes of one name number messages: then the histories part after some position.
+
+Example:
+    >>> seen = ((7, 0), (8, 80))  # life 7 from position 1 on, life 8 from 81 on
+    >>> restored = ((7, 0), (9, 60))
+    >>> life_at(seen, 80), life_at(seen, 81)
+    (7, 8)
+    >>> do_agree(seen, restored, 60), do_agree(seen, restored, 61)
+    (True, False)
+    >>> common_end(seen, restored, 100)
+    60
+
+Source: docs/adr/0015; leader epochs of replicated logs are the same idea.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Annotated, Final, TypeAlias
 
-from pathcast.overlay.messages import NUMBER_MAX
+from msgspec import Meta
 
-__all__ = ["NumbersOfLife"]
+__all__ = ["LIVES_MAX", "Lives", "begun", "common_end", "do_agree", "has_numbered", "life_at"]
+
+LIVES_MAX: Final = 256
+"""Lives that a root remembers. Only lives that numbered messages of the log count."""
+
+_Number = Annotated[int, Meta(ge=0, lt=2**62)]
+Lives: TypeAlias = Annotated[tuple[tuple[_Number, _Number], ...], Meta(max_length=LIVES_MAX)]
+"""Life, and the position after which it began; positions grow."""
 
 
-@dataclass(slots=True)
-class NumbersOfLife(Iterator[int]):
-    """Numbers from 1 to `NUMBER_MAX`, growing by one.
+def life_at(lives: Lives, position: int) -> int:
+    """The life that numbered a position; 0 if that is not known any more."""
+    return next((life for life, start in reversed(lives) if start < position), 0)
 
-    Two lives that are drawn at random and give a million numbers each have one in common with a
-    probability of 2 in 10**10.
+
+def do_agree(mine: Lives, theirs: Lives, position: int) -> bool:
+    """Whether all positions up to this one mean the same messages in two histories.
 
     Args:
-        last: The incarnation of this life, at least 0; then the number that was given last.
-
-    Example:
-        >>> numbers = NumbersOfLife(41)
-        >>> next(numbers), next(numbers)
-        (42, 43)
+        mine: The history that the position is of.
+        theirs: The history of the root. Lives before its first one are trimmed: the log begins
+            after them.
+        position: In `mine`.
     """
+    return has_numbered(theirs, life_at(mine, position), position)
 
-    last: int
 
-    def __next__(self) -> int:
-        self.last = self.last % (NUMBER_MAX - 1) + 1
-        return self.last
+def has_numbered(lives: Lives, life: int, position: int) -> bool:
+    """Whether a life numbered a position; of positions before a history, that is taken for so."""
+    begin = lives[0][1] if lives else 0
+    return position <= begin or life_at(lives, position) == life
+
+
+def common_end(mine: Lives, theirs: Lives, position: int) -> int:
+    """The last position, up to this one, that means the same in two histories; see `do_agree`."""
+    if do_agree(mine, theirs, position):
+        return position
+    shared = set(mine) & set(theirs)
+    ends = [min(_end(mine, one), _end(theirs, one), position) for one in shared]
+    begin = theirs[0][1] if theirs else 0
+    return max(ends, default=min(begin, position))
+
+
+def begun(lives: Lives, life: int, position: int, log_start: int) -> Lives:
+    """The history with a life that begins after a position.
+
+    A life that numbered nothing leaves it, and so do lives that numbered nothing of the log. Where
+    there are more than `LIVES_MAX`, the oldest ones become unknown: whoever has had positions of
+    these does not agree any more.
+    """
+    kept = [one for one in lives if one[1] < position]
+    first = max((at for at, one in enumerate(kept) if one[1] < log_start), default=0)
+    made = [*kept[first:], (life, position)]
+    if len(made) > LIVES_MAX:
+        made = [(0, made[0][1]), *made[1 - LIVES_MAX :]]
+    return tuple(made)
+
+
+def _end(lives: Sequence[tuple[int, int]], one: tuple[int, int]) -> int:
+    """The last position of a life; of the latest, beyond all."""
+    at = lives.index(one) + 1
+    return lives[at][1] if at < len(lives) else 2**62

@@ -16,6 +16,7 @@ import msgspec
 
 from pathcast.overlay.content import Verdict
 from pathcast.overlay.deliveries import Delivery, Undecided
+from pathcast.overlay.lives import Lives, common_end
 from pathcast.overlay.messages import Published
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.safeguards import Safeguards
@@ -30,6 +31,20 @@ LOCAL_MESSAGES = 64
 
 LOCAL_WAITING_MAX = 4096
 """Messages that wait for local queries, before these are run ahead of what comes next."""
+
+
+class KeptCursor(msgspec.Struct, frozen=True, array_like=True):
+    """How far the subscribers of a host have had a stream, on its disk.
+
+    Attributes:
+        number: Of the stream.
+        position: Up to which they have had everything.
+        lives: History that the position is of; none in files of before there were any.
+    """
+
+    number: int = 0
+    position: int = 0
+    lives: Lives = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +79,7 @@ class LocalQueries:
         self._waiting: deque[_Waiting] = deque()
         self._messages = 0
         self._cursors = {
-            key.removeprefix("cursor/"): msgspec.msgpack.decode(disk[key], type=tuple[int, int])
+            key.removeprefix("cursor/"): msgspec.msgpack.decode(disk[key], type=KeptCursor)
             for key in disk
             if key.startswith("cursor/")
         }
@@ -84,14 +99,27 @@ class LocalQueries:
         """Whether so many wait that they have to be seen to before anything else is taken."""
         return self._messages > LOCAL_WAITING_MAX
 
-    def cursor(self, root: str, number: int) -> int:
-        """Position up to which subscribers have had a stream, as it was kept."""
-        saved, cursor = self._cursors.get(root, (0, 0))
-        return cursor if saved == number else 0
+    def number(self, root: str) -> int:
+        """Number of the stream of a root that subscribers follow; 0 for none."""
+        return self._cursors.get(root, KeptCursor()).number
+
+    def begin(self, root: str, number: int, lives: Lives) -> KeptCursor:
+        """Where subscribers begin to follow a stream.
+
+        In another stream than the one that they followed, they begin after what is the same in
+        both, and this is kept.
+        """
+        kept = self._cursors.get(root, KeptCursor())
+        if kept.number == number:
+            return kept
+        position = common_end(kept.lives, lives, kept.position) if self._safeguards.lives else 0
+        made = self._cursors[root] = KeptCursor(number, position, lives)
+        self._outcome.save(f"cursor/{root}", made)
+        return made
 
     def keep_cursor(self, stream: Stream) -> None:
         """Keeps how far subscribers have had a stream, if that is not kept."""
-        if self._cursors.get(stream.root) != (stream.number, stream.cursor):
+        if self._cursors.get(stream.root) != _cursor_of(stream):
             self._outcome.effects.append(self._cursor(stream))
 
     def add(self, stream: Stream, messages: Sequence[Published]) -> None:
@@ -154,5 +182,9 @@ class LocalQueries:
         return one.considers >= self._subscriptions.ticket(subscription.name)
 
     def _cursor(self, stream: Stream) -> Save:
-        self._cursors[stream.root] = (stream.number, stream.cursor)
-        return Save(f"cursor/{stream.root}", msgspec.msgpack.encode((stream.number, stream.cursor)))
+        kept = self._cursors[stream.root] = _cursor_of(stream)
+        return Save(f"cursor/{stream.root}", msgspec.msgpack.encode(kept))
+
+
+def _cursor_of(stream: Stream) -> KeptCursor:
+    return KeptCursor(stream.number, stream.cursor, stream.lives)

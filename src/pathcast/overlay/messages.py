@@ -26,6 +26,7 @@ from msgspec import Meta
 
 from pathcast.errors import PeerError
 from pathcast.model import STEPS_MAX
+from pathcast.overlay.lives import Lives
 
 __all__ = [
     "BUSY_SECONDS_MAX",
@@ -51,6 +52,7 @@ __all__ = [
     "Published",
     "Settled",
     "Source",
+    "StreamEnded",
     "Trimmed",
     "decoded",
     "encoded",
@@ -83,11 +85,14 @@ class Presence(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         links: Neighbours that it hears, with the cost of the link.
-        stream: Number of the stream of messages that it is the root of; another one if its disk was
-            lost, since the positions in the old one mean nothing in the new.
+        stream: Number of the stream of messages that it is the root of; a greater one after its
+            disk was lost, or an older one took its place.
         roster: Digest of the brokers that it knows as members (`roster_digest`).
         term: Last expulsion of it that it knows of.
         left: It is a member no longer; nothing is kept for it.
+        began: Grows with each life of it, with its clock: of two processes of one name, the one
+            that began later stays.
+        lives: History of its stream (`pathcast.overlay.lives`).
     """
 
     links: tuple[tuple[Name, Number], ...] = ()
@@ -95,6 +100,8 @@ class Presence(msgspec.Struct, frozen=True, tag=True):
     roster: Number = 0
     term: Number = 0
     left: bool = False
+    began: Number = 0
+    lives: Lives = ()
 
 
 class Source(msgspec.Struct, frozen=True, tag=True):
@@ -120,12 +127,24 @@ class Expelled(msgspec.Struct, frozen=True, tag=True):
     """
 
 
+class StreamEnded(msgspec.Struct, frozen=True, tag=True):
+    """The streams of the owner up to this one are over: it is to begin another one.
+
+    A host says so that has followed a later stream than the one that is announced: the root began
+    again with an older disk. The elder of two processes of one name says so of its own stream, if
+    it has messages that the other one has not.
+    """
+
+    stream: Number
+
+
 class Announcement(msgspec.Struct, frozen=True, tag=True):
     """Something that all brokers are to know: the latest of an owner and key holds.
 
     Attributes:
         owner: The broker whose it is.
-        key: "" for its presence, "!" for its expulsion, else the id of a source.
+        key: "" for its presence, "!" for its expulsion, "!stream" for the end of streams, else the
+            id of a source.
         version: Grows with each change.
         incarnation: Of the life of the owner that said it; decides between equal versions.
         body: What is announced.
@@ -135,7 +154,7 @@ class Announcement(msgspec.Struct, frozen=True, tag=True):
     key: Tree
     version: Number
     incarnation: Number
-    body: Presence | Expelled | Source
+    body: Presence | Expelled | StreamEnded | Source
 
 
 class Announce(msgspec.Struct, frozen=True, tag=True):
@@ -183,12 +202,14 @@ class Follow(msgspec.Struct, frozen=True, tag=True):
         stream: Its number.
         generation: Grows with each that is sent; comes back in each `Forward` that answers it.
         after: Everything up to this position is had by the sender and all behind it.
+        life: That numbered this position, as far as the sender knows.
     """
 
     root: Name
     stream: Number
     generation: Number
     after: Number
+    life: Number = 0
 
 
 class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -219,7 +240,17 @@ class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class Forward(msgspec.Struct, frozen=True, tag=True):
-    """Message flow: all that the receiver's side wants of the positions in (after, upto]."""
+    """Message flow: all that the receiver's side wants of the positions in (after, upto].
+
+    Attributes:
+        root: Root broker of the stream.
+        stream: Its number.
+        generation: Of the `Follow` that it answers.
+        after: Position after which it begins.
+        upto: ... and of its end.
+        messages: Those that are wanted.
+        life: That numbered the position `upto`.
+    """
 
     root: Name
     stream: Number
@@ -227,6 +258,7 @@ class Forward(msgspec.Struct, frozen=True, tag=True):
     after: Number
     upto: Number
     messages: tuple[Published, ...]
+    life: Number = 0
 
 
 class MessageBegin(msgspec.Struct, frozen=True, tag=True):
@@ -242,6 +274,7 @@ class MessageBegin(msgspec.Struct, frozen=True, tag=True):
         after: As of `Forward`: of the positions between, nothing is wanted.
         total: Bytes of its body.
         message: Its header, and the first bytes of its body.
+        life: That numbered its position.
     """
 
     root: Name
@@ -250,6 +283,7 @@ class MessageBegin(msgspec.Struct, frozen=True, tag=True):
     after: Number
     total: Annotated[int, Meta(ge=1, le=MESSAGE_BYTES_MAX)]
     message: Published
+    life: Number = 0
 
 
 class MessagePart(msgspec.Struct, frozen=True, tag=True):
@@ -282,11 +316,17 @@ class MessageDropped(msgspec.Struct, frozen=True, tag=True):
 
 
 class Passed(msgspec.Struct, frozen=True, tag=True):
-    """Message flow, backwards: up to which position hosts have had a stream, safely."""
+    """Message flow, backwards: up to which position hosts have had a stream, safely.
+
+    Attributes:
+        root: Root broker of the stream.
+        stream: Its number.
+        positions: Host, position, and the life that numbered it.
+    """
 
     root: Name
     stream: Number
-    positions: tuple[tuple[Name, Number], ...]
+    positions: tuple[tuple[Name, Number, Number], ...]
 
 
 class Trimmed(msgspec.Struct, frozen=True, tag=True):
@@ -298,6 +338,7 @@ class Trimmed(msgspec.Struct, frozen=True, tag=True):
         generation: As of `Forward`.
         after: Up to here everything has come that the receiver's side wants.
         upto: Here the log of the root begins.
+        life: That numbered the position `upto`.
     """
 
     root: Name
@@ -305,6 +346,7 @@ class Trimmed(msgspec.Struct, frozen=True, tag=True):
     generation: Number
     after: Number
     upto: Number
+    life: Number = 0
 
 
 InParts = MessageBegin | MessagePart | MessageDropped
@@ -375,7 +417,7 @@ def size_of(payload: Payload) -> int:
     return 1
 
 
-def size_of_body(body: Presence | Expelled | Source) -> int:
+def size_of_body(body: Presence | Expelled | StreamEnded | Source) -> int:
     """Bytes of what is long in an announcement: schema and dictionary of a source; at least 1."""
     if isinstance(body, Source):
         return 1 + len(body.schema) + sum(map(len, body.dictionary))

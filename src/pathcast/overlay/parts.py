@@ -124,6 +124,7 @@ class Parts:
         send: Gives a payload to a neighbour.
         may_begin: Whether a neighbour can be sent one more message in parts.
         decide: Makes decisions for a message of so many bytes.
+        life_at: The life that numbered a position.
         is_dropping: Safeguard `drop`.
 
     Attributes:
@@ -138,6 +139,7 @@ class Parts:
     send: Callable[[str, Payload], None]
     may_begin: Callable[[str], bool]
     decide: Callable[[int], Decisions | None]
+    life_at: Callable[[int], int]
     is_dropping: bool = True
     arriving: Arriving | None = None
     outgoing: dict[str, Outgoing] = field(default_factory=dict)
@@ -251,7 +253,10 @@ class Parts:
         position = header.position
         if one.offset is None:
             first = msgspec.structs.replace(header, body=more)
-            return MessageBegin(self.root, self.number, one.generation, one.after, one.total, first)
+            life = self.life_at(position)
+            return MessageBegin(
+                self.root, self.number, one.generation, one.after, one.total, first, life
+            )
         return MessagePart(self.root, self.number, one.generation, position, one.offset, more)
 
     def stop(self, name: str) -> None:

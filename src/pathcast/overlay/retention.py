@@ -70,14 +70,15 @@ class Retention:
         """Looks where members are.
 
         Args:
-            positions: Member -> position up to which it has had everything; of all members.
+            positions: Member -> position up to which it has had everything; of all members. In
+                another stream they begin anew, which is no standstill.
             end: Last position of the stream. Who is there has nothing to come forward to.
             now: The time, seconds.
         """
         self._now = now
         self._seen = {
             name: self._seen[name]
-            if position < end and position <= self._seen.get(name, (-1, 0.0))[0]
+            if position < end and position == self._seen.get(name, (-1, 0.0))[0]
             else (position, now)
             for name, position in positions.items()
         }

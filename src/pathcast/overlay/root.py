@@ -4,8 +4,8 @@ A message is taken if its source is one of this root's and its sender may publis
 there is room in the log; it is on the disk before it is sent, and stays there until all members of
 the network have had it, or until it is given up for those who are away (`retention`).
 
-What it keeps on disk: its sources and their owners, the number of its stream, the last number of
-each publisher, and the log.
+What it keeps on disk: its sources and their owners, the number of its stream and its lives, the
+last number of each publisher, and the log.
 
 Source: 001, sections 3.1 and 5 (Figure 10, message pre-processor); docs/adr/0015 for the log.
 """
@@ -20,6 +20,7 @@ import msgspec
 
 from pathcast.errors import PublicationError
 from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.lives import Lives, begun
 from pathcast.overlay.messages import Published, Source
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.publishers import Logged, Publication, Publishers
@@ -51,7 +52,8 @@ class Root:
     Attributes:
         sources: By id, those that are withdrawn as well.
         stream_number: Of its stream; 0 while it is the root of nothing.
-        start: Position that the log begins after.
+        lives: History of its stream.
+        log_start: Position that the log begins after.
         is_leaving: Nothing is taken any more.
         taken_bytes: Of the messages that this life has taken.
     """
@@ -76,14 +78,24 @@ class Root:
         self._taken: list[Logged] = []
         self.sources: dict[str, Source] = {}
         self.stream_number = 0
-        self.start = 0
+        self.lives: Lives = ()
+        self.log_start = 0
         self.taken_bytes = 0
         self.is_leaving = "leaving" in disk
+        self._began = 0
+        self._is_copy = "restored" in disk
         self._restored = self._restore(disk)
 
-    def restored(self) -> list[Published]:
-        """The messages that a former life left in the log, once."""
+    def start(self, began: int) -> list[Published]:
+        """This life begins. Returns the messages that a former life left in the log."""
+        self._began = began
         restored, self._restored = self._restored, []
+        if self.stream_number:
+            self._live(max(self.log_start, restored[-1].position if restored else 0))
+            if self._is_copy:
+                self.begin_stream()
+        elif self.sources:
+            self._have_stream()
         return restored
 
     def leave(self) -> None:
@@ -110,8 +122,24 @@ class Root:
     def _have_stream(self) -> None:
         """Who is the root of something has a stream, whose number no other life gave one."""
         if not self.stream_number:
-            self.stream_number = max(1, self._incarnation)
-            self._outcome.save("stream", self.stream_number)
+            self._live(0)
+            self.begin_stream()
+
+    def begin_stream(self, after: int = 0) -> None:
+        """Another stream: who followed the one of before is told that messages may be lost.
+
+        Its positions go on, and so does its history: each host finds where it and the log agree.
+
+        Args:
+            after: Its number is greater than this one.
+        """
+        self.stream_number = max(self._began, self.stream_number + 1, after + 1)
+        self._outcome.save("stream", self.stream_number)
+
+    def _live(self, position: int) -> None:
+        """This life numbers what follows a position."""
+        self.lives = begun(self.lives, self._incarnation, position, self.log_start)
+        self._outcome.save("lives", self.lives)
 
     def check_owner(self, source: str, sender: str) -> None:
         """The message pre-processor's check of the id that a message carries.
@@ -155,7 +183,7 @@ class Root:
 
     def _take(self, stream: Stream, publications: Sequence[Publication]) -> list[int]:
         """The positions of messages that were checked; 0 of one that was taken before."""
-        at, positions = max(stream.at, self.start), []
+        at, positions = max(stream.at, self.log_start), []
         made: list[Published] = []
         for one in publications:
             if self._has_had(one):  # also earlier among these
@@ -204,7 +232,7 @@ class Root:
                 retry="no",
             )
         if sizes and not self._make_room(stream, members(), sizes):
-            lags = self._retention.lags(stream.positions_of(members()), self.start, stream.at)
+            lags = self._retention.lags(stream.positions_of(members()), self.log_start, stream.at)
             raise PublicationError(
                 "publication.log",
                 given=len(sizes),
@@ -225,7 +253,7 @@ class Root:
 
     def lags(self, stream: Stream, members: Sequence[str]) -> list[Lag]:
         """Members that have not had everything, those that are furthest behind first."""
-        return self._retention.lags(stream.positions_of(members), self.start, stream.at)
+        return self._retention.lags(stream.positions_of(members), self.log_start, stream.at)
 
     def keep(self) -> None:
         """What was taken since the last time is kept, together, before it is sent."""
@@ -247,7 +275,7 @@ class Root:
         position = max(min(positions.values(), default=own), min(self._old(), own))
         if not self._safeguards.retain:
             position = stream.at
-        if position <= self.start:
+        if position <= self.log_start:
             return False
         self._trim_until(stream, position)
         return True
@@ -274,7 +302,7 @@ class Root:
         return position is not None
 
     def _trim_until(self, stream: Stream, position: int) -> None:
-        self.start = position
+        self.log_start = position
         self._outcome.effects += self._publishers.keep()
         self._outcome.save("log", position)
         stream.drop_until(position)
@@ -283,7 +311,7 @@ class Root:
 
     def _restore(self, disk: Mapping[str, bytes]) -> list[Published]:
         decode = msgspec.msgpack.decode
-        self.start = decode(disk["log"], type=int) if "log" in disk else 0
+        self.log_start = decode(disk["log"], type=int) if "log" in disk else 0
         self.stream_number = decode(disk["stream"], type=int) if "stream" in disk else 0
         log: list[Logged] = []
         for key in sorted(disk):
@@ -298,6 +326,5 @@ class Root:
                 self._kept.append(_Kept(first, last, kept[0].at))
                 log += kept
         self._publishers.restore(disk, log)
-        if self.sources:
-            self._have_stream()
-        return [one.message for one in log if one.message.position > self.start]
+        self.lives = decode(disk["lives"], type=Lives) if "lives" in disk else ()
+        return [one.message for one in log if one.message.position > self.log_start]

@@ -24,13 +24,15 @@ class Safeguards:
         lapse: Who follows from before the log is told which positions are not kept any more.
         settle: A subscription is acknowledged when all brokers that can be reached know it.
         known: ... and all members know its host.
-        lives: ... and the ticket that is settled is not one of a former life of its id.
+        tickets: ... and the ticket that is settled is not one of a former life of its id.
         save_first: A message is on the root's disk before it is sent.
         cursor: A host drops what its position says it has had.
         drop: Parts of a message whose rest will not come are dropped, and others are told so.
         detach: What came over a link that left the tree is taken out of the tables.
         numbers: A root takes no message of a publisher twice that numbers them.
         consider: A subscription is not given a message that was cut before it was known.
+        lives: A root whose followers have had what it does not know begins another stream.
+        elder: Of two processes of one name, the one that began earlier takes nothing any more.
         steps: A host does the steps of a profile that were not done on the way, and no others.
     """
 
@@ -45,13 +47,15 @@ class Safeguards:
     lapse: bool = True
     settle: bool = True
     known: bool = True
-    lives: bool = True
+    tickets: bool = True
     save_first: bool = True
     cursor: bool = True
     drop: bool = True
     detach: bool = True
     numbers: bool = True
     consider: bool = True
+    lives: bool = True
+    elder: bool = True
     steps: bool = True
 
 

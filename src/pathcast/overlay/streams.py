@@ -24,6 +24,13 @@ change of its receiver's table that is (`Published.considers`), and a broker rec
 changes of its own neighbours and subscribers that includes. So who came later is not given what was
 cut without regard to it, and nothing has to wait or be sent again.
 
+A position means nothing without the life of the root that gave it (`lives`). A broker that has had
+positions which the root, begun again with an older disk, does not know is *diverged*: it neither
+follows nor forwards this stream any more, and says what it has had. The root then begins another
+stream, whose positions go on from those that all agree on, and every host tells its subscribers
+that messages may be lost (`Lapsed`). A follower from before the log is told which positions nobody
+keeps (`Trimmed`).
+
 Messages are routed, then cut where they were routed to, then sent, and only then given to the
 broker's own subscribers, in their order and when there is time: `taken` is how far they are
 handed over to that, `cursor` how far it is done.
@@ -43,7 +50,17 @@ import msgspec
 
 from pathcast.errors import PeerError
 from pathcast.overlay.content import LOCAL, Sent
-from pathcast.overlay.messages import Follow, Forward, InParts, Passed, Payload, Published, Trimmed
+from pathcast.overlay.lives import Lives, do_agree, has_numbered, life_at
+from pathcast.overlay.messages import (
+    Follow,
+    Forward,
+    InParts,
+    MessageBegin,
+    Passed,
+    Payload,
+    Published,
+    Trimmed,
+)
 from pathcast.overlay.parts import Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
 
@@ -109,7 +126,10 @@ class Stream:
         trimmed: What nobody keeps any more of the positions up to `at`: ranges (after, upto], in
             their order. At the root it is all before the log.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
+        position_lives: Host -> life that numbered this position.
         fresh: Messages that have come and that the broker's own subscribers have not had yet.
+        lives: History of the positions that are here.
+        is_diverged: What is here is not what the root has: see the module.
     """
 
     root: str
@@ -140,14 +160,31 @@ class Stream:
     followers: dict[str, Follower] = field(default_factory=dict)
     trimmed: list[tuple[int, int]] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
+    position_lives: dict[str, int] = field(default_factory=dict)
     upstream: str | None = None
     generation: int = 0
     rewind_due: bool = False
     unreported: set[str] = field(default_factory=set)
     fresh: list[Published] = field(default_factory=list)
+    lives: Lives = ()
+    is_diverged: bool = False
 
     def __post_init__(self) -> None:
         self.taken = self.cursor
+
+    def life_at(self, position: int) -> int:
+        """The life of the root that numbered a position."""
+        return life_at(self.lives, position)
+
+    def adopt(self, lives: Lives) -> None:
+        """The root announces its history. Without what is here in it, the stream is diverged."""
+        self.take_own()  # more than this broker has had it will not get
+        agrees = not self.safeguards.lives or do_agree(self.lives, lives, self.taken)
+        if agrees:
+            self.lives = lives
+        if agrees == self.is_diverged:
+            self.is_diverged = not agrees
+            self.lead(self.upstream)
 
     # Where messages come from.
 
@@ -215,8 +252,10 @@ class Stream:
         self._hold_nothing()
         self.parts.drop_arriving()
         self.at = min([self.taken, *positions])
-        if self.upstream is not None:
-            self.send(self.upstream, Follow(self.root, self.number, self.generation, self.at))
+        if self.upstream is not None and not self.is_diverged:
+            life = self.life_at(self.at)
+            said = Follow(self.root, self.number, self.generation, self.at, life)
+            self.send(self.upstream, said)
 
     def hear_forward(self, peer: str, said: Forward) -> None:
         """The upstream neighbour sends what follows; `advance` does the rest.
@@ -224,11 +263,13 @@ class Stream:
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
         """
-        if not self._is_asked_for(peer, said.generation):
+        if self._is_astray(peer, said.generation):
             return
         positions = [said.after, *(message.position for message in said.messages)]
         is_in_order = positions == sorted(set(positions)) and positions[-1] <= said.upto
         self._check_follows(peer, said, is_in_order)
+        if self._is_foreign(said.upto, said.life):
+            return
         self._have_come(said.messages, said.upto)
 
     def hear_trimmed(self, peer: str, said: Trimmed) -> None:
@@ -237,22 +278,18 @@ class Stream:
         Raises:
             PeerError: Positions that do not follow each other (`overlay.stream`).
         """
-        if not self._is_asked_for(peer, said.generation):
+        if self._is_astray(peer, said.generation):
             return
         self._check_follows(peer, said, said.after < said.upto)
+        if self._is_foreign(said.upto, said.life):
+            return
         self.take_own()
         if self.taken < said.upto:
-            self.miss(self, self.taken + 1, said.upto)
+            # Nobody knows of positions from before the history whether they are the same there.
+            is_known = self.life_at(self.taken) != 0
+            self.miss(self, self.taken + 1 if is_known else 1, said.upto)
         self.at = said.upto
         self.trimmed.append((said.after, said.upto))
-
-    def _is_asked_for(self, peer: str, generation: int) -> bool:
-        """Whether a neighbour leads to the root, and answers the last `Follow` that it was sent.
-
-        What was asked for before somebody else came does not know whose interest that is.
-        """
-        is_latest = generation == self.generation or not self.safeguards.generations
-        return peer == self.upstream and is_latest
 
     def _check_follows(self, peer: str, said: Forward | Trimmed, is_in_order: bool) -> None:
         """Refuses positions that do not follow those that have come.
@@ -277,15 +314,34 @@ class Stream:
                 reason=reason,
             )
 
+    def _is_astray(self, peer: str, generation: int) -> bool:
+        """Whether what a neighbour sends is not what was asked for last.
+
+        That was asked for before somebody else came, whose interest it does not regard.
+        """
+        is_late = generation != self.generation and self.safeguards.generations
+        return peer != self.upstream or self.is_diverged or is_late
+
+    def _is_foreign(self, position: int, life: int) -> bool:
+        """Whether a position is of a history that the root has not; it is asked for again."""
+        if not self.safeguards.lives or self.life_at(position) == life:
+            return False
+        self.generation += 1
+        self.rewind_due = True
+        return True
+
     def hear_part(self, peer: str, said: InParts) -> None:
         """The upstream neighbour sends a long message; `advance` sends on what is here of it.
 
         Raises:
             PeerError: It cannot be (`overlay.part`).
         """
-        if not self._is_asked_for(peer, said.generation):
+        if self._is_astray(peer, said.generation):
             return
         arriving = self.parts.hear(peer, said, self.at)
+        if isinstance(said, MessageBegin) and self._is_foreign(said.message.position, said.life):
+            self.parts.drop_arriving()
+            return
         if arriving is not None and arriving.is_whole:
             self._cut_through(arriving)
         message = self.parts.ended()
@@ -326,6 +382,8 @@ class Stream:
         Raises:
             PeerError: The root never got so far (`overlay.stream`).
         """
+        if self.is_root and not self._is_known(said.after, said.life):
+            return
         if self.is_root and said.after > self.at:
             raise PeerError(
                 "overlay.stream",
@@ -338,6 +396,16 @@ class Stream:
         self.parts.forget(peer)
         self.followers[peer] = Follower(said.generation, said.after, said.after)
         self.activate(peer)
+
+    def _is_known(self, position: int, life: int) -> bool:
+        """Whether the root has given a position in a life; one of this life it knows for sure."""
+        is_mine = bool(self.lives) and life == self.lives[-1][0]
+        if is_mine or not self.safeguards.lives:
+            return True
+        if position <= self.at and has_numbered(self.lives, life, position):
+            return True
+        self.is_diverged = True
+        return False
 
     def activate(self, peer: str) -> None:
         """The table of a follower counts from now on: its position goes up to the root."""
@@ -416,8 +484,9 @@ class Stream:
             if self.safeguards.lapse:
                 if follower.told < follower.position:
                     self._forward(name, follower, ())
-                said = Trimmed(self.root, self.number, follower.generation, follower.told, upto)
-                self.send(name, said)
+                life = self.life_at(upto)
+                told, generation = follower.told, follower.generation
+                self.send(name, Trimmed(self.root, self.number, generation, told, upto, life))
                 follower.told = upto
             follower.position = upto
 
@@ -451,11 +520,20 @@ class Stream:
                     break
 
     def _is_served(self, name: str, follower: Follower) -> bool:
-        return not follower.rewinds and name != self.upstream and self.is_active(name)
+        if follower.rewinds or self.is_diverged or name == self.upstream:
+            return False
+        return self.is_active(name)
 
     def _forward(self, name: str, follower: Follower, wanted: tuple[Published, ...]) -> None:
+        upto = follower.position
         said = Forward(
-            self.root, self.number, follower.generation, follower.told, follower.position, wanted
+            self.root,
+            self.number,
+            follower.generation,
+            follower.told,
+            upto,
+            wanted,
+            self.life_at(upto),
         )
         follower.told = follower.position
         self.send(name, said)
@@ -504,16 +582,19 @@ class Stream:
             if silent and self._is_served(name, follower) and self.has_room(name):
                 self._forward(name, follower, ())
 
-    def note(self, host: str, position: int) -> None:
-        """A host has had everything up to a position, safely."""
+    def note(self, host: str, position: int, life: int) -> None:
+        """A host has had everything up to a position of a life, safely."""
         if position > self.positions.get(host, 0):
-            self.positions[host] = position
+            self.positions[host], self.position_lives[host] = position, life
             self.unreported.add(host)
 
     def report(self) -> None:
         """Tell upstream what hosts have had since the last time."""
         if self.upstream is not None and self.unreported:
-            said = tuple((host, self.positions[host]) for host in sorted(self.unreported))
+            said = tuple(
+                (host, self.positions[host], self.position_lives[host])
+                for host in sorted(self.unreported)
+            )
             self.send(self.upstream, Passed(self.root, self.number, said))
             self.unreported.clear()
 
@@ -523,7 +604,9 @@ class Stream:
         Raises:
             PeerError: More than there is (`overlay.stream`).
         """
-        for host, position in said.positions:
+        for host, position, life in said.positions:
+            if self.is_root and not self._is_known(position, life):
+                continue
             if self.is_root and position > self.at:
                 raise PeerError(
                     "overlay.stream",
@@ -533,7 +616,7 @@ class Stream:
                     upto=position,
                     reason=f"the stream ends at {self.at}",
                 )
-            self.note(host, position)
+            self.note(host, position, life)
 
     def positions_of(self, members: Iterable[str]) -> dict[str, int]:
         """Member -> position up to which it has had everything, safely."""

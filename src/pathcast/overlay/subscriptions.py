@@ -160,7 +160,7 @@ class Subscriptions:
             it came with a later change: its id was withdrawn meanwhile, or has a new profile.
         """
         held = self._held.get(name)
-        is_later = self.ticket(name) > ticket and self._safeguards.lives
+        is_later = self.ticket(name) > ticket and self._safeguards.tickets
         if held is None or is_later or name in self._in_force:
             return None
         self._in_force.add(name)
@@ -168,12 +168,11 @@ class Subscriptions:
         return held
 
     def lapse(self) -> list[Subscription]:
-        """None is acknowledged any more. Returns all, sorted by id."""
-        self._in_force.clear()
-        return [one for _, one in sorted(self._held.items())]
+        """Those lapse that were in force once, to which messages may be lost.
 
-    def lapse_owed(self) -> list[Subscription]:
-        """Those lapse that were in force once, to which messages may be lost. Returns them."""
+        Returns:
+            The subscriptions that are not in force any more, sorted by id.
+        """
         self._in_force -= self._owed
         return [self._held[name] for name in sorted(self._owed)]
 

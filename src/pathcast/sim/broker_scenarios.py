@@ -92,6 +92,7 @@ def random_scenario(
     seconds: float = 20.0,
     steps_a_second: float = 2.0,
     disasters: float = 0.35,
+    older: float = 0.0,
     profile: Callable[[random.Random], str] = toy_profile,
     body: Callable[[random.Random], str] = toy_body,
     faults: Callable[[random.Random], Faults] = random_faults,
@@ -104,6 +105,8 @@ def random_scenario(
         seconds: From the first step to the last.
         steps_a_second: Of all kinds.
         disasters: Share of steps at which something goes wrong.
+        older: Share of disasters that are about disks of before: a copy of one takes its place, or
+            another process begins from it, under the same name.
         profile: Draws a profile; toy content by default.
         body: Draws a message.
         faults: Draws how unkind the network is.
@@ -119,7 +122,11 @@ def random_scenario(
     maker = _Maker(draw, list(names), list(links), roots, profile, body, faults)
     times = sorted(draw.uniform(0.5, seconds) for _ in range(int(seconds * steps_a_second)))
     for time in times:
-        action, args = maker.disaster() if draw.random() < disasters else maker.business()
+        if draw.random() >= disasters:
+            action, args = maker.business()
+        else:
+            is_older = bool(older) and draw.random() < older
+            action, args = maker.older_disk() if is_older else maker.disaster()
         steps.append(Step(time, action, args))
         if action in ("subscribe", "unsubscribe"):
             steps += maker.followed(time, action, str(args[-2 if action == "subscribe" else 0]))
@@ -134,6 +141,7 @@ def absent_scenario(
     away_seconds: float = 8.0,
     seconds: float = 30.0,
     disasters: float = 0.1,
+    older: float = 0.0,
 ) -> Scenario:
     """A scenario of `random_scenario` in which members are away while many messages are published.
 
@@ -146,8 +154,9 @@ def absent_scenario(
         away_seconds: How long it is away; messages begin after a quarter of that.
         seconds: As of `random_scenario`.
         disasters: As of `random_scenario`, beside absences.
+        older: As of `random_scenario`.
     """
-    made = random_scenario(seed, seconds=seconds, disasters=disasters)
+    made = random_scenario(seed, seconds=seconds, disasters=disasters, older=older)
     draw = random.Random(f"absences {seed}")
     roots = [str(step.args[0]) for step in made.steps if step.action == "source"]
     steps = list(made.steps)
@@ -260,6 +269,23 @@ class _Maker:
         if kind == 11:
             return self.membership()
         return "become", (draw.choice([NO_FAULTS, self.faults(draw)]),)
+
+    def older_disk(self) -> tuple[str, tuple[object, ...]]:
+        draw = self.draw
+        kind, name = draw.randrange(8), draw.choice(self.names)
+        if kind < 2:
+            return "back_up", (name,)
+        if kind < 4:
+            return "roll_back", (name,)
+        if kind == 4:
+            return "twin", (draw.choice(self.roots),)
+        if kind == 5:
+            return "untwin", (draw.choice(self.roots),)
+        if kind == 6:
+            root = draw.choice(self.roots)
+            return "publish", (root, self.body(draw), True)
+        root, other = draw.choice([*self.links, *((b, a) for a, b in self.links)])
+        return "wire", (root, other, draw.random() < 0.5)
 
     def membership(self) -> tuple[str, tuple[object, ...]]:
         draw = self.draw

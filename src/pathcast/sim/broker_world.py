@@ -4,9 +4,11 @@ A run is a `Scenario` (brokers, links, steps) under a seed. While it goes on, th
 single process with all subscriptions would know; at its end faults stop, every broker is begun
 again, and after some seconds of quiet it must be so that
 
-- *nothing lost*: a message that was accepted after a subscription was acknowledged, and satisfies
-  it, was delivered for it (unless a disk with the one or the other was lost), or, where its host
-  was away beyond retention, the subscriber was told that it may miss it, by its position;
+- *nothing lost silently*: a message that was accepted after a subscription was acknowledged, and
+  satisfies it, was delivered for it; or the subscriber was told `Lapsed`, and there was a reason:
+  its position, because its host was away beyond retention; or a disk that was lost or older than
+  what others had seen, two processes of one name, or an expulsion, after the message. Without a
+  reason nobody is told `Lapsed`;
 - *nothing foreign*: what was delivered is what the message, as it was published, gives the profile
   that the subscription had then;
 - *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over
@@ -14,25 +16,27 @@ again, and after some seconds of quiet it must be so that
 - *nothing stale*: every table is what it is when made from scratch of all subscriptions and links;
 - *no starvation*: every subscription was acknowledged, every cursor is at the end of every stream,
   and no root holds a message that all have had;
-- *no refusal* between brokers that keep to the protocol.
+- *no refusal* between brokers that keep to the protocol;
+- *one process a name*: of two, the one that began earlier takes nothing any more.
 
-A broker that lost its disk begins anew: its subscriptions are gone, and what it was the root of and
-others had not had.
+A broker that lost its disk begins anew, and one whose disk is older has the subscriptions of then.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from pathcast.errors import PublicationError, UnknownQueryError
+from pathcast.errors import PeerRefusedError, PublicationError, UnknownQueryError
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import Content, Profile, Results
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
+from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.messages import Source
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.subscriptions import Subscription
@@ -53,6 +57,9 @@ __all__ = ["BrokerWorld", "Scenario", "Violation"]
 
 Edge = tuple[str, str]
 
+LEAST_SECONDS = 1e-6
+"""Between two steps, so that what came first is known by its time."""
+
 
 class Violation(AssertionError):
     """An invariant does not hold."""
@@ -67,7 +74,8 @@ class Scenario:
         links: Pairs of them.
         steps: In order of time. Actions of the network, and `subscribe` (host, id, profile),
             `unsubscribe` (id), `publish` (root, body), `source` (root), `leave` (broker), `join`
-            (broker, neighbours), `expel` (by whom, whom).
+            (broker, neighbours), `expel` (by whom, whom), `back_up`, `roll_back`, `twin` (broker),
+            `wire` (broker, neighbour), `untwin` (broker).
         quiet_seconds: From the last step to the checks.
         trees: As `BrokerSettings.trees`.
     """
@@ -95,6 +103,7 @@ class _Registered:
         version: As the host answered; no other life of any subscription of this id has it.
         delivered: Ids of the messages that its subscriber has taken for it.
         lapsed: Positions that its subscriber was told it may miss: root, stream, first and last.
+        lapsed_at: When its subscriber was told last that any messages may be lost; -1 for never.
         has_lapsed: It was told so, and the subscription was not acknowledged since.
     """
 
@@ -105,6 +114,7 @@ class _Registered:
     ended: bool = False
     delivered: list[str] = field(default_factory=list)
     lapsed: list[tuple[str, int, int, int]] = field(default_factory=list)
+    lapsed_at: float = -1.0
     has_lapsed: bool = False
 
 
@@ -115,6 +125,7 @@ class _Accepted:
     Attributes:
         stream: Number of its stream.
         position: In the stream.
+        witnesses: Since its root has an older disk, other brokers that have had it; None before.
     """
 
     root: str
@@ -123,6 +134,7 @@ class _Accepted:
     may_be_lost: bool = False
     stream: int = 0
     position: int = 0
+    witnesses: set[str] | None = None
 
     def is_in(self, lapsed: tuple[str, int, int, int]) -> bool:
         """Whether it is at one of the positions that a subscriber was told it may miss."""
@@ -167,7 +179,7 @@ class BrokerWorld:
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     refused: list[tuple[str, Refused]] = field(default_factory=list)
     crashed: set[str] = field(default_factory=set)
-    expelled: set[str] = field(default_factory=set)
+    harmed: set[str] = field(default_factory=set)
     missed: int = 0
     """Deliveries that were due, and whose subscribers were told that they do not come."""
     not_taken: int = 0
@@ -176,7 +188,15 @@ class BrokerWorld:
     links: set[Edge] = field(default_factory=set)
     _cursor: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
     _life: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _handed: set[tuple[str, int, str, int, int, int]] = field(default_factory=set)
+    _handed: set[tuple[str, int, str, int, int, str, int]] = field(default_factory=set)
+    _taken_in: set[tuple[str, int, str]] = field(default_factory=set)
+    _profiles: dict[tuple[str, int], str] = field(default_factory=dict)
+    _inboxes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    _read: dict[str, dict[tuple[str, int, str, int], int]] = field(default_factory=dict)
+    _streams: dict[str, int] = field(default_factory=dict)
+    _older_disks: Counter[str] = field(default_factory=Counter)
+    _acknowledged: set[tuple[str, int]] = field(default_factory=set)
+    _twins: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.network = Network(
@@ -199,8 +219,10 @@ class BrokerWorld:
         network = self.network
         try:
             for step in self.scenario.steps:
-                network.run(step.at)
+                network.run(max(step.at, network.now + LEAST_SECONDS))
                 self.perform(step)
+            for name in sorted(self._twins):
+                self.do_untwin(name)
             network.heal()
             network.become(NO_FAULTS)
             for name in sorted(network.disks):
@@ -216,7 +238,7 @@ class BrokerWorld:
     @property
     def brokers(self) -> list[str]:
         """All that have not left, by name."""
-        return sorted(self.network.disks.keys() - self.left)
+        return sorted(self.network.disks.keys() - self.left - set(self._twins.values()))
 
     def node(self, name: str) -> BrokerNode:
         """A broker that runs."""
@@ -239,6 +261,8 @@ class BrokerWorld:
         before = self.subscriptions.get(name)
         if host not in self.network.nodes or host in self.left:
             return
+        if host in self._twins:
+            return  # one of the two knows it, and may be the elder
         made = _Registered(host, profile, 0)
 
         def asked(node: BrokerNode, now: float) -> Sequence[Effect]:
@@ -249,10 +273,14 @@ class BrokerWorld:
             if made.version in self.versions[name]:
                 raise Violation(f"{host} gives version {made.version} of {name} twice")
             self.versions[name].add(made.version)
+            self._profiles[name, made.version] = profile
             self.subscriptions[name] = made
             return effects
 
-        if not self._call(host, asked) and self._saved_version(host, name) != made.version:
+        done = False
+        with suppress(PeerRefusedError):
+            done = self._call(host, asked)
+        if not done and self._saved_version(host, name) != made.version:
             made.ended = True
             if before is not None and self._saved_version(host, name) == before.version:
                 self.subscriptions[name] = before
@@ -262,20 +290,28 @@ class BrokerWorld:
         known = self.subscriptions.get(name)
         if known is None or known.ended or known.host not in self.network.nodes:
             return
+        if known.host in self._twins:
+            return
         try:
             self._call(known.host, lambda node, now: node.unsubscribe(name, now))
             known.ended = self._saved_version(known.host, name) == 0
         except UnknownQueryError as error:
             raise Violation(f"{known.host} does not know {name} any more") from error
+        except PeerRefusedError:
+            return  # the elder of two
 
     def do_source(self, root: str) -> None:
         """A source is registered with a root."""
         if root in self.network.nodes and root not in self.left:
-            self._call(root, lambda node, now: node.register_source(f"of {root}", Source(), now))
+            with suppress(PeerRefusedError):
+                self._call(
+                    root, lambda node, now: node.register_source(f"of {root}", Source(), now)
+                )
 
-    def do_publish(self, root: str, body: str) -> None:
-        """A message is given to a root."""
-        if root not in self.network.nodes:
+    def do_publish(self, root: str, body: str, twin: bool = False) -> None:
+        """A message is given to a root; or to the other process of its name, if there is one."""
+        node = self._twins.get(root, root) if twin else root
+        if node not in self.network.nodes:
             return
         message = f"m{len(self.accepted)}"
         # A broker that crashes while it takes a message may have taken it.
@@ -288,7 +324,9 @@ class BrokerWorld:
             return effects
 
         try:
-            one.may_be_lost = not self._call(root, asked)
+            one.may_be_lost = not self._call(node, asked)
+        except PeerRefusedError:
+            del self.accepted[message]
         except PublicationError as error:
             self.not_taken += error.code == "publication.log"
             del self.accepted[message]
@@ -298,8 +336,9 @@ class BrokerWorld:
         self.links |= {_pair(name, other) for other in near}
         self._add(name, self._links_of(name))
         for other in near:
-            if other in self.network.nodes:
-                self._call(other, lambda node, now: node.add_link(name, 1, now))
+            for node in (other, self._twins.get(other, other)):
+                if node in self.network.nodes:
+                    self._call(node, lambda node, now: node.add_link(name, 1, now))
 
     def do_leave(self, name: str) -> None:
         """A broker goes for good, unless it holds together those that stay.
@@ -318,8 +357,105 @@ class BrokerWorld:
     def do_expel(self, by: str, name: str) -> None:
         """An operator takes a broker out, at another one."""
         if by in self.network.nodes and by != name:
-            self.expelled.add(name)
+            self.harmed.add(name)
             self._call(by, lambda node, now: node.expel(name, now))
+
+    def do_back_up(self, name: str) -> None:
+        """The disk of a broker is copied, with the inboxes of its subscribers."""
+        self.network.back_up(name)
+        mine = {each for each, known in self.subscriptions.items() if known.host == name}
+        self._inboxes[name] = {each: list(self.deliveries[each]) for each in sorted(mine)}
+        self._read[name] = {key: at for key, at in self._cursor.items() if key[0] in mine}
+
+    def _restore_inboxes(self, host: str) -> None:
+        """What subscribers had not read of inboxes that are older now, they have not had."""
+        mine = {each for each, known in self.subscriptions.items() if known.host == host}
+        for name in sorted(mine):
+            kept = self._inboxes[host].get(name, [])
+            unread = set(self.deliveries[name]) - set(kept)
+            self._taken_in -= {one for one in self._taken_in if one[0] == name and one[2] in unread}
+            known = self.subscriptions[name]
+            known.delivered = [one for one in known.delivered if one not in unread]
+            self.deliveries[name] = list(kept)
+        others = {key: at for key, at in self._cursor.items() if key[0] not in mine}
+        self._cursor = others | self._read[host]
+
+    def do_roll_back(self, name: str) -> None:
+        """A broker gets an older disk; it does not run before it is begun again."""
+        if self.network.roll_back(name):
+            self._restore_inboxes(name)
+            self.harmed.add(name)
+            self._older_disks[name] += 1
+            self._know_disk(name)
+            cursors = {other: self._cursor_on_disk(other, name) for other in self.brokers}
+            for one in self.accepted.values():
+                if one.root == name and one.position > cursors[name]:
+                    witnesses = {each for each, at in cursors.items() if at >= one.position}
+                    before = witnesses if one.witnesses is None else one.witnesses
+                    one.witnesses = before & witnesses
+
+    def _cursor_on_disk(self, host: str, root: str) -> int:
+        """Position up to which a host has had a stream for sure."""
+        saved = self.network.disks[host].get(f"cursor/{root}")
+        return 0 if saved is None else msgspec.msgpack.decode(saved, type=KeptCursor).position
+
+    def do_twin(self, name: str) -> None:
+        """Another process of a broker's name begins from a copy of its disk."""
+        if name not in self.left and (other := self.network.twin(name)) is not None:
+            self._twins[name] = other
+            self._older_disks[name] += 1
+            self.harmed.add(name)
+
+    def do_wire(self, name: str, other: str, twin: bool) -> None:
+        """One of the two processes of a name has the connection to a neighbour."""
+        if name in self._twins and other not in self._twins:
+            self.network.wire(name, other, self._twins[name] if twin else name)
+
+    def do_untwin(self, name: str) -> None:
+        """Both are connected, one after the other: one ends, and the other one goes on.
+
+        Raises:
+            Violation: Both go on.
+        """
+        if name not in self._twins:
+            return
+        twin, network = self._twins[name], self.network
+        network.heal()
+        network.become(NO_FAULTS)
+        for each in sorted(network.disks):
+            network.restart(each)
+        for holder in (name, twin, name):
+            for other in self._links_of(name):
+                network.wire(name, other, holder)
+            network.run(network.now + 12.0)
+        elders = [each for each in (name, twin) if self._is_elder(each)]
+        if len(elders) != 1:
+            raise Violation(f"of two processes named {name} {len(elders)} give way")
+        later = twin if elders == [name] else name
+        network.untwin(name, later)
+        del self._twins[name]
+        self._know_disk(name)
+        for known in self.subscriptions.values():
+            if known.in_force_at is None and (later, known.version) in self._acknowledged:
+                known.in_force_at = network.now
+
+    def _is_elder(self, name: str) -> bool:
+        node = self.network.nodes[name]
+        assert isinstance(node, BrokerNode), name
+        return node.broker.is_elder
+
+    def _know_disk(self, host: str) -> None:
+        """Subscriptions of a broker are those of its disk."""
+        for name, known in self.subscriptions.items():
+            if known.host != host:
+                continue
+            version = self._saved_version(host, name)
+            if version in (0, known.version) and known.ended == (not version):
+                continue
+            profile = self._profiles.get((name, version), known.profile)
+            self.subscriptions[name] = _Registered(
+                host, profile, version or known.version, ended=not version
+            )
 
     def _add(self, name: str, near: Sequence[str]) -> None:
         def factory(disk: Mapping[str, bytes], incarnation: int) -> Node:
@@ -363,56 +499,82 @@ class BrokerWorld:
         self._life[name] += 1
         if not disk:
             self.left.discard(name)
+            self.harmed.add(name)
             for known in self.subscriptions.values():
                 known.ended = known.ended or known.host == name
-            for one in self.accepted.values():
-                one.may_be_lost = one.may_be_lost or one.root == name
 
-    def _deliver(self, host: str, given: Deliver) -> None:
+    def _deliver(self, node: str, given: Deliver) -> None:
+        host = self.network.name_of(node)
         match given.what:
             case InForce(name, version):
                 known = self.subscriptions.get(name)
+                self._acknowledged.add((node, version))
                 if known is not None and known.version == version:
                     known.has_lapsed = False
                     if known.in_force_at is None:
                         known.in_force_at = self.network.now
             case Lapsed() as said:
-                self._lapse(self.subscriptions[said.subscription], said)
+                self._lapse(host, said)
+            case Refused(peer, "peer.twin"):
+                if peer not in self._twins and peer not in self.twisted:
+                    raise Violation(f"{peer} gives way, and is the only one of its name")
             case Refused():
                 self.refused.append((host, given.what))
             case Delivery() as delivery:
-                self._take(host, delivery)
+                self._take(node, delivery)
 
-    def _lapse(self, known: _Registered, said: Lapsed) -> None:
+    def _lapse(self, host: str, said: Lapsed) -> None:
+        """A subscriber is told that messages may be lost: of a root, at these positions, or any."""
+        known = self.subscriptions[said.subscription]
         if known.version != said.version:
+            if host in self._twins:
+                return  # what the other one of the two knows
             raise Violation(f"{said} is told of {known}")
+        # One that joins may be in force before a root tells it where its log begins.
+        is_late = host not in self.scenario.brokers
+        is_due = bool(self.harmed) or (said.root and (self.may_lapse or is_late))
+        if not is_due and known.in_force_at is not None:
+            raise Violation(f"{said} is told of {known}, and there is no reason")
         known.has_lapsed = True
         if said.root:
             known.lapsed.append((said.root, said.stream, said.first, said.last))
-        else:
+            return
+        known.lapsed_at = self.network.now
+        if host in self.harmed:
             known.in_force_at = None
 
-    def _take(self, host: str, given: Delivery) -> None:
-        name = given.subscription
+    def _take(self, node: str, given: Delivery) -> None:
+        name, host = given.subscription, self.network.name_of(node)
         known = self.subscriptions[name]
+        profile = known.profile
         if known.host != host or known.version != given.version:
-            raise Violation(f"{given} comes from {host}, but {name} is {known}")
+            if known.host != host or host not in self._twins:
+                raise Violation(f"{given} comes from {host}, but {name} is {known}")
+            profile = self._profiles[name, given.version]
         if given.message not in self.accepted:
             raise Violation(f"{given} was never published")
-        expected = self.results(self.accepted[given.message].body, known.profile)
+        expected = self.results(self.accepted[given.message].body, profile)
         if not expected or given.results != expected:
             raise Violation(f"{given} is not {expected}, what the message gives {known}")
-        handed = (name, given.version, given.root, given.stream, given.position, self._life[host])
-        if handed in self._handed:
+        if self._streams.setdefault(given.root, given.stream) != given.stream and not self.harmed:
+            raise Violation(f"{given.root} has begun another stream, and there is no reason")
+        life = self._life[node]
+        handed = (name, given.version, given.root, given.stream, given.position, node, life)
+        if handed in self._handed and not self.harmed:
             raise Violation(f"{given} was handed over twice by {host}, which did not crash")
         self._handed.add(handed)
         cursor = (name, given.version, given.root, given.stream)
         if given.position <= self._cursor.get(cursor, 0):
             return
         self._cursor[cursor] = given.position
-        if given.message in known.delivered:
+        taken = (name, given.version, given.message)
+        # A root that comes back to a history that it had left has what hosts forgot of it then.
+        may_return = self._older_disks[given.root] > 1
+        if taken in self._taken_in and not may_return:
             raise Violation(f"{given} came twice to {name}")
-        known.delivered.append(given.message)
+        self._taken_in.add(taken)
+        if known.version == given.version:
+            known.delivered.append(given.message)
         self.deliveries[name].append(given.message)
 
     # What must be so.
@@ -432,9 +594,13 @@ class BrokerWorld:
                 continue
             for message, one in self.accepted.items():
                 must = not one.may_be_lost and one.at >= known.in_force_at
+                if one.root in self.harmed and one.at <= known.lapsed_at:
+                    continue
+                if one.witnesses is not None and one.witnesses <= self.harmed:
+                    continue  # nobody can know that the disk of its root is older
                 is_there = message in known.delivered
                 if must and not is_there and self.results(one.body, known.profile):
-                    if any(map(one.is_in, known.lapsed)) and self._may_miss(known.host):
+                    if any(map(one.is_in, known.lapsed)) and self._may_miss(known.host, one.root):
                         self.missed += 1
                         continue
                     raise Violation(
@@ -442,9 +608,9 @@ class BrokerWorld:
                         f"delivered for {name} ({known})"
                     )
 
-    def _may_miss(self, host: str) -> bool:
-        """Whether it is right that messages were given up for a host."""
-        return self.may_lapse or host in self.expelled
+    def _may_miss(self, host: str, root: str) -> bool:
+        """Whether it is right that a root gave messages up that a host has not had."""
+        return self.may_lapse or host in self.harmed or root in self.harmed
 
     def check_progress(self) -> None:
         """No starvation."""

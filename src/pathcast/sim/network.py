@@ -3,7 +3,10 @@
 Time is a number that jumps from event to event; one `random.Random(seed)` draws everything. What a
 node does with an event are effects (`pathcast.protocol`), done here in their order. A crash ends a
 node between two effects of a list, or between two events; what `Save` kept is its disk, and is
-given to its factory when it is begun again, unless the disk is lost as well.
+given to its factory when it is begun again, unless the disk is lost as well, or an older copy of it
+was put in its place. A node may have a *twin*: another process of its name, begun from a copy of
+its disk. To the others there is one node of that name, behind one connection, which one of the two
+has at a time.
 
 It does not look into messages and checks nothing: whoever drives it reads `delivered`, `nodes`,
 `disks` and `lines`.
@@ -100,6 +103,10 @@ class Network:
         self._connection: dict[tuple[str, str], int] = {}
         self._latest: dict[tuple[str, str], float] = {}
         self._slowness: dict[tuple[str, str], float] = {}
+        self._copies: dict[str, dict[str, bytes]] = {}
+        # Twin -> the name it goes by; (other, name) -> who has the connection of the name to it.
+        self._names: dict[str, str] = {}
+        self._holders: dict[tuple[str, str], str] = {}
 
     # What whoever drives a run says.
 
@@ -145,6 +152,75 @@ class Network:
             place.effects_left = after_effects
         else:
             self._end(name)
+
+    def back_up(self, name: str) -> None:
+        """Copy the disk of a node, as it is now."""
+        if name in self._places:
+            self._copies[name] = dict(self.disks[name])
+
+    def roll_back(self, name: str) -> bool:
+        """End a node and put the copy of its disk in the place of it. Returns whether there is one.
+
+        Nothing is done without a copy, or while there are two nodes of the name.
+        """
+        if name not in self._copies or name in self._names.values():
+            return False
+        self.crash(name)
+        self.disks[name] = dict(self._copies[name])
+        self._note(name, "restores", f"{len(self.disks[name])} saved")
+        return True
+
+    def twin(self, name: str) -> str | None:
+        """Begin another process of a node's name from a copy of its disk; it has no connection.
+
+        Returns:
+            What it is called here; None if there is one already, or the node does not run.
+        """
+        place = self._places.get(name)
+        if place is None or place.node is None or name in self._names.values():
+            return None
+        other = f"{name}+"
+        self._names[other] = name
+        self._places[other] = _Place(place.factory, place.clock_start, place.clock_rate)
+        self.disks[other] = dict(self.disks[name])
+        self._begin(other)
+        return other
+
+    def wire(self, name: str, other: str, holder: str) -> None:
+        """The connection between a name and another node is `holder`'s from now on."""
+        if self._holder(name, other) != holder:
+            self._lost(name, other)
+            self._holders[other, name] = holder
+            self._made(name, other)
+
+    def untwin(self, name: str, kept: str) -> None:
+        """One of two processes of a name goes on as the only one; the other one ends for good."""
+        twin = f"{name}+"
+        gone = name if kept == twin else twin
+        for a, b in self._pairs():
+            if name in (a, b):
+                self.wire(name, b if a == name else a, kept)
+        if self._places[gone].node is not None:
+            self._places[gone].disk_survives = True
+            self._end(gone)
+        if kept == twin:
+            place = self._places[name] = self._places[twin]
+            self.disks[name] = self.disks[twin]
+            if place.node is not None:
+                self.nodes[name] = place.node
+                for timer, mark in list(place.timers.items()):
+                    self._put(self.now, self._wake, name, place.life, timer, mark)
+        for mapping in (self._places, self.disks, self.nodes, self._names):
+            mapping.pop(twin, None)
+        self._holders = {key: one for key, one in self._holders.items() if key[1] != name}
+
+    def name_of(self, node: str) -> str:
+        """The name that a node goes by; a twin's is that of the other one."""
+        return self._names.get(node, node)
+
+    def _holder(self, name: str, other: str) -> str:
+        """Who has the connection of a name to another node."""
+        return self._holders.get((other, name), name)
 
     def restart(self, name: str) -> None:
         """Begin a node again that has ended; one that runs will not crash as it was to."""
@@ -201,7 +277,7 @@ class Network:
         while self._queue and self._queue[0][0] <= until:
             self.now, _, action, args = heapq.heappop(self._queue)
             action(*args)
-        self.now = until
+        self.now = max(self.now, until)
 
     def trace(self, last: int = 60, about: str = "") -> str:
         """The last lines of what happened, those that speak of `about`."""
@@ -231,7 +307,7 @@ class Network:
         self._note(name, "begins", f"with {len(self.disks[name])} saved")
         self._do(name, place.node.start(self._clock(place)))
         for a, b in self._pairs():
-            if name in (a, b):
+            if name in (self._holder(a, b), self._holder(b, a)):
                 self._made(a, b)
 
     def _end(self, name: str) -> None:
@@ -244,7 +320,7 @@ class Network:
         self._note(name, "ends", "with its disk" if place.disk_survives else "without its disk")
         self._on_end(name, place.disk_survives)
         for a, b in self._pairs():
-            if name in (a, b):
+            if name in (self._holder(a, b), self._holder(b, a)):
                 self._lost(a, b)
 
     def _do(self, name: str, effects: Sequence[Effect]) -> None:
@@ -275,7 +351,8 @@ class Network:
 
     def _send(self, sender: str, to: str, message: object) -> None:
         self.sent += 1
-        if not self._passes(sender, to):
+        node, sender = sender, self.name_of(sender)
+        if not self._passes(sender, to) or self._holder(sender, to) != node:
             return
         faults, draw = self._faults, self._random
         if self._through is not None:
@@ -310,17 +387,20 @@ class Network:
         return self._slowness[pair]
 
     def _arrive(self, sender: str, to: str, message: object, connection: int) -> None:
-        place = self._places.get(to)
+        node = self._holder(to, sender)
+        place = self._places.get(node)
         if place is None or place.node is None or not self._passes(sender, to):
             return
         if connection != self._connection.get(_pair(sender, to), 0):
             return
-        self._note(to, "receives", (sender, message))
-        self._do(to, place.node.receive(sender, message, self._clock(place)))
+        self._note(node, "receives", (sender, message))
+        self._do(node, place.node.receive(sender, message, self._clock(place)))
 
     def _wake(self, name: str, life: int, timer: str, mark: int) -> None:
-        place = self._places[name]
-        if place.node is None or place.life != life or place.timers.get(timer) != mark:
+        place = self._places.get(name)
+        if place is None or place.node is None or place.life != life:
+            return
+        if place.timers.get(timer) != mark:
             return
         del place.timers[timer]
         self._do(name, place.node.wake(timer, self._clock(place)))
@@ -343,7 +423,8 @@ class Network:
         self._tell(a, b, up=False)
 
     def _made(self, a: str, b: str) -> None:
-        if self._passes(a, b) and a in self.nodes and b in self.nodes:
+        ends = (self._holder(a, b), self._holder(b, a))
+        if self._passes(a, b) and all(end in self.nodes for end in ends):
             self._tell(a, b, up=True)
 
     def _tell(self, a: str, b: str, up: bool) -> None:
@@ -351,15 +432,15 @@ class Network:
             return
         if not up and self._faults.unnoticed and self._random.random() < self._faults.unnoticed:
             return
-        for name, other in ((a, b), (b, a)):
+        for name, other in ((self._holder(a, b), b), (self._holder(b, a), a)):
             place = self._places.get(name)
             if place is not None and place.node is not None:
                 delay = self._random.uniform(0, 0.01)
                 self._put(self.now + delay, self._notify, name, place.life, other, up)
 
     def _notify(self, name: str, life: int, other: str, up: bool) -> None:
-        place = self._places[name]
-        if place.node is not None and place.life == life:
+        place = self._places.get(name)
+        if place is not None and place.node is not None and place.life == life:
             self._note(name, "up" if up else "down", other)
             self._do(name, place.node.neighbour(other, up, self._clock(place)))
 

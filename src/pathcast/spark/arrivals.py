@@ -22,9 +22,9 @@ delivery_id, message, subscription, root, stream, position.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Container, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathcast.spark.files import SourceListing
     from pathcast.spark.storage import Storage
     from pathcast.transport.client import BrokerClient
-    from pathcast.transport.disk import Waiting
+    from pathcast.transport.disk import InboxCursor, Waiting
 
 STATE: Final = "_inbox.json"
 
@@ -93,13 +93,15 @@ class _State:
 
     Attributes:
         after: The last position.
-        life: Number of the inbox: a broker that has lost its disk has another one.
+        life: Number of the inbox: a broker whose disk is lost or older has another one.
+        broker_life: Of the broker that put the last position there; None of before this was told.
         streams: Subscription, root and number of a stream -> position of its last message.
         profile: What was registered.
     """
 
     after: int = 0
     life: int = 0
+    broker_life: int | None = None
     streams: dict[str, int] = field(default_factory=dict)
     profile: dict[str, object] | None = None
 
@@ -161,7 +163,7 @@ class InboxListing:
         """See `SourceListing`: these files go, and the broker is told."""
         self._storage.delete(names)
         # Whoever is away now is told at the next look.
-        with suppress(OSError):
+        with contextlib.suppress(OSError):
             call(self._network, self._settle)
 
     def _names(self) -> list[str]:
@@ -174,7 +176,7 @@ class InboxListing:
                 await self._register(client)
                 await self._fetch(client)
             except SourceError as error:
-                if error.code != "inbox.ahead":
+                if error.code not in ("inbox.ahead", "inbox.other"):
                     raise
                 lost = f"{error.message}; what it has lost is not delivered here"
                 self._notes.append((f"life {self._state.life}", lost))
@@ -192,8 +194,26 @@ class InboxListing:
         firsts = [first for life, first in waiting if life == self._state.life]
         position = min(firsts, default=self._state.after + 1) - 1
         if position > self._settled:
+            await self._check_inbox(client)
             await client.settle(self._inbox, position)
             self._settled = position
+
+    async def _check_inbox(self, client: BrokerClient) -> None:
+        """Whether this is the inbox that was fetched: nothing of another one is acknowledged.
+
+        Raises:
+            SourceError: It is another one.
+        """
+        async for _ in client.waiting(self._inbox, self._cursor()):
+            return
+
+    def _cursor(self) -> int | InboxCursor:
+        from pathcast.transport.disk import InboxCursor
+
+        state = self._state
+        if state.broker_life is None:
+            return state.after
+        return InboxCursor(state.after, state.broker_life)
 
     async def _register(self, client: BrokerClient) -> None:
         """Subscribes, if that was not done."""
@@ -220,7 +240,7 @@ class InboxListing:
         # Of a connection that is lost nothing is known that was not kept.
         streams = dict(self._state.streams)
         size, last, first = 0, self._state.after, self._state.after + 1
-        async for waiting in client.waiting(self._inbox, self._state.after):
+        async for waiting in client.waiting(self._inbox, self._cursor()):
             for each in waiting:
                 last = each.position
                 match DELIVERIES.decode(each.body):
@@ -239,9 +259,9 @@ class InboxListing:
                         lost = f"{subscription} has no answer for it: {reason}"
                         self._notes.append((message, lost))
             if size >= FILE_BYTES:
-                self._keep(rows, first, last, streams)
+                self._keep(client, rows, first, last, streams)
                 rows, size, first = [], 0, last + 1
-        self._keep(rows, first, last, streams)
+        self._keep(client, rows, first, last, streams)
 
     def _rows_of(
         self, waiting: Waiting, delivery: Delivery, streams: dict[str, int]
@@ -268,7 +288,12 @@ class InboxListing:
         ]
 
     def _keep(
-        self, rows: list[dict[str, object]], first: int, last: int, streams: Mapping[str, int]
+        self,
+        client: BrokerClient,
+        rows: list[dict[str, object]],
+        first: int,
+        last: int,
+        streams: Mapping[str, int],
     ) -> None:
         """Writes a file, and then says that all up to its last position is here."""
         if last == self._state.after:
@@ -280,6 +305,7 @@ class InboxListing:
             name = f"{self._state.life:06d}-{first:016d}-{last:016d}.parquet"
             self._storage.write(name, sink.getvalue().to_pybytes())
         self._state.after = last
+        self._state.broker_life = None if client.cursor is None else client.cursor.life
         self._state.streams = dict(streams)
         self._write_state()
 

@@ -31,13 +31,13 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import ConfigError, PathcastError, PeerRefusedError
 from pathcast.limits import Limits
 from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.content import LOCAL, Content, Profile
-from pathcast.overlay.deliveries import Delivery, Dropped, Lapsed, Told, Undecided
+from pathcast.overlay.deliveries import Delivery, Dropped, Lapsed, Refused, Told, Undecided
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Announce,
@@ -63,7 +63,7 @@ from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import NodeKind
-from pathcast.transport.events import RareEvents
+from pathcast.transport.events import RareEvents, log_event
 from pathcast.transport.frames import FRAME_BYTES, Codec, Flow, Name
 from pathcast.transport.security import own_id
 
@@ -372,6 +372,7 @@ def broker_kind(
         fullness=partial(_log_fullness, settings.broker),
         metrics=broker_metrics,
         unready=missing_links,
+        end=_end,
     )
 
 
@@ -561,10 +562,20 @@ def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
     return node.add_link(peer, 1, now)
 
 
+def _end(node: Node) -> PathcastError | None:
+    """Of two processes of one name, the one that began earlier ends."""
+    assert isinstance(node, BrokerNode)
+    if not node.broker.is_elder:
+        return None
+    return PeerRefusedError("peer.twin", name=node.broker.name)
+
+
 def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
     if isinstance(what, Lapsed):
         name = what.subscription
         events.log("subscription.lapsed", (), subscription=name)
+    if isinstance(what, Refused):
+        log_event("operator.told", subject=what.peer, code=what.code, reason=what.reason)
     body = msgspec.msgpack.encode(what)
     if isinstance(what, Delivery | Undecided):
         # What is delivered together has ids that lie together.

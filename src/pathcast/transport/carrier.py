@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import time
 import weakref
 from collections.abc import (
@@ -60,6 +59,9 @@ INBOX_BYTES_MAX: Final = 4 * 1024 * 1024
 ACKNOWLEDGE_SECONDS: Final = 0.05
 """How long an acknowledgement waits for others: each commit would have five statements more."""
 
+END_SECONDS: Final = 3.0
+"""How long a node that is to end has for what it says to its neighbours."""
+
 BACKLOG_MAX: Final = 100_000
 """Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
 
@@ -81,6 +83,10 @@ def _no_gap(gap: Gap) -> bytes:
 
 def _empty(node: Node) -> float:
     return 0.0
+
+
+def _goes_on(node: Node) -> PathcastError | None:
+    return None
 
 
 def _nothing_known(node: Node) -> Mapping[str, object]:
@@ -117,6 +123,7 @@ class NodeKind:
         ended: Tells a node that the process of a neighbour has ended; when not given nobody looks.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
+        end: Why the process of a node is to end, if it is; it says what it has to say before.
         gap: What subscribers are told of deliveries that a full inbox did not take.
         fullness: Share of the room for messages that others have not had, which is taken.
         metrics: What monitoring may ask for every few seconds, with these neighbours connected.
@@ -135,6 +142,7 @@ class NodeKind:
     add_link: Callable[[Node, str, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
+    end: Callable[[Node], PathcastError | None] = _goes_on
     gap: Callable[[Gap], bytes] = _no_gap
     fullness: Callable[[Node], float] = _empty
     metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
@@ -215,7 +223,7 @@ class Carrier:
         self.kind = kind
         self.disk = disk
         self.codec = kind.codec
-        self.node = kind.make(disk.saved(), secrets.randbits(53))
+        self.node = kind.make(disk.saved(), disk.life)
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
@@ -232,6 +240,7 @@ class Carrier:
         self._room.set()
         self._is_writing = False
         self._is_closed = False
+        self._end_reason: PathcastError | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._answers: dict[str, asyncio.Queue[object]] = {}
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
@@ -263,6 +272,7 @@ class Carrier:
 
         Raises:
             DiskError: It could not keep what it was told.
+            PathcastError: Why the node is to end (`NodeKind.end`).
         """
         assert self.failure is not None, "start first"
         await self.failure
@@ -482,6 +492,16 @@ class Carrier:
             self.failure.set_exception(error)
             raise
         self._do(effects)
+        if self._end_reason is None and (reason := self.kind.end(self.node)) is not None:
+            log_event("process.ending", name=self.name, reason=str(reason))
+            self._end_reason = reason
+            asyncio.get_running_loop().call_later(END_SECONDS, self._fail)
+
+    def _fail(self) -> None:
+        assert self.failure is not None
+        assert self._end_reason is not None
+        if not self.failure.done():
+            self.failure.set_exception(self._end_reason)
 
     def _do(self, effects: Sequence[Effect]) -> None:
         for effect in effects:

@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from pathcast.transport.carrier import Carrier
-from pathcast.transport.disk import DATABASE
+from pathcast.transport.database_file import DATABASE
 from pathcast.transport.inbox_bounds import InboxState
 from pathcast.transport.meters import CallMeters, call_metrics
 

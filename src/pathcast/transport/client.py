@@ -29,7 +29,7 @@ from pathcast.transport.dead_letters import (
     ListLetters,
     SettleLetters,
 )
-from pathcast.transport.disk import Waiting
+from pathcast.transport.disk import InboxCursor, Waiting
 from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.grpc_streams import (
     SERVICE,
@@ -83,6 +83,12 @@ class BrokerClient:
         self._channel: Any = None
         self._publishing: ClientStream | None = None
         self._following: ClientStream | None = None
+        self._cursor: InboxCursor | None = None
+
+    @property
+    def cursor(self) -> InboxCursor | None:
+        """Where the last deliveries end that were read with this client; None before the first."""
+        return self._cursor
 
     async def __aenter__(self) -> Self:
         self._channel = self._address.channel()
@@ -161,48 +167,65 @@ class BrokerClient:
         return found
 
     async def deliveries(
-        self, subscriber: str, after: int | None = None
+        self, subscriber: str, after: int | InboxCursor | None = None
     ) -> AsyncIterator[tuple[Waiting, ...]]:
         """What comes into an inbox, in groups, for as long as it is iterated over.
 
         Args:
             subscriber: Whose inbox.
-            after: Position of the last delivery that is not wanted; what was acknowledged when not
-                given. A subscriber that keeps the position together with what it makes of
-                deliveries sees each exactly once.
+            after: Where deliveries end that are not wanted; what was acknowledged when not given. A
+                subscriber that keeps `cursor` together with what it makes of deliveries sees each
+                exactly once. Of a position alone it is not known which inbox it was read from.
 
         Yields:
             Position, delivery id and body of each.
 
         Raises:
             UnavailableError: The connection is lost; follow again.
+            SourceError: This is not the inbox that `after` was read from: the broker's disk is
+                older ("inbox.ahead", "inbox.other").
         """
         self._following = self._stream("Deliveries")
-        await self._following.send(_ENCODE(Follow(subscriber, after)))
+        position, life = _place(after)
+        await self._following.send(_ENCODE(Follow(subscriber, position, life=life)))
         while (data := await receive_pieces(self._following, self._address.name)) is not None:
-            yield _INBOXES.decode(data).deliveries
+            yield self._read(_INBOXES.decode(data))
         raise self._hung_up()
 
-    async def waiting(self, subscriber: str, after: int) -> AsyncIterator[tuple[Waiting, ...]]:
+    def _read(self, inbox: Inbox) -> tuple[Waiting, ...]:
+        if inbox.deliveries:
+            self._cursor = InboxCursor(inbox.deliveries[-1].position, inbox.life)
+        return inbox.deliveries
+
+    async def waiting(
+        self, subscriber: str, after: int | InboxCursor
+    ) -> AsyncIterator[tuple[Waiting, ...]]:
         """As `deliveries`, but ends with what is there when it is asked for.
 
         Raises:
-            SourceError: The inbox does not go so far ("inbox.ahead").
+            SourceError: See there.
             UnavailableError: The connection is lost.
         """
         stream = self._stream("Deliveries")
-        await stream.send(_ENCODE(Follow(subscriber, after, until_now=True)))
+        position, life = _place(after)
+        await stream.send(_ENCODE(Follow(subscriber, position, until_now=True, life=life)))
         name = self._address.name
         while (data := await self._in_time(receive_pieces(stream, name))) is not None:
-            if not (deliveries := _INBOXES.decode(data).deliveries):
+            if not (deliveries := self._read(_INBOXES.decode(data))):
                 return
             yield deliveries
         raise self._hung_up()
 
-    async def settle(self, subscriber: str, position: int) -> None:
-        """As `acknowledge`, of an inbox that need not be followed; on disk when it returns."""
+    async def settle(self, subscriber: str, upto: int | InboxCursor) -> None:
+        """As `acknowledge`, of an inbox that need not be followed; on disk when it returns.
+
+        Raises:
+            SourceError: This is not the inbox that was read: see `deliveries`.
+        """
         stream = self._stream("Deliveries")
-        await stream.send(_ENCODE(Settle(subscriber, position)))
+        position, life = _place(upto)
+        assert position is not None, "there is a position"
+        await stream.send(_ENCODE(Settle(subscriber, position, life)))
         await self._in_time(stream.receive())
 
     async def dead_letters(self) -> AsyncIterator[DeadLetter]:
@@ -275,8 +298,17 @@ class BrokerClient:
         return introduction(self._name, self._address.token)
 
 
+def _place(after: int | InboxCursor | None) -> tuple[int | None, int | None]:
+    """Position and life, as far as they are given."""
+    if isinstance(after, InboxCursor):
+        return after.position, after.life
+    return after, None
+
+
 async def followed(
-    connect: Callable[[], BrokerClient], subscriber: str, after: int | None = None
+    connect: Callable[[], BrokerClient],
+    subscriber: str,
+    after: int | InboxCursor | None = None,
 ) -> AsyncIterator[tuple[Waiting, ...]]:
     """An inbox over lost connections, each delivery once; it goes on until nobody iterates.
 
@@ -301,8 +333,8 @@ async def followed(
                 async for group in client.deliveries(subscriber, after):
                     pause = AGAIN_SECONDS
                     yield group
-                    after = group[-1].position
-                    await client.acknowledge(after)
+                    after = client.cursor
+                    await client.acknowledge(group[-1].position)
         except UnavailableError:
             await asyncio.sleep(pause)
             pause = min(pause * 2, AGAIN_SECONDS_MAX)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,9 +34,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from pathcast.errors import DiskError
+from pathcast.errors import DiskError, SourceError
+from pathcast.transport.database_file import DATABASE, disk_error, make_private, open_database
 from pathcast.transport.dead_letters import (
-    LETTERS_TABLE,
     DeadLetter,
     has_room_for_letter,
     letters_after,
@@ -45,27 +46,9 @@ from pathcast.transport.dead_letters import (
 from pathcast.transport.events import log_event
 from pathcast.transport.inbox_bounds import DEFAULT, Gap, InboxBounds, InboxState
 
-FORMAT: Final = 1
-
-DATABASE: Final = "broker.sqlite"
-
 REMEMBERED: Final = 65_536
 """Acknowledged deliveries of one subscriber whose ids are kept, so that a late double is known, and
 as many of those that a full inbox did not take."""
-
-_TABLES: Final = f"""
-create table saved(key text primary key, value blob not null);
-create table deliveries(
-    subscriber text not null, position integer not null, id text not null, body blob,
-    primary key(subscriber, position)
-);
-create unique index delivery_ids on deliveries(subscriber, id);
-{LETTERS_TABLE}
-create table cursors(subscriber text primary key, position integer not null) without rowid;
-"""
-
-PAGE_BYTES: Final = 4096
-"""With pages of 16 KB, small groups wrote three times as much."""
 
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
 """What was committed since the last checkpoint, before there is another one beside the commits."""
@@ -73,11 +56,26 @@ CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
 WAL_PAGES_MAX: Final = 16_384
 """Pages of the log of SQLite at which a commit ends the checkpoint that is under way."""
 
+SPARE_PAGES: Final = 4096
+"""Pages that are free before the file shrinks: a short backlog does not make it shrink and grow."""
+
+SHRINK_PAGES: Final = 1024
+"""Pages that are given back at a time, beside a commit that forgets something."""
+
+SHRINK_COMMITS: Final = 32
+"""Of these commits, one looks whether pages are free."""
+
+INBOX_LIVES_MAX: Final = 256
+"""Lives that are remembered of an inbox. A cursor of one of before is refused."""
+
 ROWS: Final = (128, 32, 8, 1)
 """Deliveries that one statement inserts: few statements a group, and few to prepare."""
 
 _LAST: Final = "select coalesce(max(position), 0) from deliveries where subscriber = ?"
 _CURSOR: Final = "select coalesce(max(position), 0) from cursors where subscriber = ?"
+_LIFE: Final = """
+select life from inbox_lives where subscriber = ? and first <= ? order by first desc limit 1
+"""
 _HELD: Final = """
 select count(*), coalesce(sum(length(body)), 0), coalesce(max(position), 0) from deliveries
 where subscriber = ? and position > ? and position <= ? and body is not null
@@ -93,6 +91,19 @@ with recursive names(name) as (
 ) select name from names where name is not null
 """
 """Each is found by the index: inboxes are many rows, and subscribers few."""
+
+
+class InboxCursor(NamedTuple):
+    """How far an inbox was read.
+
+    Attributes:
+        position: Of the last delivery.
+        life: Of the process that put it there. A position means nothing in an inbox of another
+            disk; with the life, that is found out.
+    """
+
+    position: int
+    life: int
 
 
 class Waiting(NamedTuple):
@@ -117,13 +128,26 @@ class Disk:
     Args:
         directory: Made if it is missing; None keeps everything in memory (for tests).
         bounds: Of each inbox.
+        name: Of the process: see `open_database`.
+        is_new: As of `open_database`.
+
+    Attributes:
+        life: Number of this life of the process, which no other has; 53 bits.
 
     Raises:
-        DiskError: Another process has it, it is of another format, or it is damaged.
+        DiskError: Another process has it; and as of `open_database`.
     """
 
-    def __init__(self, directory: Path | None, bounds: InboxBounds = DEFAULT) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        bounds: InboxBounds = DEFAULT,
+        *,
+        name: str = "",
+        is_new: bool | None = None,
+    ) -> None:
         self.directory = directory
+        self.life = 1 + secrets.randbits(53) % (2**53 - 1)
         self.bounds = bounds
         self._turn = threading.Lock()
         # Subscriber -> its inbox: to ask for the last position each time took twice as long.
@@ -133,39 +157,49 @@ class Disk:
         self._checkpoint: threading.Thread | None = None
         self._bytes = 0
         self._lock: int | None = None
-        path = ":memory:"
+        # Subscriber -> position of the first delivery of this life.
+        self._firsts: dict[str, int] = {}
+        self._forgot = 0
         if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(directory)
-            path = str(directory / DATABASE)
+            if is_new is False and not directory.exists():
+                raise DiskError("disk.empty", path=str(directory))
+            try:
+                make_private(directory)
+                self._lock = _locked(directory)
+            except OSError as error:
+                raise disk_error(str(directory), error) from error
         try:
-            self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._prepare()
-        except (sqlite3.Error, DiskError) as error:
+            self._base = open_database(directory, name, is_new=is_new)
+            try:
+                self._base.execute(f"pragma wal_autocheckpoint = {WAL_PAGES_MAX}")
+                # Also makes the log of SQLite, so that it is known which file that is.
+                life = ("life", str(self.life))
+                self._base.execute("insert or replace into about values(?, ?)", life)
+            except sqlite3.Error as error:
+                self._base.close()
+                raise self._failed(error) from error
+        except DiskError:
             if self._lock is not None:
                 os.close(self._lock)
-            if isinstance(error, DiskError):
-                raise
-            raise self._failed(error) from error
+            raise
+        self._files = self._found_files()
 
-    def _prepare(self) -> None:
-        base = self._base
-        base.execute(f"pragma page_size = {PAGE_BYTES}")
-        base.execute("pragma journal_mode = wal")
-        base.execute("pragma synchronous = full")
-        base.execute(f"pragma wal_autocheckpoint = {WAL_PAGES_MAX}")
-        (found,) = base.execute("pragma user_version").fetchone()
-        if found == 0:
-            base.executescript(f"begin; {_TABLES} pragma user_version = {FORMAT}; commit;")
-        elif found != FORMAT:
-            raise DiskError("disk.format", path=self._name, found=found, expected=FORMAT)
+    def _found_files(self) -> tuple[tuple[int, int], ...]:
+        """Which files the database is in; a file that is made anew is another one."""
+        if self.directory is None:
+            return ()
+        try:
+            found = [(self.directory / name).stat() for name in (DATABASE, f"{DATABASE}-wal")]
+        except FileNotFoundError:
+            return ()
+        return tuple((each.st_dev, each.st_ino) for each in found)
 
     @property
     def _name(self) -> str:
         return "memory" if self.directory is None else str(self.directory)
 
     def _failed(self, error: sqlite3.Error) -> DiskError:
-        return DiskError("disk.failed", path=self._name, reason=str(error))
+        return disk_error(self._name, error)
 
     def saved(self) -> dict[str, bytes]:
         """All that the node saved and did not forget."""
@@ -208,11 +242,24 @@ class Disk:
                 state = states.get(subscriber) or self._state(base, subscriber)
                 states[subscriber] = self._acknowledge(base, subscriber, position, state)
         self._keep_states(states)
+        if drop or acknowledged:
+            self._shrink()
         self._bytes += sum(len(value) for _, value in keep)
         self._bytes += sum(len(one.body) for waiting in came.values() for one in waiting)
         if self._bytes >= CHECKPOINT_BYTES:
             self._begin_checkpoint()
         return came
+
+    def _shrink(self) -> None:
+        """Gives pages back that a backlog has left."""
+        self._forgot += 1
+        if self._forgot % SHRINK_COMMITS:
+            return
+        with self._reading() as base:
+            ((free,),) = base.execute("pragma freelist_count").fetchall()
+            if free > SPARE_PAGES:
+                # As a script: `execute` would take one step, which gives back one page.
+                base.executescript(f"pragma incremental_vacuum({SHRINK_PAGES})")
 
     def _begin_checkpoint(self) -> None:
         if self.directory is None or (self._checkpoint and self._checkpoint.is_alive()):
@@ -260,9 +307,50 @@ class Disk:
             rows = [*waiting[:taken], *((one[0], one[1], None) for one in waiting[taken:])]
         if not _insert(base, subscriber, rows):
             return None, state
+        if waiting:
+            self._note_life(base, subscriber, waiting[0].position)
         if after.dropped > REMEMBERED:
             _forget_dropped(base, subscriber, state, after)
         return taken, after
+
+    def _note_life(self, base: sqlite3.Connection, subscriber: str, first: int) -> None:
+        """From a position on, an inbox is what this life has put there."""
+        if subscriber in self._firsts:
+            return
+        base.execute(
+            "insert or replace into inbox_lives values(?, ?, ?)", (subscriber, first, self.life)
+        )
+        base.execute(
+            "delete from inbox_lives where subscriber = ? and first <= (select first from "
+            "inbox_lives where subscriber = ? order by first desc limit 1 offset ?)",
+            (subscriber, subscriber, INBOX_LIVES_MAX),
+        )
+        self._firsts[subscriber] = first
+
+    def life_at(self, subscriber: str, position: int) -> int:
+        """The life of the process that put a position into an inbox; 0 if that is not known."""
+        if life := self.present_life_at(subscriber, position):
+            return life
+        rows = self._rows(_LIFE, (subscriber, position))
+        return int(rows[0][0]) if rows else 0
+
+    def present_life_at(self, subscriber: str, position: int) -> int:
+        """This life if it put a position into an inbox; else 0. From memory."""
+        first = self._firsts.get(subscriber)
+        return self.life if first is not None and position >= first else 0
+
+    def check_cursor(self, subscriber: str, cursor: InboxCursor) -> None:
+        """Refuses a position that was read of another inbox of this name.
+
+        Raises:
+            SourceError: The inbox does not go so far ("inbox.ahead"), or the position was put there
+                by a life that this disk does not know ("inbox.other").
+        """
+        at, last = cursor.position, self.last(subscriber)
+        if at > last:
+            raise SourceError("inbox.ahead", path=subscriber, after=at, last=last)
+        if at and self.life_at(subscriber, at) != cursor.life:
+            raise SourceError("inbox.other", path=subscriber, after=at)
 
     def _state(self, base: sqlite3.Connection, subscriber: str) -> InboxState:
         """An inbox in numbers; the first time, what waits is counted."""
@@ -424,6 +512,8 @@ class Disk:
                 [(subscriber, each.delivery_id) for each in again],
             )
             _insert(base, subscriber, _placed(again, before.last))
+            if again:
+                self._note_life(base, subscriber, before.last + 1)
         if count:
             self._keep_states({subscriber: state})
         return count
@@ -462,6 +552,8 @@ class Disk:
                 self._base.execute("begin")
                 yield self._base
                 self._base.execute("commit")
+                if self._found_files() != self._files:
+                    raise DiskError("disk.gone", path=self._name)
             except sqlite3.Error as error:
                 raise self._failed(error) from error
             finally:

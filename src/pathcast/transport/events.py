@@ -106,6 +106,14 @@ EVENTS: Final[Mapping[str, EventKind]] = {
     "lease.taken": EventKind(logging.INFO, "%(name)s is played at %(address)s"),
     "lease.lost": EventKind(logging.WARNING, "%(name)s is not played at %(address)s any more"),
     "disk.awaited": EventKind(logging.INFO, "%(reason)s"),
+    "disk.unchecked": EventKind(
+        logging.INFO, "%(path)s is large: not all of it was checked in %(seconds).0f s"
+    ),
+    "file.readable": EventKind(
+        logging.WARNING, "others can read %(path)s, which cannot be changed: %(reason)s"
+    ),
+    "operator.told": EventKind(logging.ERROR, "%(subject)s: %(code)s: %(reason)s"),
+    "process.ending": EventKind(logging.ERROR, "%(name)s ends: %(reason)s"),
     "process.listening": EventKind(logging.INFO, "%(name)s listens at %(address)s"),
     "process.ended": EventKind(logging.INFO, "%(name)s has ended"),
     "process.failed": EventKind(logging.ERROR, "%(name)s cannot go on: %(reason)s"),

@@ -113,6 +113,7 @@ class HostedBroker:
         kind: Its node.
         ready: Called with the address where it listens, whenever it begins to.
         reread: Reads the settings again, at SIGHUP.
+        is_new: Whether its directory may have no database yet.
     """
 
     def __init__(
@@ -121,12 +122,15 @@ class HostedBroker:
         kind: NodeKind,
         ready: Callable[[str], None],
         reread: Reread | None,
+        *,
+        is_new: bool = False,
     ) -> None:
         assert settings.registration is not None
         self._settings = settings
         self._kind = kind
         self._ready = ready
         self._reread = reread
+        self._may_begin = is_new
         self._address = _address(settings, settings.registration)
         self._told: asyncio.Queue[Served | Change] = asyncio.Queue()
         self._monitor = Monitor()
@@ -145,7 +149,8 @@ class HostedBroker:
             # A process that waits reads its settings again when it begins to run.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
         name = self._settings.broker.name
-        with Store.open(database_of(registration.store)) as store:
+        store = Store.open(database_of(registration.store), create=self._may_begin)
+        with store:
             bandwidth, most = registration.bandwidth, registration.profiles_max
             part = Part(name, self._address, registration.location, bandwidth, most)
             hosting = Hosting(
@@ -236,7 +241,13 @@ class HostedBroker:
         while True:
             try:
                 section = self._settings.broker
-                return Disk(section.directory, section.inbox_bounds)
+                return Disk(
+                    section.directory,
+                    section.inbox_bounds,
+                    name=section.name,
+                    # Another process of the part may have begun it.
+                    is_new=None if self._may_begin else False,
+                )
             except DiskError as error:
                 if error.code != "disk.taken":
                     raise
@@ -269,6 +280,8 @@ async def run_hosted_broker(
     kind: NodeKind,
     ready: Callable[[str], None] = lambda _: None,
     reread: Reread | None = None,
+    *,
+    is_new: bool = False,
 ) -> None:
     """Runs one process of a broker that has a registration service: see `HostedBroker.run`."""
-    await HostedBroker(settings, kind, ready, reread).run()
+    await HostedBroker(settings, kind, ready, reread, is_new=is_new).run()

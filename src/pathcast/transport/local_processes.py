@@ -21,6 +21,7 @@ import msgspec
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
 from pathcast.transport.client import BrokerClient, followed
+from pathcast.transport.database_file import make_private
 from pathcast.transport.forked_start import start_forked
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address
@@ -74,7 +75,7 @@ class LocalProcesses(Nodes):
                 "to begin anew, end what runs there and take it away"
             )
             raise ConfigError("config.invalid", key="directory", reason=reason)
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
 
     @property
     def names(self) -> list[str]:
@@ -96,15 +97,20 @@ class LocalProcesses(Nodes):
         except UnavailableError:
             return False
 
-    def start(self, names: Sequence[str]) -> None:
+    def start(self, names: Sequence[str], *, are_new: bool = False) -> None:
         """Starts those that do not run, and waits until they listen.
 
         If one does not, those that listen go on, and no other is left behind.
 
+        Args:
+            names: Which.
+            are_new: Whether they begin for the first time, with nothing that they have kept.
+
         Raises:
             UnavailableError: One ended at once, or took too long; it says what it said.
         """
-        started = self._begin([name for name in names if not self.is_running(name)])
+        gone = [name for name in names if not self.is_running(name)]
+        started = self._begin(gone, ["--new"] if are_new else [])
         until = time.monotonic() + START_SECONDS + len(started) * START_EACH_SECONDS
         try:
             for name, process in started.items():
@@ -180,9 +186,10 @@ class LocalProcesses(Nodes):
             for each in group:
                 yield decoder.decode(each.body)
 
-    def _begin(self, names: Sequence[str]) -> dict[str, int]:
+    def _begin(self, names: Sequence[str], options: Sequence[str]) -> dict[str, int]:
         """Starts processes that outlive this one; their ids."""
-        return start_forked(self.directory, self.COMMAND, self.MODULES, names) if names else {}
+        command = [*self.COMMAND, *options]
+        return start_forked(self.directory, command, self.MODULES, names) if names else {}
 
     def _listens(self, name: str, process: int) -> bool:
         try:

@@ -112,6 +112,7 @@ async def running(
     listening: Mapping[str, str] | None = None,
     discovery: Discovery | None = None,
     monitor: Monitor | None = None,
+    is_new: bool | None = None,
 ) -> AsyncIterator[Carrier]:
     """A broker that listens; it is stopped gracefully at the end.
 
@@ -126,6 +127,8 @@ async def running(
             looks.
         discovery: How it finds others; None: it knows all.
         monitor: Shows the broker to monitoring; None: nobody looks.
+        is_new: Whether its directory must have no database yet (True), must have one (False), or
+            either (None).
 
     Raises:
         ConfigError: It cannot listen there.
@@ -143,7 +146,8 @@ async def running(
     async def find_out(peer: str) -> bool:
         return listening is not None and peer in places and await has_ended(places[peer])
 
-    kept = disk or Disk(settings.broker.directory, settings.broker.inbox_bounds)
+    section = settings.broker
+    kept = disk or Disk(section.directory, section.inbox_bounds, name=name, is_new=is_new)
     most = settings.broker.backlog_max
     carrier = Carrier(name, kind, kept, dial, backlog_max=most, has_ended=find_out)
     anybody = None if discovery is None else Peer("", discovery.token)
@@ -236,6 +240,8 @@ async def run_broker(
     reread: Reread | None = None,
     listening: Mapping[str, str] | None = None,
     discovery: Discovery | None = None,
+    *,
+    is_new: bool | None = False,
 ) -> None:
     """Runs a broker until SIGTERM or Ctrl-C.
 
@@ -246,10 +252,12 @@ async def run_broker(
         reread: Reads the settings again, at SIGHUP.
         listening: As of `running`.
         discovery: As of `running`.
+        is_new: As of `running`.
 
     Raises:
         ConfigError: It cannot listen there.
         DiskError: Its directory cannot be had, or it could not keep what it was told.
+        PeerRefusedError: Another process of its name began later.
     """
     async with (
         monitored(settings.broker.metrics) as monitor,
@@ -260,6 +268,7 @@ async def run_broker(
             listening=listening,
             discovery=discovery,
             monitor=monitor,
+            is_new=is_new,
         ) as carrier,
     ):
         ready(read_control(settings.broker.directory).listen)

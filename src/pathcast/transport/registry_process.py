@@ -97,6 +97,8 @@ async def serving(
     settings: RegistrySettings,
     monitor: Monitor,
     reread: Callable[[], RegistrySettings] | None = None,
+    *,
+    is_new: bool = False,
 ) -> AsyncIterator[tuple[RequestCarrier, str]]:
     """A node of the service that listens; the carrier, and where.
 
@@ -104,6 +106,7 @@ async def serving(
         settings: What it is told.
         monitor: Shows the node to monitoring.
         reread: Reads the settings again, at SIGHUP; raises ConfigError.
+        is_new: Whether the profile database is made if it is empty or missing.
 
     Raises:
         ConfigError: It cannot listen there, or the database is none.
@@ -111,7 +114,7 @@ async def serving(
     """
     section = settings.registry
     choice = host_choice(settings.hosts)
-    with Store.open(database_of(section.store)) as store:
+    with Store.open(database_of(section.store), create=is_new) as store:
         node = RegistrationNode(section.name, store, choice, lease_seconds=section.lease_seconds)
 
         def address(target: str) -> Address:
@@ -178,6 +181,8 @@ async def run_registry(
     settings: RegistrySettings,
     ready: Callable[[str], None] = lambda _: None,
     reread: Callable[[], RegistrySettings] | None = None,
+    *,
+    is_new: bool = False,
 ) -> None:
     """Runs a node of the service until SIGTERM or Ctrl-C.
 
@@ -185,14 +190,15 @@ async def run_registry(
         settings: What it is told.
         ready: Called with the address where it listens, as soon as it does.
         reread: Reads the settings again, at SIGHUP.
+        is_new: As of `serving`.
 
     Raises:
         ConfigError: It cannot listen there, or the database is none.
-        StoreError: The database cannot be opened.
+        StoreError: The database cannot be opened, or is empty.
     """
     async with (
         monitored(settings.registry.metrics) as monitor,
-        serving(settings, monitor, reread) as (carrier, address),
+        serving(settings, monitor, reread, is_new=is_new) as (carrier, address),
     ):
         ready(address)
         await until_ended(carrier.run)

@@ -19,6 +19,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -40,7 +41,7 @@ from pathcast.transport.dead_letters import (
     ListLetters,
     SettleLetters,
 )
-from pathcast.transport.disk import Waiting
+from pathcast.transport.disk import InboxCursor, Waiting
 from pathcast.transport.events import RareEvents, reason_of
 from pathcast.transport.frames import (
     FRAME_PACKETS,
@@ -95,11 +96,14 @@ class Follow(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
         after: Position of the last delivery that the subscriber has; None for the last that it
             acknowledged.
         until_now: Whether no more is wanted than what is there now; an empty `Inbox` is its end.
+        life: As the `Inbox` that `after` was read from says; None: it is not checked whether this
+            is the inbox that it was read from.
     """
 
     subscriber: Name
     after: Count | None = None
     until_now: bool = False
+    life: Count | None = None
 
 
 class Acknowledge(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -114,16 +118,24 @@ class Settle(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     Attributes:
         subscriber: Whose inbox.
         position: As for `Acknowledge`.
+        life: As for `Follow`.
     """
 
     subscriber: Name
     position: Count
+    life: Count | None = None
 
 
 class Inbox(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Deliveries, in the order of their positions."""
+    """Deliveries, in the order of their positions.
+
+    Attributes:
+        deliveries: They.
+        life: Of the broker that put them there; a cursor is a position with its life.
+    """
 
     deliveries: tuple[Waiting, ...]
+    life: Count = 0
 
 
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
@@ -309,6 +321,10 @@ class Service(GuardedMethods):
         if subscriber != client:
             raise PeerRefusedError("peer.role", name=client, role=f"read what is {subscriber}'s")
         if isinstance(follow, Settle):
+            if follow.life is not None:
+                cursor = InboxCursor(follow.position, follow.life)
+                disk = self._carrier.disk
+                await self._carrier.on_disk(disk.check_cursor, subscriber, cursor)
             self._carrier.acknowledge(subscriber, follow.position)
             await self._carrier.kept()
             return
@@ -342,10 +358,14 @@ class Service(GuardedMethods):
                 sent = await carrier.on_disk(disk.cursor, subscriber)
             elif sent > last:
                 raise SourceError("inbox.ahead", path=subscriber, after=sent, last=last)
+            elif follow.life is not None:
+                cursor = InboxCursor(sent, follow.life)
+                await carrier.on_disk(disk.check_cursor, subscriber, cursor)
             while not follow.until_now or sent < last:
                 found = await carrier.inbox(subscriber, sent, arrivals, BATCH, BATCH_BYTES)
                 for group in in_groups(found, lambda each: len(each.body)):
-                    await send_in_pieces(stream, _ENCODE(Inbox(tuple(group))))
+                    for life, part in await self._by_life(subscriber, group):
+                        await send_in_pieces(stream, _ENCODE(Inbox(tuple(part), life)))
                 if found:
                     sent = found[-1].position
                 elif follow.until_now:
@@ -353,6 +373,23 @@ class Service(GuardedMethods):
                 else:
                     await arrivals.wait()
             await send_in_pieces(stream, _ENCODE(Inbox(())))
+
+    async def _by_life(
+        self, subscriber: str, group: Sequence[Waiting]
+    ) -> list[tuple[int, list[Waiting]]]:
+        """Deliveries with the life that put them into the inbox, in their order."""
+        carrier, disk = self._carrier, self._carrier.disk
+        if life := disk.present_life_at(subscriber, group[0].position):
+            return [(life, list(group))]
+
+        def lives() -> list[int]:
+            return [disk.life_at(subscriber, each.position) for each in group]
+
+        pairs = zip(await carrier.on_disk(lives), group, strict=True)
+        return [
+            (life, [each for _, each in part])
+            for life, part in groupby(pairs, key=lambda pair: pair[0])
+        ]
 
     async def _dead_letters(self, _: Any, context: Any) -> None:
         stream = ServerStream(self._admit(context, "operate"), context)

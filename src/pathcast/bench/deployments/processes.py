@@ -50,7 +50,7 @@ def run_processes(chosen: DeploymentSet, load: Load, deployed: Deployed) -> Meas
     processes = deployed.processes
     began = time.monotonic()
     try:
-        processes.start(processes.names)
+        processes.start(processes.names, are_new=True)
         return asyncio.run(deployed.measured(chosen, load, began))
     finally:
         processes.stop(processes.names)
