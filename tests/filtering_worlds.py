@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +21,8 @@ LOSSY = replace(UNKIND, loss=0.05)
 LATE = Faults(duplicate=0.15, reorder=0.5, reorder_seconds=0.4)
 HEALED_SECONDS = 30.0
 """After a split, until everything is as if there had been none."""
+SAME_QUERY = 0.5
+"""Share of ids that come back with the query that they had."""
 QUERIES = ["/a", "/a/b", "/a//b", "//b", "//b/c", "/a/b/c", "//a//b/c", "/a/b//@x", "//*[@x]/c"]
 MESSAGES = [b"<a><b><c/></b></a>", b"<a x='1'><c><b x='2'/></c></a>", b"<b><c/></b>"]
 
@@ -54,6 +56,72 @@ def published(
     return world.check()
 
 
+class Subscribers:
+    """Those who subscribe and withdraw in a world; they use their ids again, at once and later.
+
+    Args:
+        world: Where.
+        draw: Draws what they do.
+        queries: Draws a query.
+    """
+
+    def __init__(
+        self, world: FilteringWorld, draw: random.Random, queries: Callable[[], str]
+    ) -> None:
+        self._world = world
+        self._draw = draw
+        self._queries = queries
+        self._ids = 0
+
+    def subscribe(self, peer: str) -> None:
+        """Subscribe by a new id, or one of the peer's that is not used any more."""
+        standing = self._world.standing
+        unused = [name for name in self._world.unused() if standing[name].peer == peer]
+        if unused and self._draw.random() < 0.5:
+            self._subscribe_again(self._draw.choice(unused))
+        else:
+            self._ids += 1
+            self._world.subscribe(peer, f"s{self._ids}", self._queries())
+
+    def withdraw(self) -> None:
+        """Withdraw a subscription, if there is one; its id may be used again as soon as it can."""
+        live = [
+            name
+            for name, standing in self._world.standing.items()
+            if standing.left is None and standing.peer in self._world.network.nodes
+        ]
+        if live:
+            name = self._draw.choice(live)
+            self._world.unsubscribe(name)
+            if self._draw.random() < 0.3:
+                self._when_unused(name)
+
+    def lose_disk(self, peer: str) -> None:
+        """End a peer with all that it has, begin it anew, and use its ids again."""
+        standing = self._world.standing
+        its = [name for name in standing if standing[name].peer == peer]
+        self._world.ring.crash(peer)
+        self._world.network.restart(peer)
+        for name in its:
+            if self._draw.random() < 0.7:
+                self._subscribe_again(name)
+
+    def _when_unused(self, name: str) -> None:
+        standing = self._world.standing[name]
+        if standing.left is None or standing.peer not in self._world.network.nodes:
+            return
+        if standing.gone is not None:
+            self._subscribe_again(name)
+        else:
+            self._world.network.at(self._world.network.now + 0.01, partial(self._when_unused, name))
+
+    def _subscribe_again(self, name: str) -> None:
+        """An id comes back with the query that it had, or another one."""
+        before = self._world.standing[name]
+        is_same = self._draw.random() < SAME_QUERY
+        self._world.subscribe(before.peer, name, before.query if is_same else self._queries())
+
+
 def churned(seed: int, settings: FilteringSettings, copies: int = 3) -> FilteringWorld:
     """A ring where peers join, leave and crash while others subscribe and publish."""
     draw = random.Random(f"churned {seed}")
@@ -64,16 +132,19 @@ def churned(seed: int, settings: FilteringSettings, copies: int = 3) -> Filterin
         seed, 12, settings, ring, LOSSY if seed % 2 else UNKIND, ALPHABET.namespaces
     )
     world.ring.settle()
-    live: list[str] = []
+    subscribers = Subscribers(world, draw, lambda: draw.choice([*QUERIES, random_query(draw)]))
+    forgetful = ["f0", "f1"]
 
     def act() -> None:
-        # Whoever asks for something stays: the base.
+        # Publishers are of the base, which stays. Subscribers lose their disks, and come back.
         peer, kind = draw.choice(world.ring.base), draw.random()
+        may_go = [name for name in forgetful if world.ring.may_go(name)]
         if kind < 0.4:
-            live.append(f"s{len(world.standing)}")
-            world.subscribe(peer, live[-1], draw.choice([*QUERIES, random_query(draw)]))
-        elif kind < 0.55 and live:
-            world.unsubscribe(live.pop(draw.randrange(len(live))))
+            subscribers.subscribe(draw.choice([peer, peer, *forgetful]))
+        elif kind < 0.55:
+            subscribers.withdraw()
+        elif kind < 0.6 and may_go:
+            subscribers.lose_disk(draw.choice(may_go))
         else:
             message = draw.choice([*MESSAGES, random_message(draw)])
             is_iterative = settings.pieces is None and draw.random() < 0.2
@@ -82,7 +153,7 @@ def churned(seed: int, settings: FilteringSettings, copies: int = 3) -> Filterin
     start = world.network.now
     for _ in range(50):
         world.network.at(draw.uniform(start, start + 12), act)
-    world.ring.churn(start + 12, changes=12, peers_max=14)
+    world.ring.churn(start + 12, changes=12, peers_max=14, spared=forgetful)
     world.run(20)
     world.run_until_told()
     return world
@@ -93,15 +164,14 @@ def raced(seed: int, settings: FilteringSettings, faults: Faults = LATE) -> Filt
     draw = random.Random(f"raced {seed}")
     settings = replace(settings, patience_seconds=1.0)
     world = FilteringWorld.on_static_ring(seed, 5, settings, faults)
-    live: list[str] = []
+    subscribers = Subscribers(world, draw, lambda: draw.choice(QUERIES))
 
     def act() -> None:
         kind = draw.random()
         if kind < 0.45:
-            live.append(f"s{len(world.standing)}")
-            world.subscribe(draw.choice(world.names), live[-1], draw.choice(QUERIES))
-        elif kind < 0.85 and live:
-            world.unsubscribe(live.pop(draw.randrange(len(live))))
+            subscribers.subscribe(draw.choice(world.names))
+        elif kind < 0.85:
+            subscribers.withdraw()
         else:
             world.publish(draw.choice(world.names), draw.choice(MESSAGES))
 
@@ -144,16 +214,14 @@ def split_world(
     world = FilteringWorld.on_chord(seed, 14, settings, ring, UNKIND, ALPHABET.namespaces)
     world.ring.settle()
     stay, others = world.names[:11], world.names[11:]
-    live: list[str] = []
+    subscribers = Subscribers(world, draw, lambda: draw.choice([*QUERIES, random_query(draw)]))
 
     def act() -> None:
         kind = draw.random()
         if kind < 0.3:
-            live.append(f"s{len(world.standing)}")
-            query = draw.choice([*QUERIES, random_query(draw)])
-            world.subscribe(draw.choice(stay), live[-1], query)
-        elif kind < 0.4 and live:
-            world.unsubscribe(live.pop(draw.randrange(len(live))))
+            subscribers.subscribe(draw.choice(stay))
+        elif kind < 0.4:
+            subscribers.withdraw()
         else:
             message = draw.choice([*MESSAGES, random_message(draw)])
             world.publish(draw.choice(stay), message)

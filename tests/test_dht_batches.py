@@ -52,7 +52,7 @@ def test_what_is_asked_together_is_answered_one_by_one() -> None:
 
     def do(question: object, answer: object) -> None:
         match question:
-            case Match(subscription="one"):
+            case Match(registration="one"):
                 answer(Refused())  # type: ignore[operator]
             case RecExpandState(visit=Visit(element=5)):
                 answer(Later())  # type: ignore[operator]

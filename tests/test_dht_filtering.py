@@ -226,7 +226,14 @@ def test_a_query_that_is_new_meets_no_publication_that_is_over(is_on: bool) -> N
     assert world.not_in_force() == []
     [publication] = world.publications
     assert publication.outcome is not None
-    late = Match(publication.outcome.publication, "s", "p0")
+    [state] = [
+        state
+        for peer in peers_of(world)
+        if isinstance(peer.substrate, StaticPeer)
+        for value, _ in peer.substrate.held.values()
+        if (state := decoded_state(value)).entries
+    ]
+    late = Match(publication.outcome.publication, next(iter(state.entries)), "p0")
     world.network.call("p1", lambda peer, now: peer.receive("p2", Ask(1 << 40, None, late), now))
     world.run(3)
     if is_on:
@@ -234,6 +241,46 @@ def test_a_query_that_is_new_meets_no_publication_that_is_over(is_on: bool) -> N
     else:
         with pytest.raises(LostMatch, match="wrongly"):
             world.check()
+
+
+@pytest.mark.parametrize("keeps_disk", [True, False])
+def test_an_id_that_is_used_again_gets_no_match_of_the_query_it_had(keeps_disk: bool) -> None:
+    """The entry of the earlier life stays at its state when the disk of its peer is lost."""
+    world = FilteringWorld.on_static_ring(1, 8, FilteringSettings())
+    owners = {StaticRing(world.names).owner(key).name for key in ("start", "start/a")}
+    owners |= {StaticRing(world.names).owner(f"start/a/{label}").name for label in "bc"}
+    peer, publisher = [name for name in world.names if name not in owners][:2]
+    world.subscribe(peer, "s", "/a/c")
+    world.run(3)
+    if keeps_disk:
+        world.unsubscribe("s")
+        world.run(3)
+    else:
+        world.network.crash(peer, disk=False)
+        world.network.restart(peer)
+    world.subscribe(peer, "s", "/a/b")
+    world.run(3)
+    assert world.not_in_force() == []
+    for message in (b"<a><c/></a>", b"<a><b/></a>", b"<a><b/><c/></a>"):
+        world.publish(publisher, message)
+    world.run(3)
+    assert all(one.outcome and one.outcome.is_proved for one in world.publications)
+    assert world.check() == 2
+
+
+def test_an_id_that_is_used_again_for_the_same_query_is_told_by_its_new_entry() -> None:
+    """The old and the new entry are met by one visit; that the old one is refused is not enough."""
+    world = FilteringWorld.on_static_ring(1, 8, FilteringSettings())
+    owners = {StaticRing(world.names).owner(key).name for key in ("start", "start/a")}
+    peer, publisher = [name for name in world.names if name not in owners][:2]
+    for _ in range(2):
+        world.subscribe(peer, "s", "/a")
+        world.run(3)
+        world.publish(publisher, b"<a/>")
+        world.run(3)
+        world.network.crash(peer, disk=False)
+        world.network.restart(peer)
+    assert world.check() == 2
 
 
 def racing(seed: int, safeguards: Safeguards | None = None) -> FilteringSettings:

@@ -77,7 +77,7 @@ def test_what_cannot_be_is_refused(asked: StateQuestion, code: str) -> None:
         node.receive("evil", decoded(encoded(Ask(1, None, asked))), 0.0)
     assert refused.value.code == code
     # And nothing came of it.
-    assert not node.receive("evil", Ask(2, None, Match("m", "s", "q")), 0.0)[1:]
+    assert not node.receive("evil", Ask(2, None, Match("m", "r", "q")), 0.0)[1:]
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_forged_credits_are_refused_and_do_not_end_an_execution(done: DoneVisit)
 
 
 def test_a_match_that_nobody_asked_for_is_refused() -> None:
-    [reply] = peer().receive("evil", Ask(1, None, Match("m", "s", "q")), 0.0)
+    [reply] = peer().receive("evil", Ask(1, None, Match("m", "r", "q")), 0.0)
     assert isinstance(reply, Send)
     assert reply.message == Answer(1, Refused())
 
 
 def test_a_member_of_another_host_is_not_believed() -> None:
     host = Host("h", {"h#0": peer()})
-    message = Hosted("h#0", "g#1", Ask(1, None, Match("m", "s", "q")))
+    message = Hosted("h#0", "g#1", Ask(1, None, Match("m", "r", "q")))
     with pytest.raises(PeerError) as refused:
         host.receive("evil", message, 0.0)
     assert refused.value.code == "dht.sender"

@@ -14,6 +14,10 @@ The rules that keep this true:
   predecessor has died; else it asks its successors, and reads all records from one that has agreed.
 - The stable base begins with the custody of the whole circle.
 
+Members are asked who holds an arc by a walk round the ring (`pathcast.dht.walking`) that skips
+nobody: a newcomer may not know its next successor, and that one may be the only holder who says so
+while changes of custody are under way.
+
 Where nobody is left who holds an arc, it is *in doubt*: what was there is lost, and nobody says
 what is there, until it has been restored (`pathcast.dht.restoring`). An arc for which custody
 cannot be shown is in doubt, not empty; so whatever goes wrong, nothing is missing silently.
@@ -52,6 +56,7 @@ from pathcast.dht.messages import (
     to_wire,
 )
 from pathcast.dht.ring import Ring
+from pathcast.dht.walking import GoOn, walk
 
 __all__ = ["Custodian", "Holdings"]
 
@@ -192,10 +197,12 @@ class Custodian:
             self.doubtful = []
             self._change_holders(arc)
 
+    def may_adopt(self, low: int, high: int) -> bool:
+        """Whether nobody was found to hold an arc, and no search or change is under way."""
+        return (low, high) in self.doubtful and not self._is_busy
+
     def adopt(self, low: int, high: int) -> None:
-        """Begin to hold an arc that nobody holds; it is in doubt."""
-        if self._is_busy:
-            return
+        """Begin to hold an arc that nobody holds; it is in doubt. Only if `may_adopt` says so."""
         me = self._ring.me
         custody = self._new(low, high, me, (me,), (), is_whole=False)
         self._is_busy = True
@@ -222,45 +229,48 @@ class Custodian:
             found = self._held(self._known, low, high, self._ring.me)
             claims += found
             open_ += _without((low, high), found)
-        ahead = sorted(self._ring.successors, key=self._distance)
-        self._ask_for_claims(claims, open_, ahead, 0)
+        self._ask_for_claims(claims, open_)
 
-    def _ask_for_claims(
-        self, claims: list[Custody], open_: list[Arc], ahead: Sequence[Member], passed: int
-    ) -> None:
+    def _ask_for_claims(self, claims: list[Custody], open_: list[Arc]) -> None:
         """Ask one member after the other round the ring, until somebody holds it, or nobody."""
-        left = [m for m in self._live(ahead) if self._distance(m) > passed]
-        if not open_ or not left:
+
+        def visit(member: Member, go_on: GoOn) -> None:
+            waiting = list(open_)
+            near: set[Member | None] = set()
+
+            def answered(arc: Arc, reply: Reply | None) -> None:
+                if isinstance(reply, Claimed):
+                    near.update((reply.predecessor, *reply.successors))
+                    found = self._claims_of(member, reply, arc)
+                    claims.extend(found)
+                    open_.remove(arc)
+                    open_.extend(_without(arc, found))
+                waiting.remove(arc)
+                if not waiting and open_:
+                    go_on(near)
+                elif not waiting:
+                    asked_all()
+
+            for arc in list(open_):
+                claim = Claims(*map(to_wire, arc))
+                self._asking.ask(member, claim, partial(answered, arc))
+
+        def asked_all() -> None:
             self.doubtful = open_
             self._take_over(claims)
-            return
-        member = left[0]
-        waiting = list(open_)
-        still: list[Arc] = []
-        further: set[Member] = set(left)
 
-        def answered(arc: Arc, reply: Reply | None) -> None:
-            found: list[Custody] = []
-            if isinstance(reply, Claimed):
-                theirs = Arcs[Custody]()
-                for custody in reply.custodies:
-                    self.greatest = max(self.greatest, custody.number)
-                    theirs.put(*_arc(custody), custody)
-                found = self._held(theirs, *arc, member)
-                further.update(reply.successors)
-            claims.extend(found)
-            still.extend(_without(arc, found))
-            waiting.remove(arc)
-            if not waiting:
-                on = sorted(further, key=self._distance)
-                self._ask_for_claims(claims, still, on, self._distance(member))
+        if open_:
+            walk(self._ring, self._asking, visit, asked_all)
+        else:
+            asked_all()
 
-        for arc in open_:
-            claim = Claims(*map(to_wire, arc))
-            self._asking.ask(member, claim, partial(answered, arc))
-
-    def _distance(self, member: Member) -> int:
-        return (member.identifier - self._ring.me.identifier) % CIRCLE
+    def _claims_of(self, member: Member, reply: Claimed, arc: Arc) -> list[Custody]:
+        """What a member holds of an arc, by what it says."""
+        theirs = Arcs[Custody]()
+        for custody in reply.custodies:
+            self.greatest = max(self.greatest, custody.number)
+            theirs.put(*_arc(custody), custody)
+        return self._held(theirs, *arc, member)
 
     def _take_over(self, claims: list[Custody]) -> None:
         if not claims:
@@ -422,7 +432,7 @@ class Custodian:
 
     def _claimed(self, low: int, high: int) -> Claimed:
         found = tuple(_cut(its, a, b) for a, b, its in self._known.within(low, high))
-        return Claimed(found, self._ring.successors)
+        return Claimed(found, self._ring.predecessor, self._ring.successors)
 
     def _held(self, known: Arcs[Custody], low: int, high: int, holder: Member) -> list[Custody]:
         """What somebody holds of an arc, as is known."""

@@ -59,18 +59,15 @@ class Matching:
             entries: Any number, some perhaps settled before.
             then: Gets what could not be decided or told, when all else was.
         """
-        different = {(entry.subscriber, entry.subscription): entry for entry in entries}
-        for entry in entries:
-            if entry.is_exact:
-                different[entry.subscriber, entry.subscription] = entry
-        problems: list[Problem] = []
+        different = {entry.registration: entry for entry in entries}
+        problems: set[Problem] = set()
         left = 1
 
         def is_settled(problem: Problem | None) -> None:
             nonlocal left
             left -= 1
             if problem is not None:
-                problems.append(problem)
+                problems.add(problem)
             if not left:
                 then(tuple(sorted(problems)))
 
@@ -79,7 +76,7 @@ class Matching:
             if name in publication.settled:
                 problem = publication.settled[name]
                 if problem is not None:
-                    problems.append(problem)
+                    problems.add(problem)
                 continue
             left += 1
             if name in publication.settling:
@@ -122,7 +119,7 @@ class Matching:
             is_told = isinstance(reply, Done | Refused)
             self._settled(publication, entry, None if is_told else "the peer does not answer")
 
-        match = Match(publication.name, entry.subscription, publication.publisher)
+        match = Match(publication.name, entry.registration, publication.publisher)
         self._courier.to_peer(entry.subscriber, match, told)
 
     def _clear_out(self, entry: Entry) -> None:
@@ -133,10 +130,11 @@ class Matching:
             self._courier.to_owner(START_PIECE, asked)
 
     def _settled(self, publication: Publication, entry: Entry, reason: str | None) -> None:
-        name = entry.subscriber, entry.subscription
-        problem = Problem(*name, reason[:4096]) if reason is not None else None
-        publication.settled[name] = problem
-        for then in publication.settling.pop(name, []):
+        problem = None
+        if reason is not None:
+            problem = Problem(entry.subscriber, entry.subscription, reason[:4096])
+        publication.settled[entry.registration] = problem
+        for then in publication.settling.pop(entry.registration, []):
             then(problem)
 
     def _with_body(self, publication: Publication, then: Callable[[bytes | None], None]) -> None:

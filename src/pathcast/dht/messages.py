@@ -301,9 +301,10 @@ class Copied(_Message, frozen=True):
 
 
 class Claimed(_Message, frozen=True):
-    """Custody that is known of an arc, and who comes next on the ring."""
+    """Custody that is known of an arc, and who comes before and next on the ring."""
 
     custodies: Annotated[tuple[Custody, ...], Meta(max_length=4096)]
+    predecessor: Member | None
     successors: Members
 
 

@@ -40,7 +40,7 @@ class Publication:
         reports: Done, and not yet told to the publisher.
         body: The message, once it was needed.
         waiting_for_body: Who needs it.
-        settled: By subscriber and subscription, what was decided and told: None, or why not.
+        settled: By registration, what was decided and told: None, or why not.
         settling: The same, where that is under way: who waits for it.
     """
 
@@ -53,8 +53,8 @@ class Publication:
     reports: list[DoneVisit] = field(default_factory=list)
     body: bytes | None = None
     waiting_for_body: list[Callable[[bytes | None], None]] = field(default_factory=list)
-    settled: dict[tuple[str, str], Problem | None] = field(default_factory=dict)
-    settling: dict[tuple[str, str], list[Settled]] = field(default_factory=dict)
+    settled: dict[str, Problem | None] = field(default_factory=dict)
+    settling: dict[str, list[Settled]] = field(default_factory=dict)
 
 
 class PublicationMemory:

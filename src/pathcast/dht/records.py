@@ -24,7 +24,8 @@ the owner's range; a member whose range grows reads it from one that holds it.
 Versions of a key never come again, not even after all of its records were lost: above a counter
 stands the number of the custody in which the record was written.
 
-It does not drop copies that nobody needs any more, nor the versions of what was removed.
+It does not drop copies that nobody needs any more, nor the versions of what was removed: an older
+copy at a member that becomes a holder later would be taken for the record.
 
 Source: 000, section 2.3 (only that a key has a peer); Stoica et al. 2001, section 7, for replicas
 at successors.

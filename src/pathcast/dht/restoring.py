@@ -21,18 +21,18 @@ Cost: messages, as many as there are members, a few times; and the queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from pathcast.dht.asking import Questions
 from pathcast.dht.custody import Custodian
-from pathcast.dht.identifiers import CIRCLE
 from pathcast.dht.membership import Membership
 from pathcast.dht.messages import Done, Member, Read, Reply, State, to_wire
 from pathcast.dht.records import RecordStore
 from pathcast.dht.ring import Ring
 from pathcast.dht.state_messages import Lost
 from pathcast.dht.substrate import Asked
+from pathcast.dht.walking import GoOn, walk
 
 __all__ = ["Restoring"]
 
@@ -88,7 +88,7 @@ class Restoring:
     def _gather(self, low: int, high: int) -> None:
         def gathered(_: bool) -> None:
             self._is_busy = False
-            if (low, high) in self._custody.doubtful:
+            if self._custody.may_adopt(low, high):
                 self.lost += 1
                 self._records.clear(low, high)
                 self._custody.adopt(low, high)
@@ -143,34 +143,19 @@ class Restoring:
         """Visit all other members; `then` gets whether all were ready."""
         are_ready = True
 
-        def go_on(ahead: Iterable[Member], passed: int) -> None:
-            left = {m for m in ahead if self._far(m) > passed and not self._asking.is_dead(m)}
-            if not left:
-                then(are_ready)
-                return
-            member = min(left, key=self._far)
-            self._asking.ask(member, Read(), lambda reply: has_read(member, left, passed, reply))
-
-        def has_read(member: Member, left: set[Member], passed: int, reply: Reply | None) -> None:
-            if not isinstance(reply, State):
-                go_on(left - {member}, passed)
-                return
-            before = reply.predecessor
-            if before is not None and before not in left:
-                nearer = passed < self._far(before) < self._far(member)
-                if nearer and not self._asking.is_dead(before):
-                    # It has not been noticed by the one before it.
-                    go_on({*left, before}, passed)
+        def read(member: Member, go_on: GoOn) -> None:
+            def has_read(reply: Reply | None) -> None:
+                if not isinstance(reply, State):
+                    go_on(())
                     return
 
-            def visited(is_ready: bool) -> None:
-                nonlocal are_ready
-                are_ready &= is_ready
-                go_on({*left, *reply.successors}, self._far(member))
+                def visited(is_ready: bool) -> None:
+                    nonlocal are_ready
+                    are_ready &= is_ready
+                    go_on((reply.predecessor, *reply.successors))
 
-            visit(member, visited)
+                visit(member, visited)
 
-        go_on(self._ring.successors, 0)
+            self._asking.ask(member, Read(), has_read)
 
-    def _far(self, member: Member) -> int:
-        return (member.identifier - self._ring.me.identifier) % CIRCLE
+        walk(self._ring, self._asking, read, lambda: then(are_ready))

@@ -317,12 +317,14 @@ class Match(_Message, frozen=True):
 
     Attributes:
         publication: Of the message.
-        subscription: Which.
+        registration: That of the entry that was satisfied. An id that is used again, with another
+            query or after its peer lost its disk, has other registrations, so a match of an entry
+            that was left behind is told from one of the present subscription.
         publisher: The peer that knows whether the publication is over.
     """
 
     publication: Short
-    subscription: Short
+    registration: Short
     publisher: Short
 
 

@@ -6,10 +6,11 @@ is four times what it usually takes, and four times that while others are acknow
 are under way at most. A ring that is busy with queries would be busy with those that are sent
 again as well, and so with more and more.
 
-Matches of a publication are delivered once, and those that nobody here asked for are refused. A
-visit may be done again, and late, when its publication has been over for long, and meet a query
-that was asked since. So a subscription that is younger than a visit can be old takes a match only
-when the publisher says that the publication is not over.
+Matches of a publication are delivered once, and those that nobody here asked for are refused: a
+match names a registration, and a subscription whose id is used again has others. A visit may be
+done again, and late, when its publication has been over for long, and meet a query that was asked
+since. So a subscription that is younger than a visit can be old takes a match only when the
+publisher says that the publication is not over.
 """
 
 from __future__ import annotations
@@ -300,11 +301,12 @@ class Subscriptions:
 
     def match(self, asked: Match, answer: Callable[[Reply], None]) -> None:
         """A publication satisfies a subscription, as an accepting peer says."""
-        standing = self._standing.get(asked.subscription)
-        if standing is None or standing.saved.is_leaving:
+        found = self._matched_by(asked)
+        if found is None:
             answer(Refused())
             return
-        told = asked.subscription, asked.publication
+        subscription, standing = found
+        told = subscription, asked.publication
         if (told in self._matched and self._safeguards.tells_once) or told[1] in self._over:
             answer(Done())
         elif self._may_be_late(standing, asked) and self._safeguards.asks_publisher:
@@ -313,7 +315,15 @@ class Subscriptions:
             self._ask_publisher(asked)
         else:
             answer(Done())
-            self._tell(standing, asked)
+            self._tell(standing, told)
+
+    def _matched_by(self, asked: Match) -> tuple[str, _Standing] | None:
+        """The subscription that a match is of, unless it was taken back or had an earlier life."""
+        subscription = self._of.get(asked.registration)
+        if subscription is None:
+            return None
+        standing = self._standing[subscription]
+        return None if standing.saved.is_leaving else (subscription, standing)
 
     def _may_be_late(self, standing: _Standing, asked: Match) -> bool:
         """Whether the publication may have been over when the subscription was asked for."""
@@ -323,7 +333,7 @@ class Subscriptions:
     def _ask_publisher(self, asked: Match) -> None:
         """Whether a publication is not over yet, so that a query that is new may meet it."""
         is_asked = asked.publication in self._to_ask
-        self._to_ask.setdefault(asked.publication, {})[asked.subscription] = asked
+        self._to_ask.setdefault(asked.publication, {})[asked.registration] = asked
         if is_asked:
             return
         began = self._now()
@@ -335,19 +345,20 @@ class Subscriptions:
             elif isinstance(reply, Done):
                 _remember(self._open_at, asked.publication, began)
             for match in matches.values():
-                standing = self._standing.get(match.subscription)
-                if standing is None or standing.saved.is_leaving:
+                found = self._matched_by(match)
+                if found is None:
                     continue
-                is_told = (match.subscription, match.publication) in self._matched
-                if isinstance(reply, Done) and standing.asked <= began and not is_told:
-                    self._tell(standing, match)
+                subscription, standing = found
+                told = subscription, match.publication
+                is_new = standing.asked <= began and told not in self._matched
+                if isinstance(reply, Done) and is_new:
+                    self._tell(standing, told)
 
         self._courier.to_peer(asked.publisher, IsOpen(asked.publication), answered)
 
-    def _tell(self, standing: _Standing, match: Match) -> None:
+    def _tell(self, standing: _Standing, told: tuple[str, str]) -> None:
         if len(self._matched) >= _MATCHES_MAX:
             del self._matched[next(iter(self._matched))]
-        told = match.subscription, match.publication
         self._matched[told] = None
         self._deliver(standing, Matched(*told))
 

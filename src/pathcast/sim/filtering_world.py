@@ -3,7 +3,8 @@
 What must come of a publication is what one process with all subscriptions says of the message:
 those that were acknowledged before it was published and not taken back before its outcome. Nothing
 else may come: only subscriptions that were there, or on their way in or out, and that the message
-satisfies.
+satisfies. An id may be used again, with the same query or another one, once the subscription that
+had it is gone or its peer has lost its disk; each use is a life of its own.
 """
 
 from __future__ import annotations
@@ -57,8 +58,11 @@ class LostMatch(AssertionError):
     """What was delivered is not what it has to be; says what, and how it was published."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Standing:
+    """One life of a subscription id."""
+
+    name: str
     peer: str
     query: str
     asked: float
@@ -85,7 +89,8 @@ class FilteringWorld:
         network: In which they are.
         names: Of the peers.
         counted: What was sent.
-        standing: Subscriptions by name.
+        standing: The latest life of each subscription id.
+        past: Lives of ids that were used again.
         publications: In the order in which they were published.
     """
 
@@ -93,8 +98,9 @@ class FilteringWorld:
         self.namespaces = dict(namespaces or {})
         self.names: list[str] = []
         self.standing: dict[str, _Standing] = {}
+        self.past: list[_Standing] = []
         self.publications: list[_Publication] = []
-        self._matched: dict[str, list[str]] = {}
+        self._matched: dict[str, list[_Standing]] = {}
 
     @classmethod
     def on_chord(
@@ -123,6 +129,7 @@ class FilteringWorld:
             faults,
             in_bytes=True,
             on_deliver=world._take,
+            on_end=world._end,
             above=lambda life, disk, below: FilteringPeer(below, life, disk, filtering),
         )
         world.network, world.counted, world._ask = (
@@ -165,7 +172,9 @@ class FilteringWorld:
         names = [name for host in hosts for name in virtual_names(host, virtual)]
         world.names = names or hosts
         world.counted = CountedMessages()
-        world.network = Network(seed, faults, through=world.counted, on_deliver=world._take)
+        world.network = Network(
+            seed, faults, through=world.counted, on_deliver=world._take, on_end=world._end
+        )
         ring = StaticRing(world.names, records=records)
         for host in hosts:
             below = {name: partial(StaticPeer, name, ring) for name in virtual_names(host, virtual)}
@@ -190,7 +199,9 @@ class FilteringWorld:
         world = cls(namespaces)
         world.names = [f"p{number}" for number in range(peers)]
         world.counted = CountedMessages()
-        world.network = Network(seed, faults, through=world.counted, on_deliver=world._take)
+        world.network = Network(
+            seed, faults, through=world.counted, on_deliver=world._take, on_end=world._end
+        )
         for name in world.names:
 
             def begin(disk: Mapping[str, bytes], life: int, name: str = name) -> Node:
@@ -233,9 +244,26 @@ class FilteringWorld:
             self.run(1.0)
 
     def subscribe(self, peer: str, subscription: str, query: str) -> None:
-        """Subscribe at a peer that runs."""
-        self.standing[subscription] = _Standing(peer, query, self.network.now)
+        """Subscribe at a peer that runs, by a new id or one that nobody uses any more."""
+        before = self.standing.get(subscription)
+        if before is not None:
+            assert before.gone is not None, f"{subscription} is in use"
+            self.past.append(before)
+        self.standing[subscription] = _Standing(subscription, peer, query, self.network.now)
         self._ask(peer, lambda node: node.subscribe(subscription, query, "client", self.namespaces))
+
+    def _end(self, peer: str, disk_survives: bool) -> None:
+        """The subscriptions of a peer that has lost its disk are gone, and told to nobody."""
+        if disk_survives:
+            return
+        for standing in self.standing.values():
+            if host_of(standing.peer) == peer and standing.gone is None:
+                standing.left = standing.left or self.network.now
+                standing.gone = self.network.now
+
+    def unused(self) -> list[str]:
+        """Ids whose subscriptions are gone, so that they can be used again."""
+        return [name for name, standing in self.standing.items() if standing.gone is not None]
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a subscription back."""
@@ -270,35 +298,38 @@ class FilteringWorld:
             LostMatch: It is not.
         """
         index = QueryIndex(engine="reference", namespaces=self.namespaces)
-        index.register(Query(name, one.query) for name, one in self.standing.items())
+        lives = {
+            str(number): life for number, life in enumerate([*self.past, *self.standing.values()])
+        }
+        index.register(Query(number, life.query) for number, life in lives.items())
         messages = [publication.message for publication in self.publications]
         answers = index.matcher().match_batch(messages)
         return sum(
-            self._check(place, publication, set(answer.query_ids))
+            self._check(place, publication, [lives[number] for number in answer.query_ids])
             for place, (publication, answer) in enumerate(
                 zip(self.publications, answers, strict=True)
             )
         )
 
-    def _check(self, place: int, publication: _Publication, satisfied: set[str]) -> int:
+    def _check(self, place: int, publication: _Publication, satisfied: list[_Standing]) -> int:
         outcome, until = publication.outcome, publication.until
         if outcome is None or until is None:
             raise LostMatch(f"publication {place} has no outcome")
         found = self._matched.get(outcome.publication, [])
-        must, may = set(), set()
-        for name in satisfied:
-            one = self.standing[name]
+        must: set[_Standing] = set()
+        may: set[_Standing] = set()
+        for one in satisfied:
             if one.asked <= until and (one.gone is None or one.gone > publication.at):
-                may.add(name)
+                may.add(one)
             is_in_force = one.acknowledged is not None and one.acknowledged <= publication.at
             if is_in_force and (one.left is None or one.left > until):
-                must.add(name)
+                must.add(one)
         if len(set(found)) != len(found):
-            raise LostMatch(f"publication {place} was told twice: {sorted(found)}")
+            raise LostMatch(f"publication {place} was told twice: {found}")
         if not set(found) <= may:
-            raise LostMatch(f"publication {place} matched {sorted(set(found) - may)}, wrongly")
+            raise LostMatch(f"publication {place} matched {set(found) - may}, wrongly")
         if outcome.is_proved and not must <= set(found):
-            missed = {name: self.standing[name] for name in must - set(found)}
+            missed = must - set(found)
             raise LostMatch(
                 f"publication {place} at {publication.at} missed {missed}: {publication}"
             )
@@ -313,7 +344,7 @@ class FilteringWorld:
             case Unsubscribed(subscription):
                 self.standing[subscription].gone = now
             case Matched(subscription, publication):
-                self._matched.setdefault(publication, []).append(subscription)
+                self._matched.setdefault(publication, []).append(self.standing[subscription])
             case Published():
                 of_it = self.publications[int(given.to.split()[1])]
                 of_it.outcome, of_it.until = given.what, now

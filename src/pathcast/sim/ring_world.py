@@ -85,6 +85,7 @@ class RingWorld:
         above: Makes the node that a peer is part of, given name, life, disk and what makes the
             peer; None: the peer is the node.
         on_deliver: As for `Network`.
+        on_end: As for `Network`.
 
     Attributes:
         network: The network.
@@ -103,12 +104,13 @@ class RingWorld:
         in_bytes: bool = False,
         above: Above | None = None,
         on_deliver: Callable[[str, Deliver], None] | None = None,
+        on_end: Callable[[str, bool], None] | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.counted = CountedMessages()
         self._above = above
         through = self.counted if in_bytes else None
-        self.network = Network(seed, faults, through=through, on_deliver=on_deliver)
+        self.network = Network(seed, faults, through=through, on_deliver=on_deliver, on_end=on_end)
         self.checks = 0
         self._way_seconds = faults.delay_seconds[1] * (faults.slow_factor if faults.slow else 1) + (
             faults.reorder_seconds if faults.reorder else 0
@@ -145,11 +147,14 @@ class RingWorld:
         self._fallback = frozenset(Member(name, 0) for name in self.base)
         self.network.split(*sides)
 
-    def churn(self, until: float, changes: int, peers_max: int = 14) -> None:
+    def churn(
+        self, until: float, changes: int, peers_max: int = 14, spared: Sequence[str] = ()
+    ) -> None:
         """Let so many joins, crashes, leavings and restarts happen until then, at random times."""
         start = self.network.now
         for _ in range(changes):
-            self.network.at(self._random.uniform(start, until), lambda: self._change(peers_max))
+            at = self._random.uniform(start, until)
+            self.network.at(at, lambda: self._change(peers_max, spared))
         self.network.run(until)
 
     def settle(self, seconds: float = 30.0) -> None:
@@ -226,9 +231,9 @@ class RingWorld:
         node = self._above(life, disk, peer) if self._above is not None else peer()
         return _Watched(node, made[0], self)
 
-    def _change(self, peers_max: int) -> None:
-        running = sorted(set(self.network.nodes) - set(self.base))
-        if len(running) + len(self.base) < peers_max and (not running or self._draw(0.5)):
+    def _change(self, peers_max: int, spared: Sequence[str]) -> None:
+        running = sorted(set(self.network.nodes).difference(self.base, spared))
+        if len(self.network.nodes) < peers_max and (not running or self._draw(0.5)):
             gone = sorted(set(self.network.disks) - set(self.network.nodes))
             if gone and self._draw(0.5):
                 self.network.restart(self._random.choice(gone))
