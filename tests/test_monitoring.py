@@ -326,7 +326,7 @@ def test_peers_show_themselves(tmp_path: Path) -> None:
             text.replace("[peer]\n", f'[peer]\nmetrics = "{place}"\n'), encoding="utf-8"
         )
     try:
-        ring.start(ring.names)
+        ring.start(ring.names, are_new=True)
         for place in places.values():
             wait_until(partial(is_ready, place))
             values = scraped(place)
@@ -348,7 +348,7 @@ def test_a_node_of_the_service_shows_itself(
         section = RegistrySection(name="r1", store=str(tmp_path / "profiles"))
         async with (
             monitored(address, monitor),
-            serving(RegistrySettings(registry=section), monitor),
+            serving(RegistrySettings(registry=section), monitor, is_new=True),
         ):
             await eventually_page(address, "/readyz", 200)
             values = await asyncio.to_thread(scraped, address)

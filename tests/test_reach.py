@@ -237,7 +237,7 @@ def test_certificates_are_given_and_a_wrong_one_is_told_from_an_address_where_no
         'authority = "authority.pem"\n[[clients]]\nname = "ann"\ntoken = "hers"\n'
     )
     command = [sys.executable, "-m", "pathcast", "broker", "run", "broker.toml"]
-    command += ["--log-format", "json"]
+    command += ["--log-format", "json", "--new"]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     base = ("net", "inbox", "--as", "ann", "--token-file", "ann.token")

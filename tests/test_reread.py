@@ -265,7 +265,7 @@ def test_a_node_of_the_service_takes_up_clients(
         from pathcast.transport.registration import Callers
 
         now = [settings("ann")]
-        async with serving(now[0], Monitor(), lambda: now[0]) as (_, target):
+        async with serving(now[0], Monitor(), lambda: now[0], is_new=True) as (_, target):
             callers = Callers("bob", lambda to: Address("r", to))
             with pytest.raises(PeerRefusedError):
                 await callers.call(target, Locate("1.1", "p"))
