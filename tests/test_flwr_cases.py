@@ -42,9 +42,8 @@ def expected(message: dict[str, Any]) -> Opinion:
 @engines
 def test_engine(engine: EngineName, case: dict[str, Any]) -> None:
     broker = Broker(engine=engine, limits=GENEROUS)
-    report = broker.subscribe(
-        Subscription("s", "subscriber", case["query"], namespaces=case.get("namespaces"))
-    )
+    row = Subscription("s", "subscriber", case["query"], namespaces=case.get("namespaces"))
+    report = broker.subscribe([row])
     if "refused" in case:
         assert report.rejected["s"].code == case["refused"]
         return

@@ -94,7 +94,7 @@ def test_there_are_no_more_series_than_a_broker_keeps(engine: EngineName) -> Non
     assert broker.subscribe(same).accepted == 1
     broker.unsubscribe("s1")
     assert broker.subscribe(asked(STEP_SERIES_MAX)).accepted == 1
-    assert broker.subscribe(asked(STEP_SERIES_MAX + 1)).rejected
+    assert broker.subscribe([asked(STEP_SERIES_MAX + 1)]).rejected
     found = answered(broker, [message(1)])[0]
     assert set(found.values()) == {""}
     assert len(found) == STEP_SERIES_MAX + 1

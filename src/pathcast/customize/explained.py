@@ -52,7 +52,7 @@ def explained(
             return str(index.explain(query.id, content))
         broker = Broker(engine, limits, threads=1)
         # Steps are done already.
-        if broker.subscribe(asked._replace(steps=())).rejected:
+        if broker.subscribe([asked._replace(steps=())]).rejected:
             return None
         needed = broker.explain(asked.id).gate
         found = [index.explain(Query(query.id, path), content) for path in needed]
