@@ -27,8 +27,8 @@ import os, signal, sys, threading, time
 from pathcast import Broker, Limits, Query, QueryIndex, Subscription
 limits = Limits(evaluation_steps_max={STEPS}, message_steps_max={STEPS})
 few = b"<a/>"
-# Steps that grow with the cube of the elements.
-costly = b"<a>" + b"<b><c/></b>" * 3000 + b"</a>"
+# Many seconds of work in less than a MiB, so that the signal comes in the middle of it.
+costly = b"<a>" + b"<b><c/></b>" * 40_000 + b"</a>"
 hostile = "count(//b[count(following::c[count(preceding::b) > 7]) > 3]) > 1"
 def signal_at_work(main):
     # The kernel is called from this package; what is called from elsewhere takes no time.

@@ -212,7 +212,7 @@ def decode_hello(data: bytes, sender: str, name: str) -> Hello:
         >>> decode_hello(msgspec.msgpack.encode(["b", 10, 7, "what is new"]), "b", "a")
         Traceback (most recent call last):
         ...
-        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a 1
+        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a 2
     """
     found = decode(_ANY_HELLOS, data, sender).version
     if found != VERSION:
