@@ -75,11 +75,27 @@ def _children() -> set[int]:
 
 
 def _running(processes: set[int]) -> dict[int, str]:
-    """Their command lines; one that has ended, for whom nobody waits, has none."""
+    """Their command lines, without those that have ended and for whom nobody waits."""
     found = {}
     for process in processes:
         with suppress(OSError):
-            command = Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = _command(Path(f"/proc/{process}"))
             if command and _OF_PYTHON not in command:
-                found[process] = command.strip()
+                found[process] = command
     return found
+
+
+def _command(process: Path) -> str:
+    """Empty for one that has ended.
+
+    Linux closes what a new program does not inherit before the program has a command line, so
+    `Popen` can return in between.
+
+    Raises:
+        OSError: There is no such process.
+    """
+    while not (command := (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()):
+        if (process / "stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+            break
+        time.sleep(0.001)
+    return command.strip()

@@ -157,8 +157,8 @@ def test_an_extra_brings_what_its_rooms_import(extra: str, wheels: Path, tmp_pat
     missing: dict[str, str] = json.loads(done.stdout)
     rooms = tuple(f"pathcast.{room}" for room in (*ROOMS["base"], *ROOMS[extra]))
     assert {name: lib for name, lib in missing.items() if name.startswith(rooms)} == {}
-    requirements = json.dumps(project()["optional-dependencies"]).replace("-", "_")
-    declared = re.findall(r"\w+", requirements)
+    extras_as_modules = json.dumps(project()["optional-dependencies"]).replace("-", "_")
+    declared = re.findall(r"\w+", extras_as_modules)
     # grpc is of grpcio, py4j of pyspark; strategies of hypothesis are imported by tests alone.
     assert {lib.split(".")[0] for lib in missing.values()} <= {*declared, "grpc", "py4j"}
 
