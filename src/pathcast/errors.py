@@ -818,6 +818,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{name} keeps {given} messages that others have not taken yet, at most {maximum} are "
         "allowed; publish again later",
     ),
+    "broker.busy": CatalogueEntry(
+        "UnavailableError",
+        "{name} has {given} {what} here, at most {maximum} are taken; end some of them, or try "
+        "again later",
+    ),
     "disk.taken": CatalogueEntry("DiskError", "{path} belongs to a process that is running"),
     "disk.format": CatalogueEntry(
         "DiskError", "{path} has format {found}, this Pathcast reads {expected}"

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
 import msgspec
@@ -38,7 +38,7 @@ from pathcast.transport.endings import has_ended
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.security import Gate, Peer
-from pathcast.transport.service import GuardedMethods, Service, listen
+from pathcast.transport.service import GuardedMethods, Listener, Service, listen
 from pathcast.transport.settings import BrokerSettings, secret_of
 from pathcast.transport.webhooks import WebhookSender, post_inbox
 
@@ -153,23 +153,26 @@ async def running(
         contacts = _contacts(carrier, gate, settings, discovery, addresses, places)
     token = secrets.token_urlsafe(24)
     operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
-    servers: list[Any] = []
+    listeners: list[Listener] = []
     path = settings.broker.directory / CONTROL
     try:
-        server, port = await listen(
+        outside = await listen(
             [Service(carrier, gate), *beside, *([] if contacts is None else [contacts])],
             settings.broker.listen,
             settings.certificates,
             allow_plain=settings.broker.allow_plain,
+            bounds=settings.broker.connection_bounds,
         )
-        servers.append(server)
-        inside, control_port = await listen(
+        listeners.append(outside)
+        inside = await listen(
             [Service(carrier, Gate([operator], with_certificates=False))], "127.0.0.1:0"
         )
-        servers.append(inside)
+        listeners.append(inside)
         await carrier.start(list(addresses))
         host = settings.broker.listen.rpartition(":")[0]
-        control = Control(name, os.getpid(), f"{host}:{port}", f"127.0.0.1:{control_port}", token)
+        control = Control(
+            name, os.getpid(), f"{host}:{outside.port}", f"127.0.0.1:{inside.port}", token
+        )
         take_up = partial(_take_up_neighbours, carrier, gate, addresses)
         with _reread_at_hangup(reread, take_up):
             _write_control(path, control)
@@ -182,8 +185,8 @@ async def running(
     finally:
         path.unlink(missing_ok=True)
         await carrier.stop()
-        for server in servers:
-            await server.stop(STOP_SECONDS)
+        for listener in listeners:
+            await listener.stop(STOP_SECONDS)
 
 
 def _contacts(

@@ -69,7 +69,7 @@ async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarr
             section.name, node, callers.call, key_of, is_request, lambda to, what: None
         )
         gate = Gate(settings.peers, with_certificates=settings.tls is not None)
-        server, port = await listen(
+        listener = await listen(
             [RegistrationMethods(carrier, gate, ToService)],
             section.listen,
             settings.certificates,
@@ -77,9 +77,9 @@ async def serving(settings: RegistrySettings) -> AsyncIterator[tuple[RequestCarr
         )
         try:
             async with carrier.running():
-                yield carrier, f"{section.listen.rpartition(':')[0]}:{port}"
+                yield carrier, f"{section.listen.rpartition(':')[0]}:{listener.port}"
         finally:
-            await server.stop(STOP_SECONDS)
+            await listener.stop(STOP_SECONDS)
             await callers.close()
             if node.leadership.lease is not None:
                 store.give_back(node.leadership.lease)
