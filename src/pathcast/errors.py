@@ -823,6 +823,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{name} has {given} {what} here, at most {maximum} are taken; end some of them, or try "
         "again later",
     ),
+    "broker.starting": CatalogueEntry(
+        "UnavailableError",
+        "{name} starts: {done} of {total} things that it keeps are restored; try again",
+    ),
     "disk.taken": CatalogueEntry("DiskError", "{path} belongs to a process that is running"),
     "disk.format": CatalogueEntry(
         "DiskError", "{path} has format {found}, this Pathcast reads {expected}"

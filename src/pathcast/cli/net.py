@@ -122,7 +122,7 @@ WIDE_COLUMNS = ("cut out", "cut through", "sent again")
 
 def _row(status: dict[str, Any] | None) -> tuple[str, ...]:
     if status is None:
-        return ("does not run",)
+        return ("does not run, or starts",)
     node = status["node"]
     tree = sorted({peer for peers in node["tree"].values() for peer in peers})
     return (

@@ -96,7 +96,7 @@ def ls(directory: DirectoryOption = RING) -> ExitCode:
     """List peers: neighbours on the ring, what they hold, what they did."""
     statuses = asyncio.run(ring_in(directory).statuses())
     for name, status in statuses.items():
-        answers().print(f"{name}: {'does not run' if status is None else _line(status)}")
+        answers().print(f"{name}: {'does not run, or starts' if status is None else _line(status)}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
 
 

@@ -67,6 +67,10 @@ def _no_gap(gap: Gap) -> bytes:
     raise TypeError(f"this kind of node has no words for {gap}")
 
 
+def _as_it_is(saved: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    return saved
+
+
 def _nothing_known(node: Node) -> Mapping[str, object]:
     return {}
 
@@ -168,6 +172,9 @@ class Carrier:
         dial: Makes streams to neighbours.
         backlog_max: See `BACKLOG_MAX`.
         has_ended: Whether the process of a neighbour is over whose connection was lost.
+        counted: Given what the node saved; gives what the node reads.
+
+    Cost: that of making the node, which reads all it has saved; may be called in another thread.
     """
 
     def __init__(
@@ -179,12 +186,13 @@ class Carrier:
         *,
         backlog_max: int = BACKLOG_MAX,
         has_ended: Callable[[str], Awaitable[bool]] = _cannot_tell,
+        counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = _as_it_is,
     ) -> None:
         self.name = name
         self.kind = kind
         self.disk = disk
         self.codec = kind.codec
-        self.node = kind.make(disk.saved(), secrets.randbits(53))
+        self.node = kind.make(counted(disk.saved()), secrets.randbits(53))
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )

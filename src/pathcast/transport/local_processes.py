@@ -106,7 +106,7 @@ class LocalProcesses:
             return False
 
     def start(self, names: Sequence[str]) -> None:
-        """Starts those that do not run, and waits until they listen.
+        """Starts those that do not run, and waits until they are ready.
 
         If one does not, those that listen go on, and no other is left behind.
 
@@ -182,7 +182,7 @@ class LocalProcesses:
         return BrokerClient(client, Address(name, self._control(name).listen), self.CODEC)
 
     async def statuses(self) -> dict[str, dict[str, Any] | None]:
-        """What each says of itself; None where none runs."""
+        """What each says of itself; None where none runs, or one is starting."""
         found = await asyncio.gather(*(self._status(name) for name in self.names))
         return dict(zip(self.names, found, strict=True))
 
@@ -206,7 +206,8 @@ class LocalProcesses:
             return None
         try:
             async with self.operator(name) as client:
-                return await client.status()
+                status = await client.status()
+                return None if "starting" in status else status
         except UnavailableError:
             return None
 
@@ -216,7 +217,8 @@ class LocalProcesses:
 
     def _listens(self, name: str, process: int) -> bool:
         try:
-            return read_control(self.directory / name).process == process
+            control = read_control(self.directory / name)
+            return control.process == process and not control.is_starting
         except UnavailableError:
             return False
 

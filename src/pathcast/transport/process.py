@@ -38,8 +38,9 @@ from pathcast.transport.endings import has_ended
 from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.security import Gate, Peer
-from pathcast.transport.service import GuardedMethods, Listener, Service, listen
+from pathcast.transport.service import GuardedMethods, Service, listen
 from pathcast.transport.settings import BrokerSettings, secret_of
+from pathcast.transport.starting import Starting
 from pathcast.transport.webhooks import WebhookSender, post_inbox
 
 LOG = logging.getLogger("pathcast.transport")
@@ -66,6 +67,8 @@ class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         listen: HOST:PORT where it listens.
         control: HOST:PORT for its operator.
         token: That the operator has to give.
+        is_starting: Whether the node is still made from what it keeps; only its operator is
+            answered until then.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str
     control: str
     token: str
+    is_starting: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,10 @@ async def running(
     listening: Mapping[str, str] | None = None,
     discovery: Discovery | None = None,
 ) -> AsyncIterator[Carrier]:
-    """A broker that listens; it is stopped gracefully at the end.
+    """A broker that is ready; it is stopped gracefully at the end.
+
+    It listens before that, while its node is made from what it keeps: the operator is told how far
+    it is, others that they are to try again (`broker.starting`).
 
     Args:
         settings: What it is told.
@@ -143,54 +150,68 @@ async def running(
     async def find_out(peer: str) -> bool:
         return listening is not None and peer in places and await has_ended(places[peer])
 
-    kept = disk or Disk(settings.broker.directory, settings.broker.inbox_bounds)
-    most = settings.broker.backlog_max
-    carrier = Carrier(name, kind, kept, dial, backlog_max=most, has_ended=find_out)
+    starting = Starting(name)
     anybody = None if discovery is None else Peer("", discovery.token)
     gate = Gate(settings.peers, with_certificates=settings.tls is not None, anybody=anybody)
     contacts = None
     if discovery is not None:
-        contacts = _contacts(carrier, gate, settings, discovery, addresses, places)
+        contacts = _contacts(starting, gate, settings, discovery, addresses, places)
     token = secrets.token_urlsafe(24)
     operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
-    listeners: list[Listener] = []
     path = settings.broker.directory / CONTROL
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        kept = disk or Disk(settings.broker.directory, settings.broker.inbox_bounds)
+        closing = stack.enter_context(contextlib.ExitStack())
+        closing.callback(kept.close)
         outside = await listen(
-            [Service(carrier, gate), *beside, *([] if contacts is None else [contacts])],
+            [Service(starting, gate), *beside, *([] if contacts is None else [contacts])],
             settings.broker.listen,
             settings.certificates,
             allow_plain=settings.broker.allow_plain,
             bounds=settings.broker.connection_bounds,
         )
-        listeners.append(outside)
+        stack.push_async_callback(outside.stop, STOP_SECONDS)
         inside = await listen(
-            [Service(carrier, Gate([operator], with_certificates=False))], "127.0.0.1:0"
+            [Service(starting, Gate([operator], with_certificates=False))], "127.0.0.1:0"
         )
-        listeners.append(inside)
-        await carrier.start(list(addresses))
+        stack.push_async_callback(inside.stop, STOP_SECONDS)
         host = settings.broker.listen.rpartition(":")[0]
         control = Control(
-            name, os.getpid(), f"{host}:{outside.port}", f"127.0.0.1:{inside.port}", token
+            name,
+            os.getpid(),
+            f"{host}:{outside.port}",
+            f"127.0.0.1:{inside.port}",
+            token,
+            is_starting=True,
         )
+        stack.callback(path.unlink, missing_ok=True)
+        _write_control(path, control)
+        carrier = await asyncio.to_thread(
+            Carrier,
+            name,
+            kind,
+            kept,
+            dial,
+            backlog_max=settings.broker.backlog_max,
+            has_ended=find_out,
+            counted=starting.counted,
+        )
+        closing.pop_all()
+        stack.push_async_callback(carrier.stop)
+        await carrier.start(list(addresses))
+        starting.end(carrier)
         take_up = partial(_take_up_neighbours, carrier, gate, addresses)
-        with _reread_at_hangup(reread, take_up):
-            _write_control(path, control)
-            async with contextlib.AsyncExitStack() as meanwhile:
-                await meanwhile.enter_async_context(posting(carrier, settings))
-                if contacts is not None and discovery is not None:
-                    mine = discovery.address or control.listen
-                    await meanwhile.enter_async_context(contacts.greeting(mine, discovery.known))
-                yield carrier
-    finally:
-        path.unlink(missing_ok=True)
-        await carrier.stop()
-        for listener in listeners:
-            await listener.stop(STOP_SECONDS)
+        stack.enter_context(_reread_at_hangup(reread, take_up))
+        _write_control(path, msgspec.structs.replace(control, is_starting=False))
+        await stack.enter_async_context(posting(carrier, settings))
+        if contacts is not None and discovery is not None:
+            mine = discovery.address or control.listen
+            await stack.enter_async_context(contacts.greeting(mine, discovery.known))
+        yield carrier
 
 
 def _contacts(
-    carrier: Carrier,
+    starting: Starting,
     gate: Gate,
     settings: BrokerSettings,
     discovery: Discovery,
@@ -205,12 +226,13 @@ def _contacts(
         return Address(peer, target, token, settings.certificates, settings.broker.allow_plain)
 
     def take_up(peer: str, target: str) -> None:
+        carrier = starting.carrier
         places[peer] = target
         if carrier.name < peer:
             addresses[peer] = address(peer, target)
             carrier.neighbours.connect([peer])
 
-    return Contacts(carrier.name, gate, settings.broker.directory, address, take_up)
+    return Contacts(starting.name, gate, settings.broker.directory, address, take_up)
 
 
 def _take_up_neighbours(
@@ -342,7 +364,10 @@ def operator_of(directory: Path, codec: Codec) -> BrokerClient:
 
 
 def _write_control(path: Path, control: Control) -> None:
-    path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Others find the file as it was before, or as it is now."""
+    new = path.with_name(f"{CONTROL}.new")
+    new.unlink(missing_ok=True)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(control))
+    new.replace(path)

@@ -51,6 +51,7 @@ from pathcast.transport.dead_letters import (
 from pathcast.transport.disk import Waiting
 from pathcast.transport.frames import (
     FRAME_PACKETS,
+    Codec,
     Count,
     Name,
     Packet,
@@ -60,6 +61,7 @@ from pathcast.transport.frames import (
 from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
 from pathcast.transport.pieces import PIECE_SECONDS, receive_pieces, send_in_pieces
 from pathcast.transport.security import Certificates, Gate, Role, check_plain
+from pathcast.transport.starting import Starting
 
 ANSWER_SECONDS: Final = 30.0
 LOOKED_AT_ONCE_BYTES: Final = 512 * 1024
@@ -134,6 +136,11 @@ _INBOX_CALLS: Final[msgspec.msgpack.Decoder[Follow | Acknowledge | Settle]] = (
 )
 _LetterCall = ListLetters | SettleLetters
 _LETTER_CALLS: Final[msgspec.msgpack.Decoder[_LetterCall]] = msgspec.msgpack.Decoder(_LetterCall)
+
+
+def not_described(starting: Starting) -> dict[str, object]:
+    """What a process can say of itself before it has a carrier; JSON."""
+    return {"name": starting.name, "starting": {"done": starting.done, "total": starting.total}}
 
 
 def described(carrier: Carrier) -> dict[str, object]:
@@ -219,19 +226,24 @@ class Service(GuardedMethods):
     """The methods of a broker.
 
     Args:
-        carrier: The node that they are about.
+        starting: Has the carrier that they are about, as soon as there is one; until then only
+            the operator is answered, and others are told how far it is.
         gate: Who may call.
     """
 
-    def __init__(self, carrier: Carrier, gate: Gate) -> None:
+    def __init__(self, starting: Starting, gate: Gate) -> None:
         super().__init__(gate)
-        self._carrier = carrier
+        self._starting = starting
         self._offer_stream(f"/{SERVICE}/Frames", self._frames)
         self._offer_stream(f"/{SERVICE}/Publish", self._publish)
         self._offer_stream(f"/{SERVICE}/Deliveries", self._deliveries)
         self._offer_stream(f"/{SERVICE}/DeadLetters", self._dead_letters)
         self._offer_answer(f"/{SERVICE}/Ask", self._ask)
         self._offer_answer(f"/{SERVICE}/Status", self._status)
+
+    @property
+    def _carrier(self) -> Carrier:
+        return self._starting.carrier
 
     async def _frames(self, context: Any) -> None:
         peer = self._admit(context, "neighbour")
@@ -240,14 +252,14 @@ class Service(GuardedMethods):
     async def _publish(self, context: Any) -> None:
         client = self._admit(context, "publish")
         stream = ServerStream(client, context)
+        codec = self._carrier.codec  # a call is refused at once, and not when it is written to
         with self.guard.pieces.holding(client) as held:
             while (data := await receive_pieces(stream, client, held)) is not None:
-                receipt = await self._published(client, data, context)
+                receipt = await self._published(client, codec, data, context)
                 held.give_back()
                 await stream.send(_ENCODE(receipt))
 
-    async def _published(self, client: str, data: bytes, context: Any) -> Receipt:
-        codec = self._carrier.codec
+    async def _published(self, client: str, codec: Codec, data: bytes, context: Any) -> Receipt:
         packets = decode(_PUBLICATIONS, data, client).packets
         messages = [codec.message(packet, client) for packet in packets]
         for kind in {type(message) for message in messages}:
@@ -351,6 +363,8 @@ class Service(GuardedMethods):
 
     async def _status(self, _: bytes, context: Any) -> bytes:
         self._admit(context, "operate")
+        if not self._starting.is_over:
+            return msgspec.json.encode(not_described(self._starting))
         status = described(self._carrier)
         inboxes = await self._carrier.on_disk(self._carrier.disk.inboxes)
         status["inboxes"] = {
