@@ -24,11 +24,11 @@ from pathcast.errors import FrameError, PathcastError, UnavailableError
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection_guard import ConnectionBounds, Place, place_of, surplus
 from pathcast.transport.frames import Hello, encode_frame
-from pathcast.transport.grpc_streams import Address, ClientStream, open_stream
+from pathcast.transport.grpc_streams import SERVICE, Address, ClientStream, open_stream
 from pathcast.transport.pieces import PIECE_BYTES
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.security import Gate, Peer
-from pathcast.transport.service import SERVICE, GuardedMethods, listen
+from pathcast.transport.service import GuardedMethods, listen
 from pathcast.transport.settings import BrokerSettings
 from patience import eventually
 

@@ -828,6 +828,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{name} starts: {done} of {total} things that it keeps are restored; try again",
     ),
     "disk.taken": CatalogueEntry("DiskError", "{path} belongs to a process that is running"),
+    "disk.fenced": CatalogueEntry(
+        "DiskError",
+        "{path} was taken over under token {found}; what is done under {token} does not count any "
+        "more",
+    ),
     "disk.format": CatalogueEntry(
         "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
     ),

@@ -67,6 +67,10 @@ def _no_gap(gap: Gap) -> bytes:
     raise TypeError(f"this kind of node has no words for {gap}")
 
 
+def _always_may() -> None:
+    """Of a carrier that acts as long as it runs."""
+
+
 def _as_it_is(saved: Mapping[str, bytes]) -> Mapping[str, bytes]:
     return saved
 
@@ -173,6 +177,7 @@ class Carrier:
         backlog_max: See `BACKLOG_MAX`.
         has_ended: Whether the process of a neighbour is over whose connection was lost.
         counted: Given what the node saved; gives what the node reads.
+        check: Raises UnavailableError when nobody may be heard or answered any more.
 
     Cost: that of making the node, which reads all it has saved; may be called in another thread.
     """
@@ -187,6 +192,7 @@ class Carrier:
         backlog_max: int = BACKLOG_MAX,
         has_ended: Callable[[str], Awaitable[bool]] = _cannot_tell,
         counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = _as_it_is,
+        check: Callable[[], None] = _always_may,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -199,6 +205,7 @@ class Carrier:
         self.failure: asyncio.Future[None] | None = None
         self._backlog_max = backlog_max
         self._has_ended = has_ended
+        self._check_may_act = check
         self._finding_out: set[asyncio.Task[None]] = set()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"disk-{name}")
         self._group = _Group()
@@ -294,6 +301,7 @@ class Carrier:
 
     async def _request(self, client: str, messages: Sequence[object]) -> list[object]:
         """The answers to messages that came together, when what was made of them is on disk."""
+        self._check_may_act()
         for message in messages:
             if type(message) in self.kind.prepare:
                 await asyncio.to_thread(self.kind.prepare[type(message)], self.node, message)
@@ -420,6 +428,7 @@ class Carrier:
         for _, message in taken:
             if not self._room.is_set():
                 await self._room.wait()
+            self._check_may_act()
             self._event(self.node.receive, peer, message)
 
     def _changed(self, peer: str, is_up: bool) -> None:

@@ -28,7 +28,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
@@ -111,6 +111,10 @@ class Waiting(NamedTuple):
     body: bytes
 
 
+def _always_counts() -> None:
+    """Of a directory that nobody takes over while a process has it."""
+
+
 class Disk:
     """The directory of one broker process.
 
@@ -119,13 +123,21 @@ class Disk:
     Args:
         directory: Made if it is missing; None keeps everything in memory (for tests).
         bounds: Of each inbox.
+        check: Called when something is on disk and before anybody is told; raises DiskError if it
+            does not count (`pathcast.transport.fencing`).
 
     Raises:
         DiskError: Another process has it, it is of another format, or it is damaged.
     """
 
-    def __init__(self, directory: Path | None, bounds: InboxBounds = DEFAULT) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        bounds: InboxBounds = DEFAULT,
+        check: Callable[[], None] = _always_counts,
+    ) -> None:
         self.directory = directory
+        self._check = check
         self.bounds = bounds
         self._turn = threading.Lock()
         # Subscriber -> its inbox: to ask for the last position each time took twice as long.
@@ -456,6 +468,7 @@ class Disk:
                 self._base.execute("begin")
                 yield self._base
                 self._base.execute("commit")
+                self._check()
             except sqlite3.Error as error:
                 raise self._failed(error) from error
             finally:
@@ -482,6 +495,15 @@ def _locked(directory: Path) -> int:
         os.close(handle)
         raise DiskError("disk.taken", path=str(directory)) from error
     return handle
+
+
+def is_taken(directory: Path) -> bool:
+    """Whether a process has a directory."""
+    try:
+        os.close(_locked(directory))
+    except DiskError:
+        return True
+    return False
 
 
 def _copy_log(path: Path) -> None:

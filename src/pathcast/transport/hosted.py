@@ -7,6 +7,9 @@ runs twice, and never without the profiles that it is the host of.
 
 With a directory that the processes share (one machine, or a disk that moves with the broker)
 nothing is lost when one takes over from another; without, it is as if the broker had lost its disk.
+A player that stands still and goes on later finds that its lease is over before it hears or
+answers anybody, and that its directory is fenced (`pathcast.transport.fencing`) before it speaks of
+anything that it has just kept.
 """
 
 from __future__ import annotations
@@ -19,7 +22,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from pathcast.errors import ConfigError, DiskError, RegistrationError, StoreError
+from pathcast.errors import (
+    ConfigError,
+    DiskError,
+    RegistrationError,
+    StoreError,
+    UnavailableError,
+)
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.hosting import Hosting, Served
@@ -31,6 +40,7 @@ from pathcast.store import Change, Store
 from pathcast.transport.broker import Accepted, Leave, RegisterSource, Subscribe, Unsubscribe
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.disk import Disk
+from pathcast.transport.fencing import Fence
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.process import Reread, running, until_ended
 from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
@@ -42,6 +52,9 @@ LOG = logging.getLogger("pathcast.transport")
 
 TAKEN_SECONDS: Final = 0.2
 """Pause before a directory is tried again that a former player has not given back yet."""
+
+STUCK_SECONDS: Final = 5.0
+"""A former player that has not given the directory back by then stands still: it is copied."""
 
 APPLY_SECONDS: Final = 60.0
 
@@ -157,19 +170,33 @@ class HostedBroker:
             told = await self._told.get()
             while isinstance(told, Served) and told.is_played:
                 LOG.info("%s is played at %s", hosting.id, self._address)
-                told = await self._play_once(carrier, hosting, store, told)
+                try:
+                    told = await self._play_once(carrier, hosting, store, told)
+                except DiskError as error:
+                    if error.code != "disk.fenced":
+                        raise
+                    LOG.warning("%s", error)
+                    carrier.begin(hosting.lapsed)
+                    told = Served(is_played=False)
                 LOG.warning("%s is not played at %s any more", hosting.id, self._address)
 
     async def _play_once(
         self, carrier: RequestCarrier, hosting: Hosting, store: Store, served: Served
     ) -> Served:
         """Runs the broker until the part is lost; returns what was told then."""
-        disk = await self._disk()
+        if (lease := hosting.leadership.lease) is None:
+            return Served(is_played=False)
+        disk = await self._disk(lease.token)
         try:
             disk.commit(kept_for(served, disk.saved()))
         except DiskError:
             disk.close()
             raise
+
+        def check() -> None:
+            if hosting.leadership.lease is None or hosting.leadership.until <= carrier.now:
+                reason = "its lease is over; ask the registration service where it is now"
+                raise UnavailableError("peer.unreachable", name=hosting.id, reason=reason)
 
         def in_force(profile: str, version: int) -> None:
             carrier.begin(hosting.in_force, profile, version)
@@ -191,6 +218,7 @@ class HostedBroker:
             locate=locate,
             beside=[methods],
             reread=self._reread,
+            check=check,
         ) as broker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))
@@ -216,17 +244,46 @@ class HostedBroker:
                 return told
             await broker.ask("", told, APPLY_SECONDS)
 
-    async def _disk(self) -> Disk:
-        """The broker's directory, as soon as no former player has it."""
+    async def _disk(self, token: int) -> Disk:
+        """The broker's directory, as soon as no former player has it, or a copy of it.
+
+        Raises:
+            DiskError: It cannot be had, or there is a newer player ("disk.fenced").
+        """
+        section = self._settings.broker
+        fence = Fence(section.directory, token)
+        fence.raise_up()
+        clock = asyncio.get_running_loop()
+        stuck = clock.time() + STUCK_SECONDS
         while True:
+            place = fence.place
             try:
-                section = self._settings.broker
-                return Disk(section.directory, section.inbox_bounds)
+                disk = Disk(place, section.inbox_bounds, fence.check)
             except DiskError as error:
                 if error.code != "disk.taken":
                     raise
                 LOG.info("%s", error)
+            else:
+                try:
+                    fence.use(place)
+                    await asyncio.to_thread(fence.clear)
+                except BaseException:
+                    disk.close()
+                    raise
+                return disk
             await asyncio.sleep(TAKEN_SECONDS)
+            if clock.time() > stuck:
+                LOG.warning("%s is copied: the process that has it stands still", place)
+                await self._copied(fence)
+
+    async def _copied(self, fence: Fence) -> None:
+        """Copies the directory, if it can be read just now: it is tried again."""
+        try:
+            await asyncio.to_thread(fence.copy)
+        except DiskError as error:
+            if error.code != "disk.failed":
+                raise
+            LOG.error("%s", error)
 
 
 async def _lapsed(carrier: RequestCarrier, hosting: Hosting) -> Served:

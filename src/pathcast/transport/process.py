@@ -117,6 +117,7 @@ async def running(
     reread: Reread | None = None,
     listening: Mapping[str, str] | None = None,
     discovery: Discovery | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Carrier]:
     """A broker that is ready; it is stopped gracefully at the end.
 
@@ -133,6 +134,7 @@ async def running(
         listening: Where neighbours listen, HOST:PORT; their end is noticed at once. None: nobody
             looks.
         discovery: How it finds others; None: it knows all.
+        check: As of `Carrier`.
 
     Raises:
         ConfigError: It cannot listen there.
@@ -184,7 +186,7 @@ async def running(
             token,
             is_starting=True,
         )
-        stack.callback(path.unlink, missing_ok=True)
+        stack.callback(_remove_control, settings.broker.directory)
         _write_control(path, control)
         carrier = await asyncio.to_thread(
             Carrier,
@@ -195,6 +197,7 @@ async def running(
             backlog_max=settings.broker.backlog_max,
             has_ended=find_out,
             counted=starting.counted,
+            check=check,
         )
         closing.pop_all()
         stack.push_async_callback(carrier.stop)
@@ -371,3 +374,10 @@ def _write_control(path: Path, control: Control) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(control))
     new.replace(path)
+
+
+def _remove_control(directory: Path) -> None:
+    """Of this process; another one may have taken the directory over."""
+    with contextlib.suppress(UnavailableError):
+        if read_control(directory).process == os.getpid():
+            (directory / CONTROL).unlink(missing_ok=True)
