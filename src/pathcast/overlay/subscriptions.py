@@ -13,7 +13,7 @@ import msgspec
 from pathcast.errors import PathcastError, UnknownQueryError
 from pathcast.overlay.content import Profile, Profiles, Results, Verdict
 
-__all__ = ["Subscription", "Subscriptions"]
+__all__ = ["KeptSubscription", "Subscription", "Subscriptions"]
 
 Entries = tuple[str, ...]
 
@@ -34,6 +34,18 @@ class Subscription(msgspec.Struct, frozen=True):
     version: int
 
 
+class KeptSubscription(Subscription, frozen=True):
+    """A subscription on the disk, with its entries: to find them takes longer than all the rest.
+
+    Attributes:
+        entries: What its profile comes to.
+        entries_by: Who found them: see `Profiles.entries_by`. Others find them anew.
+    """
+
+    entries: tuple[str, ...] = ()
+    entries_by: str = ""
+
+
 class Subscriptions:
     """The subscriptions of a host, with a count of each entry.
 
@@ -44,6 +56,7 @@ class Subscriptions:
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
         self._held: dict[str, Subscription] = {}
+        self._entries: dict[str, Entries] = {}
         self._in_force: set[str] = set()
         self._count: Counter[str] = Counter()
         self._tickets: dict[str, int] = {}
@@ -102,11 +115,13 @@ class Subscriptions:
                 self._profiles.add(name, known.profile)
             raise
         self._held[name] = made
+        before = self._entries.get(name, ())
+        self._entries[name] = entries
         self._tickets[name] = ticket
         self._in_force.discard(name)
         # What comes is counted before what goes: what both ask for does neither.
         added = self._enter(entries)
-        removed = () if known is None else self._leave(self._profiles.entries(known.profile))
+        removed = self._leave(before)
         return made, added, removed
 
     def take_out(self, name: str) -> tuple[Entries, Entries]:
@@ -117,21 +132,40 @@ class Subscriptions:
         """
         if name not in self._held:
             raise UnknownQueryError("query.unknown", id=name)
-        held = self._held.pop(name)
+        del self._held[name]
         self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
-        return (), self._leave(self._profiles.entries(held.profile))
+        return (), self._leave(self._entries.pop(name))
 
-    def restore(self, saved: Subscription) -> None:
+    def kept(self, name: str) -> KeptSubscription:
+        """A subscription as it is saved."""
+        held = self._held[name]
+        return KeptSubscription(
+            held.name,
+            held.subscriber,
+            held.profile,
+            held.version,
+            self._entries[name],
+            self._profiles.entries_by,
+        )
+
+    def restore(self, saved: KeptSubscription) -> None:
         """One that was saved.
 
         Raises:
             PathcastError: It is no profile (any more).
+
+        Cost: that of the local plan for a profile; and of finding its entries, up to a millisecond,
+            if they were found by another version of Pathcast or under other settings.
         """
-        entries = self._profiles.entries(saved.profile)
+        is_known = saved.entries_by == self._profiles.entries_by
+        entries = saved.entries if is_known else self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
-        self._held[saved.name] = saved
+        self._held[saved.name] = Subscription(
+            saved.name, saved.subscriber, saved.profile, saved.version
+        )
+        self._entries[saved.name] = entries
         self._enter(entries)
 
     def acknowledge(self, subscription: Subscription) -> bool:
