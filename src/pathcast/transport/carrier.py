@@ -295,7 +295,7 @@ class Carrier:
         except TimeoutError as error:
             raise UnavailableError("peer.silent", name=self.name, seconds=seconds) from error
         if not answers:
-            reason = f"{type(message).__name__} has no answer; it is not asked, but published"
+            reason = f"{type(message).__name__} was taken, and has no answer: publish it"
             raise FrameError("frame.unreadable", peer=client, reason=reason)
         return answers[0]
 
