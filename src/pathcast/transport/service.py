@@ -421,7 +421,8 @@ async def listen(
         ConfigError: The address cannot be had, or plain text must not be spoken there.
     """
     most = take_files(bounds.connections_max)
-    guard = ConnectionGuard(replace(bounds, connections_max=most))
+    strangers = min(bounds.strangers_max, max(1, most // 2))
+    guard = ConnectionGuard(replace(bounds, connections_max=most, strangers_max=strangers))
     for each in services:
         each.guard = guard
     server = grpc.aio.server(options=server_options(most))
