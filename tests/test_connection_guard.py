@@ -236,12 +236,11 @@ def test_a_client_has_so_many_connections_and_others_have_theirs(tmp_path: Path)
     asyncio.run(main())
 
 
-async def begun(name: str, address: Address, pieces: int) -> ClientStream:
-    """A `Publish` call that sends so many pieces and does not end."""
-    stream = await open_stream(name, address, f"/{SERVICE}/Publish")
+async def begun(stream: ClientStream, pieces: int) -> None:
+    """Sends so many pieces of a `Publish` call that does not end; returns when it is refused."""
     for _ in range(pieces):
         await stream.send(b"\x00" + bytes(PIECE_BYTES))
-    return stream
+    await stream.receive()
 
 
 def test_unfinished_calls_hold_so_many_bytes_and_keep_nobody_from_publishing(
@@ -254,10 +253,20 @@ def test_unfinished_calls_hold_so_many_bytes_and_keep_nobody_from_publishing(
             _, address = await stack.enter_async_context(
                 a_broker(tmp_path, unfinished_bytes_max=most, message_bytes_max=most // 4)
             )
-            held = [await begun("ann", address, 7)]
-            refused = await begun("ann", address, 3)
+            streams = {
+                name: await open_stream(name, address, f"/{SERVICE}/Publish")
+                for name in ("ann", "bob", "a")
+            }
+            other = await open_stream("ann", address, f"/{SERVICE}/Publish")
+            # Of two calls of one client that are too much together, one is refused.
+            calls = [
+                asyncio.create_task(begun(each, count))
+                for each, count in ((streams["ann"], 7), (other, 3))
+            ]
+            ended, held = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+            assert (len(ended), len(held)) == (1, 1)
             with pytest.raises(UnavailableError) as caught:
-                await refused.receive()
+                await ended.pop()
             assert caught.value.code == "broker.busy"
             assert caught.value.params["name"] == "ann"
             async with BrokerClient("ann", address, CODEC) as ann:
@@ -265,13 +274,13 @@ def test_unfinished_calls_hold_so_many_bytes_and_keep_nobody_from_publishing(
             async with BrokerClient("bob", address, CODEC) as bob:
                 await bob.publish([Publish("long", bytes(3 * PIECE_BYTES))])
                 await bob.publish([Publish("long too", bytes(6 * PIECE_BYTES))])
-            held.append(await begun("bob", address, 8))
-            others = await begun("a", address, 0)  # a neighbour may not publish
-            with pytest.raises(PathcastError):
-                await others.receive()
+            held.add(asyncio.create_task(begun(streams["bob"], 8)))
+            with pytest.raises(PathcastError):  # a neighbour may not publish
+                await streams["a"].receive()
             # What an ended call held is there for others.
-            for each in held:
-                await each.close()
+            for stream in (*streams.values(), other):
+                await stream.close()
+            await asyncio.gather(*held, return_exceptions=True)
 
             async def is_taken() -> bool:
                 async with BrokerClient("ann", address, CODEC) as ann:
