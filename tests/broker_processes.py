@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
+from pathcast.errors import UnavailableError
+from pathcast.transport.process import read_control
 from patience import wait_until
 from wires import Loopback, Pair, Wires
 
@@ -120,8 +122,11 @@ class BrokerProcesses:
         return {name: process.pid for name, process in self._running.items()}
 
     def is_up(self, name: str) -> bool:
-        """Whether it listens, since it was started."""
-        return (self._directory / name / "control").exists()
+        """Whether it is ready, since it was started."""
+        try:
+            return not read_control(self._directory / name).is_starting
+        except UnavailableError:
+            return False
 
     def kill(self, name: str) -> None:
         """As a failure of power would."""

@@ -31,6 +31,7 @@ from pathcast.transport.broker import (
     Accepted,
     Explain,
     Explained,
+    NotTaken,
     Publish,
     RegisterSource,
     Subscribe,
@@ -162,11 +163,13 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
         assert told == Explained((), ("ann/s1",))
         await carrier.ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
         with pytest.raises(PublicationError):
-            # All of a call or none.
-            await carrier.submit(
-                "shop", [Publish("shop", "m1", b"<a/>"), Publish("nobody's", "m2", b"<a/>")]
-            )
-        await carrier.submit("shop", [Publish("shop", f"m{n}", b"<a/>") for n in (3, 4)])
+            await carrier.submit("shop", [Publish("nobody's", "m1", b"<a/>")])
+        (answer,) = await carrier.submit(
+            "shop", [Publish("nobody's", "m2", b"<a/>"), Publish("shop", "m3", b"<a/>")]
+        )
+        assert isinstance(answer, NotTaken)
+        assert (answer.message, answer.code) == ("m2", "publication.source")
+        await carrier.submit("shop", [Publish("shop", "m4", b"<a/>")])
         await arrived(carrier, Delivery, 2)
         came = [each for each in inbox(carrier) if isinstance(each, Delivery)]
         assert [(each.message, each.position) for each in came] == [("m3", 1), ("m4", 2)]

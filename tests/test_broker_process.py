@@ -379,11 +379,11 @@ class OfAnotherVersion(GuardedMethods):
 
     def __init__(self, name: str, caller: str) -> None:
         super().__init__(Gate([Peer(caller, None)], with_certificates=False))
-        self._offer("/pathcast.Broker/Frames", grpc.stream_stream_rpc_method_handler, self._frames)
+        self._offer_stream("/pathcast.Broker/Frames", self._frames)
         self._name = name
         self.heard: list[list[object]] = []
 
-    async def _frames(self, _: object, context: object) -> None:
+    async def _frames(self, context: object) -> None:
         stream = ServerStream("b", context)
         await stream.send(msgspec.msgpack.encode([self._name, 10, VERSION + 1, {"new": True}]))
         self.heard.append(msgspec.msgpack.decode(await stream.receive() or b""))
@@ -399,11 +399,11 @@ def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_o
 
     async def main() -> None:
         later = OfAnotherVersion("a", "b")
-        server, port = await listen([later], "127.0.0.1:0")
+        listener = await listen([later], "127.0.0.1:0")
         settings = settings_for(
             tmp_path,
             neighbours=[
-                {"name": "a", "address": f"127.0.0.1:{port}"},
+                {"name": "a", "address": f"127.0.0.1:{listener.port}"},
                 {"name": "c"},
                 {"name": "z"},
             ],
@@ -441,7 +441,7 @@ def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_o
             assert list(carrier.neighbours.connections) == ["z"]
             for each in (kept, calling):
                 await each.close()
-        await server.stop(0)
+        await listener.stop(0)
 
     asyncio.run(main())
 

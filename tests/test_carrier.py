@@ -139,7 +139,10 @@ def test_what_is_sent_is_on_disk_before(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_many_effects_are_kept_with_one_wait() -> None:
+@pytest.mark.parametrize("clients", [1, 1000])
+def test_many_effects_are_kept_with_one_wait(clients: int) -> None:
+    """Also those of many calls of one client: else each of them would wait for the disk alone."""
+
     async def main() -> None:
         network = MemoryNetwork()
         a = a_carrier(network, "a", None)
@@ -147,7 +150,8 @@ def test_many_effects_are_kept_with_one_wait() -> None:
         commits = []
         commit = a.disk.commit
         a.disk.commit = lambda *args: commits.append(1) or commit(*args)  # type: ignore
-        await asyncio.gather(*(a.submit(f"p{n}", [Publish(f"m{n}", b"")]) for n in range(1000)))
+        calls = (a.submit(f"p{n % clients}", [Publish(f"m{n}", b"")]) for n in range(1000))
+        await asyncio.gather(*calls)
         assert len(commits) <= 5
         assert len(a.disk.saved()) == 2000
         await network.stop()

@@ -167,9 +167,6 @@ def test_what_is_no_message_is_refused_with_its_place_and_the_rest_is_taken(
             assert (ill.line, ill.column) == (2, 4)
             # There is no other way in.
             assert isinstance(await client.ask(Publish("s", "m5", b"<a>")), NotTaken)
-            for wrong in (Publish("s", "", b"<a/>"), Publish("s", "m" * 129, b"<a/>")):
-                with pytest.raises(FrameError):
-                    await client.publish([wrong])
             for name in ("!", "", "s" * 129):
                 with pytest.raises(FrameError):
                     await client.ask(RegisterSource(name, Source()))

@@ -192,6 +192,53 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
     asyncio.run(main())
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("processes", [SECURED], indirect=True)
+def test_a_broker_that_stands_still_is_taken_over_from_and_says_nothing_later(
+    processes: RegistrationProcesses,
+) -> None:
+    """SIGSTOP of the host: the backup goes on with what it had, and SIGCONT brings no double."""
+
+    async def main() -> None:
+        processes.start("r1", "a", "b")
+        await processes.are_played(a="a", b="b")
+        processes.start("backup")
+        async with processes.client("shop") as shop, processes.client("ann", "hers") as ann:
+            source = await shop.register_source("eu/a", "<!ELEMENT order ANY>")
+            first = await ann.register_interest("/order[to = 'Bern']", location="eu/b")
+            got: list[str] = []
+            gathering = asyncio.create_task(gather(ann, first.profile, got, 60))
+            for start in range(0, 120, 10):
+                if start == 30:
+                    processes.running["b"].send_signal(signal.SIGSTOP)
+                if start == 60:
+                    await processes.are_played(b="backup")
+                if start == 90:
+                    processes.running["b"].send_signal(signal.SIGCONT)
+                await shop.publish(
+                    source.source, orders(range(start, start + 10)), PATIENCE_SECONDS
+                )
+            await asyncio.wait_for(gathering, PATIENCE_SECONDS)
+            assert got == [f"m{number}" for number in range(0, 120, 2)]
+            log = processes.directory / "b.log"
+            await eventually(lambda: "b is not played at" in log.read_text())
+            assert processes.running["b"].poll() is None
+            # Roles change once more: what the copy had is there.
+            processes.kill("backup")
+            await processes.are_played(b="b")
+            await shop.publish(source.source, orders(range(120, 124)), PATIENCE_SECONDS)
+            # Acknowledgements of the last moment may be lost with their connection.
+            got = []
+            gathering = asyncio.create_task(gather(ann, first.profile, got, 10**6))
+            await eventually(lambda: "m122" in got)
+            gathering.cancel()
+            await asyncio.gather(gathering, return_exceptions=True)
+            wanted = [f"m{number}" for number in range(0, 124, 2)]
+            assert got == wanted[-len(got) :]
+
+    asyncio.run(main())
+
+
 async def the_example_of_the_documentation_runs(processes: RegistrationProcesses) -> None:
     text = (Path(__file__).parent.parent / "docs/brokers.md").read_text(encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -856,7 +856,21 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{name} keeps {given} messages that others have not taken yet, at most {maximum} are "
         "allowed; publish again later",
     ),
+    "broker.busy": CatalogueEntry(
+        "UnavailableError",
+        "{name} has {given} {what} here, at most {maximum} are taken; end some of them, or try "
+        "again later",
+    ),
+    "broker.starting": CatalogueEntry(
+        "UnavailableError",
+        "{name} starts: {done} of {total} things that it keeps are restored; try again",
+    ),
     "disk.taken": CatalogueEntry("DiskError", "{path} belongs to a process that is running"),
+    "disk.fenced": CatalogueEntry(
+        "DiskError",
+        "{path} was taken over under token {found}; what is done under {token} does not count any "
+        "more",
+    ),
     "disk.format": CatalogueEntry(
         "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
     ),

@@ -178,6 +178,11 @@ class Profile(msgspec.Struct, frozen=True):
 class Profiles(Protocol):
     """The profiles of a host, each answered exactly."""
 
+    @property
+    def entries_by(self) -> str:
+        """Names all that `entries` depends on: what was found under this name is found again."""
+        ...
+
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """Map: the entries of a profile, which together cover it.
 

@@ -23,7 +23,7 @@ from pathcast.overlay.deliveries import OPERATOR, InForce, Lapsed, Refused
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.safeguards import Safeguards
-from pathcast.overlay.subscriptions import Subscription, Subscriptions
+from pathcast.overlay.subscriptions import KeptSubscription, Subscriptions
 
 __all__ = ["Host"]
 
@@ -70,7 +70,7 @@ class Host:
         self._wanted: tuple[list[str], list[str]] = ([], [])
         for key in sorted(disk):
             if key.startswith("subscription/"):
-                self._restore(msgspec.msgpack.decode(disk[key], type=Subscription))
+                self._restore(msgspec.msgpack.decode(disk[key], type=KeptSubscription))
 
     def subscribe(
         self, subscription: str, subscriber: str, profile: Profile, version: int | None
@@ -83,7 +83,7 @@ class Host:
         made, added, removed = self.subscriptions.put(
             subscription, subscriber, profile, self._ticket + 1, version
         )
-        self._outcome.save(f"subscription/{subscription}", made)
+        self._outcome.save(f"subscription/{subscription}", self.subscriptions.kept(subscription))
         self._awaited.append(subscription)
         self._want(added, removed)
         return made.version
@@ -170,7 +170,7 @@ class Host:
         self._wanted[0].extend(added)
         self._wanted[1].extend(removed)
 
-    def _restore(self, saved: Subscription) -> None:
+    def _restore(self, saved: KeptSubscription) -> None:
         """A subscription of a former life; one that cannot be answered any more ends alone."""
         try:
             self.subscriptions.restore(saved)

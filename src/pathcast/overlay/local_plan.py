@@ -15,7 +15,9 @@ Source: 001, section 5 (local plan) and 4.2.2 (what is left to do after early re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import metadata
+from secrets import token_hex
 
 from pathcast.customize import Broker as LocalBroker
 from pathcast.customize.steps import parse_steps
@@ -46,6 +48,11 @@ class XmlProfiles:
         # The few messages of a batch cost twice as much on two threads.
         self._broker = LocalBroker(engine=engine, limits=limits, threads=1)
         self._names: dict[str, None] = {}
+
+    @property
+    def entries_by(self) -> str:
+        """As of the protocol."""
+        return f"{_version()} {self._broker.engine} {self._projection}"
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
@@ -81,6 +88,15 @@ class XmlProfiles:
         for row, error in answer.refusals:
             found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
         return [dict(sorted(one.items())) for one in found]
+
+
+@cache
+def _version() -> str:
+    """Of Pathcast; where it is not installed, one that no other process has."""
+    try:
+        return metadata.version("pathcast")
+    except metadata.PackageNotFoundError:
+        return token_hex(8)
 
 
 @lru_cache(maxsize=100_000)

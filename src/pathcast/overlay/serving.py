@@ -52,15 +52,20 @@ def kept_for(served: Served, saved: Mapping[str, bytes]) -> dict[str, bytes | No
     """
     kept: dict[str, bytes | None] = {}
     active = [profile for profile in served.profiles if profile.state == "active"]
+    same: set[str] = set()
     for profile in active:
-        kept[f"subscription/{profile.id}"] = _encode(_subscription(profile))
+        key, made = f"subscription/{profile.id}", _subscription(profile)
+        if key in saved and msgspec.msgpack.decode(saved[key], type=Subscription) == made:
+            same.add(key)
+        else:
+            kept[key] = _encode(made)
     catalogs = {catalog.source: catalog for catalog in served.catalogs}
     for source in served.sources:
         kept[f"source/{source.id}"] = _encode(_entry(catalogs[source.id]))
         kept[f"owner/{source.id}"] = _encode(source.address)
     for key in saved:
         room, _, _ = key.partition("/")
-        if room == "subscription" and key not in kept:
+        if room == "subscription" and key not in kept and key not in same:
             kept[key] = None
         elif room == "source" and key not in kept:
             kept[key] = _encode(_WITHDRAWN)

@@ -14,7 +14,7 @@ from pathcast.errors import PathcastError, UnknownQueryError
 from pathcast.overlay.content import Profile, Profiles, Results, Verdict
 from pathcast.overlay.safeguards import ALL, Safeguards
 
-__all__ = ["Subscription", "Subscriptions"]
+__all__ = ["KeptSubscription", "Subscription", "Subscriptions"]
 
 Entries = tuple[str, ...]
 
@@ -37,6 +37,18 @@ class Subscription(msgspec.Struct, frozen=True):
     version: int
 
 
+class KeptSubscription(Subscription, frozen=True):
+    """A subscription on the disk, with its entries: to find them takes longer than all the rest.
+
+    Attributes:
+        entries: What its profile comes to.
+        entries_by: Who found them: see `Profiles.entries_by`. Others find them anew.
+    """
+
+    entries: tuple[str, ...] = ()
+    entries_by: str = ""
+
+
 class Subscriptions:
     """The subscriptions of a host, with a count of each entry.
 
@@ -53,6 +65,7 @@ class Subscriptions:
         self._versions = versions
         self._safeguards = safeguards
         self._held: dict[str, Subscription] = {}
+        self._entries: dict[str, Entries] = {}
         self._in_force: set[str] = set()
         # Those that were in force once: in this life, or maybe in one before.
         self._owed: set[str] = set()
@@ -113,12 +126,14 @@ class Subscriptions:
                 self._profiles.add(name, known.profile)
             raise
         self._held[name] = made
+        before = self._entries.get(name, ())
+        self._entries[name] = entries
         self._tickets[name] = ticket
         self._in_force.discard(name)
         self._owed.discard(name)
         # What comes is counted before what goes: what both ask for does neither.
         added = self._enter(entries)
-        removed = () if known is None else self._leave(self._profiles.entries(known.profile))
+        removed = self._leave(before)
         return made, added, removed
 
     def take_out(self, name: str) -> tuple[Entries, Entries]:
@@ -129,22 +144,41 @@ class Subscriptions:
         """
         if name not in self._held:
             raise UnknownQueryError("query.unknown", id=name)
-        held = self._held.pop(name)
+        del self._held[name]
         self._tickets.pop(name, None)
         self._profiles.remove(name)
         self._in_force.discard(name)
         self._owed.discard(name)
-        return (), self._leave(self._profiles.entries(held.profile))
+        return (), self._leave(self._entries.pop(name))
 
-    def restore(self, saved: Subscription) -> None:
+    def kept(self, name: str) -> KeptSubscription:
+        """A subscription as it is saved."""
+        held = self._held[name]
+        return KeptSubscription(
+            held.name,
+            held.subscriber,
+            held.profile,
+            held.version,
+            self._entries[name],
+            self._profiles.entries_by,
+        )
+
+    def restore(self, saved: KeptSubscription) -> None:
         """One that was saved.
 
         Raises:
             PathcastError: It is no profile (any more).
+
+        Cost: that of the local plan for a profile; and of finding its entries, up to a millisecond,
+            if they were found by another version of Pathcast or under other settings.
         """
-        entries = self._profiles.entries(saved.profile)
+        is_known = saved.entries_by == self._profiles.entries_by
+        entries = saved.entries if is_known else self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
-        self._held[saved.name] = saved
+        self._held[saved.name] = Subscription(
+            saved.name, saved.subscriber, saved.profile, saved.version
+        )
+        self._entries[saved.name] = entries
         self._owed.add(saved.name)
         self._enter(entries)
 

@@ -323,6 +323,11 @@ class ToyProfiles:
     def __init__(self) -> None:
         self._profiles: dict[str, Profile] = {}
 
+    @property
+    def entries_by(self) -> str:
+        """As of `Profiles`."""
+        return "toy"
+
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
         steps, query = _steps_of(profile.query)

@@ -26,12 +26,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError, PathcastError, PeerRefusedError
+from pathcast.errors import (
+    ConfigError,
+    PathcastError,
+    PeerRefusedError,
+    PublicationError,
+    UnusableRowError,
+)
 from pathcast.limits import Limits
 from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
@@ -40,6 +46,7 @@ from pathcast.overlay.content import LOCAL, Content, Profile
 from pathcast.overlay.deliveries import Delivery, Dropped, Lapsed, Refused, Told, Undecided
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
+    NAME_CHARACTERS_MAX,
     Announce,
     Follow,
     Formats,
@@ -64,7 +71,8 @@ from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.events import RareEvents, log_event
-from pathcast.transport.frames import FRAME_BYTES, Codec, Flow, Name
+from pathcast.transport.frames import FRAME_BYTES, Codec, Flow
+from pathcast.transport.ids import check_id, shown
 from pathcast.transport.security import own_id
 
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
@@ -74,6 +82,9 @@ dropped from a full queue, or waits for a busy broker, which the same once more 
 ROWS_AT_ONCE: Final = 1_000
 """Rows of one answer to `ListSources` or `ListSubscriptions`."""
 
+SUBSCRIPTION_CHARACTERS_MAX: Final = 256
+"""Of a client's id of a subscription."""
+
 REASONS_MAX: Final = 20
 """Entries that are told of a neighbour, of those that hold of a message."""
 
@@ -81,15 +92,20 @@ Asked = TypeVar("Asked")
 
 
 class Subscribe(msgspec.Struct, frozen=True, tag=True):
-    """Profiles of the client, each with its id; a known id gets a new profile."""
+    """Profiles of the client, each with its id; a known id gets a new profile.
 
-    profiles: Annotated[tuple[tuple[Name, Profile], ...], msgspec.Meta(max_length=10_000)]
+    Attributes:
+        profiles: Id and `Profile` of each; a profile that came over a connection is not looked at
+            before its turn (`_profile_of`).
+    """
+
+    profiles: Annotated[tuple[tuple[str, Any], ...], msgspec.Meta(max_length=10_000)]
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, tag=True):
     """Ids of profiles that the client does not want any more."""
 
-    ids: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10_000)]
+    ids: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)]
 
 
 SourceName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern="^[^!]")]
@@ -186,15 +202,15 @@ class Publish(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         source: Which.
-        message: Id of the message.
+        message: Id of the message, of 1 to 128 characters.
         body: The message.
         numbered: Of a client that numbers what it publishes and may publish it again; the names of
             publishers are the client's own.
         trace: Brokers remember from whom they have it.
     """
 
-    source: SourceName
-    message: LinkName
+    source: str
+    message: str
     body: bytes
     numbered: Numbered | None = None
     trace: bool = False
@@ -204,7 +220,7 @@ class NotTaken(msgspec.Struct, frozen=True, tag=True):
     """A message that is not accepted; others of the same `publish` are.
 
     Attributes:
-        message: Its id.
+        message: Its id; of a long one the beginning.
         code: Of the catalogue of errors.
         reason: In words.
         line: Of the place in the message, from 1.
@@ -396,18 +412,27 @@ class Doorkeeper:
 
     def __call__(self, messages: Sequence[object]) -> dict[int, object]:
         """Place -> `NotTaken`, of those that are not accepted."""
-        places = [place for place, each in enumerate(messages) if isinstance(each, Publish)]
-        if not places:
-            return {}
-        published = [each for each in messages if isinstance(each, Publish)]
-        with self._turn:
-            refusals = self._matcher.match_few([one.body for one in published]).refusals
-        return {places[row]: _not_taken(published[row].message, error) for row, error in refusals}
+        refused: dict[int, object] = {}
+        published: list[tuple[int, Publish]] = []
+        for place, each in enumerate(messages):
+            if isinstance(each, Publish):
+                try:
+                    check_id(each.message, "id of the message", NAME_CHARACTERS_MAX)
+                    published.append((place, each))
+                except UnusableRowError as error:
+                    refused[place] = _not_taken(each.message, error)
+        if published:
+            with self._turn:
+                refusals = self._matcher.match_few([each.body for _, each in published]).refusals
+            for row, refusal in refusals:
+                place, each = published[row]
+                refused[place] = _not_taken(each.message, refusal)
+        return dict(sorted(refused.items()))
 
 
 def _not_taken(message: str, error: PathcastError) -> NotTaken:
     line, column, offset = (_number(error, each) for each in ("line", "column", "offset"))
-    return NotTaken(message, error.code, error.message, line, column, offset)
+    return NotTaken(shown(message), error.code, error.message, line, column, offset)
 
 
 def _number(error: PathcastError, name: str) -> int | None:
@@ -416,14 +441,39 @@ def _number(error: PathcastError, name: str) -> int | None:
 
 
 def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
-    """All of them are one event: kept, routed and told together; of messages all or none."""
+    """All of them are one event: kept, routed and told together."""
     assert isinstance(node, BrokerNode)
     published = [_publication(client, each) for each in messages if isinstance(each, Publish)]
-    if published:
-        node.broker.publish_all(published, client)
+    answers: list[object] = _published(node.broker, client, published) if published else []
     others = [each for each in messages if not isinstance(each, Publish)]
-    answers = [_answer(node, client, each) for each in others]
+    answers += [_answer(node, client, each) for each in others]
     return [*node.done(now), *(Send(client, each) for each in answers)]
+
+
+def _published(broker: Broker, client: str, publications: Sequence[Publication]) -> list[object]:
+    """Takes messages, all or none but those of sources that are not the client's.
+
+    Returns:
+        `NotTaken` of these.
+
+    Raises:
+        PublicationError: None was taken: all are of such sources, or there is no room.
+    """
+    refused: list[object] = []
+    while True:
+        try:
+            broker.publish_all(publications, client)
+            return refused
+        except PublicationError as error:
+            if error.code != "publication.source":
+                raise
+            source = error.params["source"]
+            rest = [each for each in publications if each.source != source]
+            if not rest:
+                raise
+            gone = [each.message for each in publications if each.source == source]
+            refused += [_not_taken(message, error) for message in gone]
+            publications = rest
 
 
 def _publication(client: str, message: Publish) -> Publication:
@@ -441,7 +491,23 @@ def _find_entries(node: Node, message: object) -> None:
     assert isinstance(message, Subscribe)
     for _, profile in message.profiles:
         with contextlib.suppress(PathcastError):
-            node.broker.subscriptions.entries_of(profile)
+            node.broker.subscriptions.entries_of(_profile_of(profile))
+
+
+def _profile_of(given: object) -> Profile:
+    """A profile as it came, or as it was made here.
+
+    Raises:
+        UnusableRowError: It is none.
+    """
+    if isinstance(given, Profile):
+        return given
+    try:
+        return msgspec.convert(given, Profile)
+    except msgspec.ValidationError as error:
+        raise UnusableRowError(
+            "row.field", field="profile", expected="one", found=str(error)
+        ) from error
 
 
 def _answer(node: BrokerNode, client: str, message: object) -> object:
@@ -453,9 +519,10 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
         case Subscribe(profiles):
             versions: dict[str, int] = {}
 
-            def register(id: str, asked: Profile) -> None:
+            def register(id: str, asked: object) -> None:
+                check_id(id, "id of the subscription", SUBSCRIPTION_CHARACTERS_MAX)
                 name = _name_of(broker, client, id)
-                versions[id] = broker.subscribe(name, client, asked)
+                versions[id] = broker.subscribe(name, client, _profile_of(asked))
 
             return msgspec.structs.replace(_each(profiles, register), versions=versions)
         case Unsubscribe(ids):
@@ -521,7 +588,7 @@ def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -
         try:
             do(id, asked)
         except PathcastError as error:
-            refused.append((id, error.code, error.message))
+            refused.append((shown(id), error.code, error.message))
     return Accepted(tuple(refused))
 
 

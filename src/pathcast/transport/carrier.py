@@ -19,9 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-import weakref
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Collection,
@@ -36,7 +34,7 @@ from typing import Final, Literal, ParamSpec, TypeVar
 
 from prometheus_client.core import Metric
 
-from pathcast.errors import PathcastError, UnavailableError
+from pathcast.errors import FrameError, PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.disk import Disk, Waiting
@@ -87,6 +85,14 @@ def _empty(node: Node) -> float:
 
 def _goes_on(node: Node) -> PathcastError | None:
     return None
+
+
+def _always_may() -> None:
+    """Of a carrier that acts as long as it runs."""
+
+
+def _as_it_is(saved: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    return saved
 
 
 def _nothing_known(node: Node) -> Mapping[str, object]:
@@ -207,6 +213,10 @@ class Carrier:
         dial: Makes streams to neighbours.
         backlog_max: See `BACKLOG_MAX`.
         has_ended: Whether the process of a neighbour is over whose connection was lost.
+        counted: Given what the node saved; gives what the node reads.
+        check: Raises UnavailableError when nobody may be heard or answered any more.
+
+    Cost: that of making the node, which reads all it has saved; may be called in another thread.
     """
 
     def __init__(
@@ -218,12 +228,14 @@ class Carrier:
         *,
         backlog_max: int = BACKLOG_MAX,
         has_ended: Callable[[str], Awaitable[bool]] = _cannot_tell,
+        counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = _as_it_is,
+        check: Callable[[], None] = _always_may,
     ) -> None:
         self.name = name
         self.kind = kind
         self.disk = disk
         self.codec = kind.codec
-        self.node = kind.make(disk.saved(), disk.life)
+        self.node = kind.make(counted(disk.saved()), disk.life)
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
@@ -231,6 +243,7 @@ class Carrier:
         self.failure: asyncio.Future[None] | None = None
         self._backlog_max = backlog_max
         self._has_ended = has_ended
+        self._check_may_act = check
         self._finding_out: set[asyncio.Task[None]] = set()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"disk-{name}")
         self._group = _Group()
@@ -242,8 +255,6 @@ class Carrier:
         self._is_closed = False
         self._end_reason: PathcastError | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._answers: dict[str, asyncio.Queue[object]] = {}
-        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._listeners: dict[str, list[Arrivals]] = {}
         self._committing: asyncio.Task[None] | None = None
         # A clock that does not jump, and that goes on where it was after a restart.
@@ -295,8 +306,11 @@ class Carrier:
     async def submit(self, client: str, messages: Sequence[object]) -> list[object]:
         """Gives the node a client's messages; returns when what it made of all of them is on disk.
 
+        Any number of calls of one client may be under way: answers belong to the event that the
+        messages of a call are, and all calls of a commit wait for the disk together.
+
         Returns:
-            What the node sent to the client meanwhile.
+            What the node sent to the client because of these messages, in its order.
 
         Raises:
             UnavailableError: Too many messages wait for neighbours; try again.
@@ -305,52 +319,56 @@ class Carrier:
             DiskError: Nothing was kept.
         """
         self._check_backlog()
-        async with self._answers_for(client) as answers:
-            await self._request(client, messages)
-            await self._kept()
-            return [answers.get_nowait() for _ in range(answers.qsize())]
+        return await self._request(client, messages)
 
     async def ask(self, client: str, message: object, seconds: float) -> object:
-        """Gives the node a client's message and waits for the first that it sends back to `client`.
+        """Gives the node a client's message; returns its answer when what it did is on disk.
 
         Raises:
-            UnavailableError: Nothing came back in time.
+            UnavailableError: The disk took longer.
+            FrameError: Messages of this kind have no answer.
             PathcastError: The node refused the message.
         """
-        async with self._answers_for(client) as answers:
-            await self._request(client, [message])
-            try:
-                async with asyncio.timeout(seconds):
-                    return await answers.get()
-            except TimeoutError as error:
-                raise UnavailableError("peer.silent", name=self.name, seconds=seconds) from error
+        try:
+            async with asyncio.timeout(seconds):
+                answers = await self._request(client, [message])
+        except TimeoutError as error:
+            raise UnavailableError("peer.silent", name=self.name, seconds=seconds) from error
+        if not answers:
+            reason = f"{type(message).__name__} was taken, and has no answer: publish it"
+            raise FrameError("frame.unreadable", peer=client, reason=reason)
+        return answers[0]
 
-    async def _request(self, client: str, messages: Sequence[object]) -> None:
+    async def _request(self, client: str, messages: Sequence[object]) -> list[object]:
+        """The answers to messages that came together, when what was made of them is on disk."""
+        self._check_may_act()
         for message in messages:
             if type(message) in self.kind.prepare:
                 await asyncio.to_thread(self.kind.prepare[type(message)], self.node, message)
+        answers: list[object] = []
         if self.kind.request is not None:
             await self._room.wait()
-            self._event(self.kind.request, self.node, client, messages)
-            return
-        for message in messages:
-            await self._room.wait()
-            self._event(self.node.receive, client, message)
+            answers = self._answered(client, self.kind.request, self.node, client, messages)
+        else:
+            for message in messages:
+                await self._room.wait()
+                answers += self._answered(client, self.node.receive, client, message)
+        await self._kept()
+        return answers
 
-    @contextlib.asynccontextmanager
-    async def _answers_for(self, client: str) -> AsyncIterator[asyncio.Queue[object]]:
-        """What the node sends to `client`, who is no neighbour, meanwhile.
-
-        A client that calls several times at once is answered one call after the other: the node
-        knows its name, not its calls.
-        """
-        turn = self._turns.setdefault(client, asyncio.Lock())
-        async with turn:
-            queue = self._answers[client] = asyncio.Queue()
-            try:
-                yield queue
-            finally:
-                del self._answers[client]
+    def _answered(
+        self, client: str, handler: Callable[..., Sequence[Effect]], *event: object
+    ) -> list[object]:
+        """As `_event`; gives what the node sends to `client`, who is no neighbour."""
+        others: list[Effect] = []
+        answers: list[object] = []
+        for effect in self._effects(handler, *event):
+            if isinstance(effect, Send) and effect.to == client:
+                answers.append(effect.message)
+            else:
+                others.append(effect)
+        self._do(others)
+        return answers
 
     @contextlib.contextmanager
     def listening(self, subscriber: str) -> Iterator[Arrivals]:
@@ -450,6 +468,7 @@ class Carrier:
         for _, message in taken:
             if not self._room.is_set():
                 await self._room.wait()
+            self._check_may_act()
             self._event(self.node.receive, peer, message)
 
     def _changed(self, peer: str, is_up: bool) -> None:
@@ -479,10 +498,16 @@ class Carrier:
 
     def _event(self, handler: Callable[..., Sequence[Effect]], *event: object) -> None:
         """Gives the node an event, at this moment, and begins what it wants done."""
+        self._do(self._effects(handler, *event))
+
+    def _effects(
+        self, handler: Callable[..., Sequence[Effect]], *event: object
+    ) -> Sequence[Effect]:
+        """What the node wants done because of an event."""
         if self._has_failed:
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         try:
-            effects = handler(*event, self.now())
+            return handler(*event, self.now())
         except PathcastError:
             raise
         except Exception as error:
@@ -491,11 +516,6 @@ class Carrier:
             assert self.failure is not None
             self.failure.set_exception(error)
             raise
-        self._do(effects)
-        if self._end_reason is None and (reason := self.kind.end(self.node)) is not None:
-            log_event("process.ending", name=self.name, reason=str(reason))
-            self._end_reason = reason
-            asyncio.get_running_loop().call_later(END_SECONDS, self._fail)
 
     def _fail(self) -> None:
         assert self.failure is not None
@@ -520,6 +540,10 @@ class Carrier:
             self._work.set()
             if len(self._group.effects) > PENDING_MAX:
                 self._room.clear()
+        if self._end_reason is None and (reason := self.kind.end(self.node)) is not None:
+            log_event("process.ending", name=self.name, reason=str(reason))
+            self._end_reason = reason
+            asyncio.get_running_loop().call_later(END_SECONDS, self._fail)
 
     def _stop_timer(self, timer: str) -> None:
         handle = self._timers.pop(timer, None)
@@ -527,10 +551,7 @@ class Carrier:
             handle.cancel()
 
     def _send(self, effect: Send) -> None:
-        if effect.to in self._answers:
-            self._answers[effect.to].put_nowait(effect.message)
-        else:
-            self.neighbours.offer(effect.to, self.codec.packet(effect.message))
+        self.neighbours.offer(effect.to, self.codec.packet(effect.message))
 
     async def kept(self) -> None:
         """Returns when what was done so far is on disk.

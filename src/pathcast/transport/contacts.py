@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import grpc
 import grpc.aio
 import msgspec
 from msgspec import Meta
@@ -89,7 +88,7 @@ class Contacts(GuardedMethods):
         self._mine = Contact(name, "?:0")
         self._known: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._offer(METHOD, grpc.unary_unary_rpc_method_handler, self._greeted)
+        self._offer_answer(METHOD, self._greeted)
 
     @contextlib.asynccontextmanager
     async def greeting(self, mine: str, known: Mapping[str, str]) -> AsyncIterator[None]:

@@ -28,7 +28,7 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
@@ -120,6 +120,10 @@ class Waiting(NamedTuple):
     body: bytes
 
 
+def _always_counts() -> None:
+    """Of a directory that nobody takes over while a process has it."""
+
+
 class Disk:
     """The directory of one broker process.
 
@@ -130,6 +134,8 @@ class Disk:
         bounds: Of each inbox.
         name: Of the process: see `open_database`.
         is_new: As of `open_database`.
+        check: Called when something is on disk and before anybody is told; raises DiskError if it
+            does not count (`pathcast.transport.fencing`).
 
     Attributes:
         life: Number of this life of the process, which no other has; 53 bits.
@@ -145,9 +151,11 @@ class Disk:
         *,
         name: str = "",
         is_new: bool | None = None,
+        check: Callable[[], None] = _always_counts,
     ) -> None:
         self.directory = directory
         self.life = 1 + secrets.randbits(53) % (2**53 - 1)
+        self._check = check
         self.bounds = bounds
         self._turn = threading.Lock()
         # Subscriber -> its inbox: to ask for the last position each time took twice as long.
@@ -552,6 +560,7 @@ class Disk:
                 self._base.execute("begin")
                 yield self._base
                 self._base.execute("commit")
+                self._check()
                 if self._found_files() != self._files:
                     raise DiskError("disk.gone", path=self._name)
             except sqlite3.Error as error:
@@ -580,6 +589,15 @@ def _locked(directory: Path) -> int:
         os.close(handle)
         raise DiskError("disk.taken", path=str(directory)) from error
     return handle
+
+
+def is_taken(directory: Path) -> bool:
+    """Whether a process has a directory."""
+    try:
+        os.close(_locked(directory))
+    except DiskError:
+        return True
+    return False
 
 
 def _copy_log(path: Path) -> None:

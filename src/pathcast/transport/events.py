@@ -59,6 +59,12 @@ EVENTS: Final[Mapping[str, EventKind]] = {
     "packet.refused": EventKind(
         logging.ERROR, "%(name)s cannot send a packet to %(neighbour)s: %(reason)s"
     ),
+    "connections.ended": EventKind(
+        logging.WARNING, "%(count)d connections on which nobody said who they are were ended"
+    ),
+    "connections.unseen": EventKind(
+        logging.ERROR, "connections on which nobody speaks cannot be found: %(reason)s"
+    ),
     "request.failed": EventKind(logging.INFO, "%(name)s asked %(to)s in vain: %(reason)s"),
     "log.filling": EventKind(
         logging.WARNING,
@@ -105,7 +111,15 @@ EVENTS: Final[Mapping[str, EventKind]] = {
     "contact.silent": EventKind(logging.DEBUG, "%(name)s greets in vain: %(reason)s"),
     "lease.taken": EventKind(logging.INFO, "%(name)s is played at %(address)s"),
     "lease.lost": EventKind(logging.WARNING, "%(name)s is not played at %(address)s any more"),
+    "lease.fenced": EventKind(logging.WARNING, "%(name)s is played elsewhere: %(reason)s"),
     "disk.awaited": EventKind(logging.INFO, "%(reason)s"),
+    "disk.copied": EventKind(
+        logging.WARNING,
+        "%(name)s goes on with a copy of %(path)s: the process that has it stands still",
+    ),
+    "disk.uncopied": EventKind(
+        logging.ERROR, "the directory cannot be copied; it is tried again: %(reason)s"
+    ),
     "disk.unchecked": EventKind(
         logging.INFO, "%(path)s is large: not all of it was checked in %(seconds).0f s"
     ),

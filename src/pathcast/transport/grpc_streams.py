@@ -36,6 +36,9 @@ CONNECT_SECONDS: Final = 5.0
 """How long a connection may take to come about: hellos of TCP, TLS and HTTP/2, one after the other,
 over a link that may be slow or long."""
 
+STREAMS_MAX: Final = 2048
+"""Calls that one connection may have; a caller's gRPC lets further ones wait."""
+
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", FRAME_BYTES_MAX),
     ("grpc.max_send_message_length", FRAME_BYTES_MAX),
@@ -312,6 +315,17 @@ def _caller_options() -> tuple[tuple[str, int], ...]:
     return (*_OPTIONS, ("grpc.min_reconnect_backoff_ms", int(1000 * CONNECT_SECONDS)))
 
 
-def server_options() -> tuple[tuple[str, int], ...]:
-    """Options of a listener."""
-    return _OPTIONS
+def server_options(connections_max: int) -> tuple[tuple[str, int], ...]:
+    """Options of a listener.
+
+    Args:
+        connections_max: Connections that it takes; further ones are closed at once.
+    """
+    return (
+        *_OPTIONS,
+        ("grpc.max_allowed_incoming_connections", connections_max),
+        ("grpc.max_concurrent_streams", STREAMS_MAX),
+        # A caller that does not speak TLS and HTTP/2 by then is none.
+        ("grpc.server_handshake_timeout_ms", int(1000 * CONNECT_SECONDS)),
+        ("grpc.http2.settings_timeout", int(1000 * CONNECT_SECONDS)),
+    )

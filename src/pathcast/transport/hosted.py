@@ -7,6 +7,9 @@ runs twice, and never without the profiles that it is the host of.
 
 With a directory that the processes share (one machine, or a disk that moves with the broker)
 nothing is lost when one takes over from another; without, it is as if the broker had lost its disk.
+A player that stands still and goes on later finds that its lease is over before it hears or
+answers anybody, and that its directory is fenced (`pathcast.transport.fencing`) before it speaks of
+anything that it has just kept.
 """
 
 from __future__ import annotations
@@ -19,7 +22,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from pathcast.errors import ConfigError, DiskError, RegistrationError, StoreError
+from pathcast.errors import (
+    ConfigError,
+    DiskError,
+    RegistrationError,
+    StoreError,
+    UnavailableError,
+)
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.hosting import Hosting, Served
@@ -32,6 +41,7 @@ from pathcast.transport.broker import Accepted, Leave, RegisterSource, Subscribe
 from pathcast.transport.carrier import Carrier, NodeKind
 from pathcast.transport.disk import Disk
 from pathcast.transport.events import log_event, reason_of
+from pathcast.transport.fencing import Fence
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import Reread, running, until_ended
@@ -42,6 +52,9 @@ from pathcast.transport.settings import BrokerSettings, RegistrationSection, dat
 
 TAKEN_SECONDS: Final = 0.2
 """Pause before a directory is tried again that a former player has not given back yet."""
+
+STUCK_SECONDS: Final = 5.0
+"""A former player that has not given the directory back by then stands still: it is copied."""
 
 APPLY_SECONDS: Final = 60.0
 
@@ -175,7 +188,14 @@ class HostedBroker:
             while isinstance(told, Served) and told.is_played:
                 log_event("lease.taken", name=hosting.id, address=self._address)
                 self._monitor.release("part")
-                told = await self._play_once(carrier, hosting, store, told)
+                try:
+                    told = await self._play_once(carrier, hosting, store, told)
+                except DiskError as error:
+                    if error.code != "disk.fenced":
+                        raise
+                    log_event("lease.fenced", name=hosting.id, **reason_of(error))
+                    carrier.begin(hosting.lapsed)
+                    told = Served(is_played=False)
                 self._monitor.hold("part", WAITING)
                 log_event("lease.lost", name=hosting.id, address=self._address)
 
@@ -183,12 +203,19 @@ class HostedBroker:
         self, carrier: RequestCarrier, hosting: Hosting, store: Store, served: Served
     ) -> Served:
         """Runs the broker until the part is lost; returns what was told then."""
-        disk = await self._disk()
+        if (lease := hosting.leadership.lease) is None:
+            return Served(is_played=False)
+        disk = await self._disk(lease.token)
         try:
             disk.commit(kept_for(served, disk.saved()))
         except DiskError:
             disk.close()
             raise
+
+        def check() -> None:
+            if hosting.leadership.lease is None or hosting.leadership.until <= carrier.now:
+                reason = "its lease is over; ask the registration service where it is now"
+                raise UnavailableError("peer.unreachable", name=hosting.id, reason=reason)
 
         def in_force(profile: str, since: int) -> None:
             carrier.begin(hosting.in_force, profile, since)
@@ -211,6 +238,7 @@ class HostedBroker:
             beside=[methods],
             reread=self._reread,
             monitor=self._monitor,
+            check=check,
         ) as broker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))
@@ -236,23 +264,53 @@ class HostedBroker:
                 return told
             await broker.ask("", told, APPLY_SECONDS)
 
-    async def _disk(self) -> Disk:
-        """The broker's directory, as soon as no former player has it."""
+    async def _disk(self, token: int) -> Disk:
+        """The broker's directory, as soon as no former player has it, or a copy of it.
+
+        Raises:
+            DiskError: It cannot be had, or there is a newer player ("disk.fenced").
+        """
+        section = self._settings.broker
+        fence = Fence(section.directory, token)
+        fence.raise_up()
+        clock = asyncio.get_running_loop()
+        stuck = clock.time() + STUCK_SECONDS
         while True:
+            place = fence.place
             try:
-                section = self._settings.broker
-                return Disk(
-                    section.directory,
+                disk = Disk(
+                    place,
                     section.inbox_bounds,
                     name=section.name,
                     # Another process of the part may have begun it.
                     is_new=None if self._may_begin else False,
+                    check=fence.check,
                 )
             except DiskError as error:
                 if error.code != "disk.taken":
                     raise
                 log_event("disk.awaited", **reason_of(error))
+            else:
+                try:
+                    fence.use(place)
+                    await asyncio.to_thread(fence.clear)
+                except BaseException:
+                    disk.close()
+                    raise
+                return disk
             await asyncio.sleep(TAKEN_SECONDS)
+            if clock.time() > stuck:
+                log_event("disk.copied", name=section.name, path=str(place))
+                await self._copied(fence)
+
+    async def _copied(self, fence: Fence) -> None:
+        """Copies the directory, if it can be read just now: it is tried again."""
+        try:
+            await asyncio.to_thread(fence.copy)
+        except DiskError as error:
+            if error.code != "disk.failed":
+                raise
+            log_event("disk.uncopied", **reason_of(error))
 
 
 async def _lapsed(carrier: RequestCarrier, hosting: Hosting) -> Served:

@@ -98,7 +98,7 @@ class LocalProcesses(Nodes):
             return False
 
     def start(self, names: Sequence[str], *, are_new: bool = False) -> None:
-        """Starts those that do not run, and waits until they listen.
+        """Starts those that do not run, and waits until they are ready.
 
         If one does not, those that listen go on, and no other is left behind.
 
@@ -193,7 +193,8 @@ class LocalProcesses(Nodes):
 
     def _listens(self, name: str, process: int) -> bool:
         try:
-            return read_control(self.directory / name).process == process
+            control = read_control(self.directory / name)
+            return control.process == process and not control.is_starting
         except UnavailableError:
             return False
 

@@ -34,7 +34,8 @@ from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Uns
 from pathcast.errors import ConfigError, PathcastError, UnavailableError
 from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Deliver, Effect, Send
-from pathcast.transport.frames import Codec, Flow, Name
+from pathcast.transport.frames import Codec, Flow
+from pathcast.transport.ids import check_id, check_length, shown
 from pathcast.transport.security import own_id
 
 __all__ = [
@@ -60,15 +61,19 @@ class _Said(msgspec.Struct, frozen=True, tag=True, array_like=True):
     pass
 
 
-Text = Annotated[str, msgspec.Meta(max_length=65_536)]
+ID_CHARACTERS_MAX: Final = 256
+"""Of a client's id of a query or of a message."""
+
+QUERY_BYTES_MAX: Final = 65_536
+"""Of a query, and of its prefixes together."""
 
 
 class StandingQuery(msgspec.Struct, frozen=True, array_like=True):
     """An XPath query with the client's id of it, and its prefixes."""
 
-    id: Name
-    query: Text
-    namespaces: dict[Name, Text] = {}
+    id: str
+    query: str
+    namespaces: dict[str, str] = {}
 
 
 class Register(_Said, frozen=True):
@@ -80,13 +85,13 @@ class Register(_Said, frozen=True):
 class Withdraw(_Said, frozen=True):
     """Ids of queries that the client does not want any more."""
 
-    ids: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10_000)]
+    ids: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)]
 
 
 class Publish(_Said, frozen=True):
     """A message, with the publisher's id of it."""
 
-    message: Name
+    message: str
     body: bytes
 
 
@@ -188,6 +193,10 @@ class ServedPeer:
             case Register(queries):
 
                 def put(each: StandingQuery) -> Sequence[Effect]:
+                    check_id(each.id, "id of the query", ID_CHARACTERS_MAX)
+                    check_length(each.query, "query", QUERY_BYTES_MAX)
+                    bound = "".join((*each.namespaces, *each.namespaces.values()))
+                    check_length(bound, "namespaces", QUERY_BYTES_MAX)
                     name = own_id(client, each.id)
                     return self.peer.subscribe(name, each.query, client, each.namespaces)
 
@@ -200,9 +209,10 @@ class ServedPeer:
                 return _each(client, [(id, id) for id in ids], take_out)
             case Publish(id, body):
                 try:
+                    check_id(id, "id of the message", ID_CHARACTERS_MAX)
                     return _told(self._publish(body, f"{client}\t{id}"))
                 except PathcastError as error:
-                    return [Send(client, Accepted(((id, error.code, error.message),)))]
+                    return [Send(client, Accepted(((shown(id), error.code, error.message),)))]
             case Leave():
                 if why := self._stays():
                     return [Send(client, Accepted(((self.ring.me.name, *why),)))]
@@ -232,7 +242,7 @@ def _each(
         try:
             effects += do(asked)
         except PathcastError as error:
-            refused.append((id, error.code, error.message))
+            refused.append((shown(id), error.code, error.message))
     return [*effects, Send(client, Accepted(tuple(refused)))]
 
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
 import msgspec
@@ -40,6 +40,7 @@ from pathcast.transport.reread import Admission, LiveSettings, WebhookPosts, rer
 from pathcast.transport.security import Gate, Peer
 from pathcast.transport.service import GuardedMethods, Service, listen
 from pathcast.transport.settings import BrokerSettings, secret_of
+from pathcast.transport.starting import Starting
 from pathcast.transport.watching import Watch, watching
 
 CONTROL: Final = "control"
@@ -64,6 +65,8 @@ class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         listen: HOST:PORT where it listens.
         control: HOST:PORT for its operator.
         token: That the operator has to give.
+        is_starting: Whether the node is still made from what it keeps; only its operator is
+            answered until then.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str
     control: str
     token: str
+    is_starting: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,12 @@ async def running(
     discovery: Discovery | None = None,
     monitor: Monitor | None = None,
     is_new: bool | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Carrier]:
-    """A broker that listens; it is stopped gracefully at the end.
+    """A broker that is ready; it is stopped gracefully at the end.
+
+    It listens before that, while its node is made from what it keeps: the operator is told how far
+    it is, others that they are to try again (`broker.starting`).
 
     Args:
         settings: What it is told.
@@ -129,6 +137,7 @@ async def running(
         monitor: Shows the broker to monitoring; None: nobody looks.
         is_new: Whether its directory must have no database yet (True), must have one (False), or
             either (None).
+        check: As of `Carrier`.
 
     Raises:
         ConfigError: It cannot listen there.
@@ -146,59 +155,77 @@ async def running(
     async def find_out(peer: str) -> bool:
         return listening is not None and peer in places and await has_ended(places[peer])
 
-    section = settings.broker
-    kept = disk or Disk(section.directory, section.inbox_bounds, name=name, is_new=is_new)
-    most = settings.broker.backlog_max
-    carrier = Carrier(name, kind, kept, dial, backlog_max=most, has_ended=find_out)
+    starting = Starting(name)
     anybody = None if discovery is None else Peer("", discovery.token)
     gate = Gate(settings.peers, with_certificates=settings.tls is not None, anybody=anybody)
     contacts = None
     if discovery is not None:
-        contacts = _contacts(carrier, gate, settings, discovery, addresses, places)
+        contacts = _contacts(starting, gate, settings, discovery, addresses, places)
     token = secrets.token_urlsafe(24)
     operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
-    servers: list[Any] = []
     path = settings.broker.directory / CONTROL
-    try:
-        services = [Service(carrier, gate), *beside, *([] if contacts is None else [contacts])]
+    async with contextlib.AsyncExitStack() as stack:
+        section = settings.broker
+        kept = disk or Disk(section.directory, section.inbox_bounds, name=name, is_new=is_new)
+        closing = stack.enter_context(contextlib.ExitStack())
+        closing.callback(kept.close)
+        services = [Service(starting, gate), *beside, *([] if contacts is None else [contacts])]
         admission = Admission(services, settings.certificates)
-        server, port = await listen(
+        outside = await listen(
             services,
             settings.broker.listen,
             admission.certificates,
             allow_plain=settings.broker.allow_plain,
+            bounds=settings.broker.connection_bounds,
         )
-        servers.append(server)
-        inside, control_port = await listen(
-            [Service(carrier, Gate([operator], with_certificates=False))], "127.0.0.1:0"
+        stack.push_async_callback(outside.stop, STOP_SECONDS)
+        inside = await listen(
+            [Service(starting, Gate([operator], with_certificates=False))], "127.0.0.1:0"
         )
-        servers.append(inside)
-        await carrier.start(list(addresses))
+        stack.push_async_callback(inside.stop, STOP_SECONDS)
         host = settings.broker.listen.rpartition(":")[0]
-        control = Control(name, os.getpid(), f"{host}:{port}", f"127.0.0.1:{control_port}", token)
-        async with contextlib.AsyncExitStack() as meanwhile:
-            posts = await meanwhile.enter_async_context(posting(carrier, settings))
-            live = LiveSettings(settings, carrier, admission, addresses, posts)
-            await meanwhile.enter_async_context(rereading(name, settings, reread, live.take_up))
-            _write_control(path, control)
-            watch = Watch(name, lambda: live.certificates, lambda: kind.fullness(carrier.node))
-            async with watching(watch):
-                if contacts is not None and discovery is not None:
-                    mine = discovery.address or control.listen
-                    await meanwhile.enter_async_context(contacts.greeting(mine, discovery.known))
-                if monitor is not None:
-                    shown = CarrierWatch(carrier, [each.meters for each in services])
-                    meanwhile.enter_context(monitor.watching(shown))
-                yield carrier
-    finally:
-        path.unlink(missing_ok=True)
-        await carrier.stop()
-        for server in servers:
-            await server.stop(STOP_SECONDS)
+        control = Control(
+            name,
+            os.getpid(),
+            f"{host}:{outside.port}",
+            f"127.0.0.1:{inside.port}",
+            token,
+            is_starting=True,
+        )
+        stack.callback(_remove_control, settings.broker.directory)
+        _write_control(path, control)
+        carrier = await asyncio.to_thread(
+            Carrier,
+            name,
+            kind,
+            kept,
+            dial,
+            backlog_max=settings.broker.backlog_max,
+            has_ended=find_out,
+            counted=starting.counted,
+            check=check,
+        )
+        closing.pop_all()
+        stack.push_async_callback(carrier.stop)
+        await carrier.start(list(addresses))
+        starting.end(carrier)
+        posts = await stack.enter_async_context(posting(carrier, settings))
+        live = LiveSettings(settings, carrier, admission, addresses, posts)
+        await stack.enter_async_context(rereading(name, settings, reread, live.take_up))
+        _write_control(path, msgspec.structs.replace(control, is_starting=False))
+        watch = Watch(name, lambda: live.certificates, lambda: kind.fullness(carrier.node))
+        await stack.enter_async_context(watching(watch))
+        if contacts is not None and discovery is not None:
+            mine = discovery.address or control.listen
+            await stack.enter_async_context(contacts.greeting(mine, discovery.known))
+        if monitor is not None:
+            shown = CarrierWatch(carrier, [each.meters for each in services])
+            stack.enter_context(monitor.watching(shown))
+        yield carrier
 
 
 def _contacts(
-    carrier: Carrier,
+    starting: Starting,
     gate: Gate,
     settings: BrokerSettings,
     discovery: Discovery,
@@ -213,12 +240,13 @@ def _contacts(
         return Address(peer, target, token, settings.certificates, settings.broker.allow_plain)
 
     def take_up(peer: str, target: str) -> None:
+        carrier = starting.carrier
         places[peer] = target
         if carrier.name < peer:
             addresses[peer] = address(peer, target)
             carrier.neighbours.connect([peer])
 
-    return Contacts(carrier.name, gate, settings.broker.directory, address, take_up)
+    return Contacts(starting.name, gate, settings.broker.directory, address, take_up)
 
 
 @contextlib.asynccontextmanager
@@ -320,7 +348,17 @@ def operator_of(directory: Path, codec: Codec) -> BrokerClient:
 
 
 def _write_control(path: Path, control: Control) -> None:
-    path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Others find the file as it was before, or as it is now."""
+    new = path.with_name(f"{CONTROL}.new")
+    new.unlink(missing_ok=True)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(control))
+    new.replace(path)
+
+
+def _remove_control(directory: Path) -> None:
+    """Of this process; another one may have taken the directory over."""
+    with contextlib.suppress(UnavailableError):
+        if read_control(directory).process == os.getpid():
+            (directory / CONTROL).unlink(missing_ok=True)

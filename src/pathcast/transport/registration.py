@@ -17,7 +17,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import grpc
 import grpc.aio
 import msgspec
 
@@ -103,7 +102,7 @@ class RegistrationMethods(GuardedMethods):
         super().__init__(gate)
         self._carrier = carrier
         self._takes = takes
-        self._offer(METHOD, grpc.unary_unary_rpc_method_handler, self._ask)
+        self._offer_answer(METHOD, self._ask)
 
     async def _ask(self, data: bytes, context: Any) -> bytes:
         called = str(dict(context.invocation_metadata() or ()).get(NAME_KEY, ""))[:256]

@@ -131,7 +131,7 @@ async def serving(
         gate = Gate(settings.peers, with_certificates=settings.tls is not None)
         methods = RegistrationMethods(carrier, gate, ToService)
         admission = Admission([methods], settings.certificates)
-        server, port = await listen(
+        listener = await listen(
             [methods],
             section.listen,
             admission.certificates,
@@ -153,9 +153,9 @@ async def serving(
                 watching(watch),
             ):
                 with monitor.watching(RegistryWatch(node, store, methods.meters)):
-                    yield carrier, f"{section.listen.rpartition(':')[0]}:{port}"
+                    yield carrier, f"{section.listen.rpartition(':')[0]}:{listener.port}"
         finally:
-            await server.stop(STOP_SECONDS)
+            await listener.stop(STOP_SECONDS)
             await callers.close()
             if node.leadership.lease is not None:
                 store.give_back(node.leadership.lease)

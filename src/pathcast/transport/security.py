@@ -234,6 +234,11 @@ class Gate:
         """Whether somebody of this name may call."""
         return name in self._peers
 
+    def is_privileged(self, name: str) -> bool:
+        """Whether somebody of this name keeps the network running, beside being a client or not."""
+        peer = self._peers.get(name, self._anybody)
+        return peer is not None and bool(peer.roles & {"neighbour", "operate", "register"})
+
     def add(self, peer: Peer) -> None:
         """From now on this one may call."""
         self._peers[peer.name] = peer

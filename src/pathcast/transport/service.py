@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -33,8 +33,16 @@ from pathcast.errors import (
     PathcastError,
     PeerRefusedError,
     SourceError,
+    UnavailableError,
 )
 from pathcast.transport.carrier import Carrier
+from pathcast.transport.connection_guard import (
+    DEFAULT,
+    Caller,
+    ConnectionBounds,
+    ConnectionGuard,
+    take_files,
+)
 from pathcast.transport.dead_letters import (
     Letters,
     LettersSettled,
@@ -45,6 +53,7 @@ from pathcast.transport.disk import InboxCursor, Waiting
 from pathcast.transport.events import RareEvents, reason_of
 from pathcast.transport.frames import (
     FRAME_PACKETS,
+    Codec,
     Count,
     Name,
     Packet,
@@ -53,7 +62,7 @@ from pathcast.transport.frames import (
 )
 from pathcast.transport.grpc_streams import SERVICE, ServerStream, server_options, status_of
 from pathcast.transport.meters import CallMeters
-from pathcast.transport.pieces import receive_pieces, send_in_pieces
+from pathcast.transport.pieces import PIECE_SECONDS, receive_pieces, send_in_pieces
 from pathcast.transport.security import (
     NAME_KEY,
     Gate,
@@ -61,6 +70,7 @@ from pathcast.transport.security import (
     ServerCertificates,
     check_plain,
 )
+from pathcast.transport.starting import Starting
 
 ANSWER_SECONDS: Final = 30.0
 LOOKED_AT_ONCE_BYTES: Final = 512 * 1024
@@ -148,6 +158,11 @@ _LetterCall = ListLetters | SettleLetters
 _LETTER_CALLS: Final[msgspec.msgpack.Decoder[_LetterCall]] = msgspec.msgpack.Decoder(_LetterCall)
 
 
+def not_described(starting: Starting) -> dict[str, object]:
+    """What a process can say of itself before it has a carrier; JSON."""
+    return {"name": starting.name, "starting": {"done": starting.done, "total": starting.total}}
+
+
 def described(carrier: Carrier) -> dict[str, object]:
     """What every carrier can say of itself; JSON."""
     return {
@@ -182,6 +197,7 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
+        self.guard = ConnectionGuard(DEFAULT)
         self.meters = CallMeters()
         self._methods: dict[str, Any] = {}
         self._events = RareEvents()
@@ -189,22 +205,52 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._callers: dict[asyncio.Task[Any], str] = {}
         self._ended: set[asyncio.Task[Any]] = set()
 
-    def _offer(
-        self, name: str, kind: Callable[[Any], Any], method: Callable[[Any, Any], Awaitable[Any]]
-    ) -> None:
-        self._methods[name] = kind(partial(self._guarded, method))
+    def _offer_stream(self, name: str, method: Callable[[Any], Awaitable[None]]) -> None:
+        """Offers a method that takes and gives any number of messages."""
+
+        async def call(_: Caller, context: Any) -> None:
+            await method(context)
+
+        guarded = partial(self._guarded, call)
+        self._methods[name] = grpc.stream_stream_rpc_method_handler(guarded)
+
+    def _offer_answer(self, name: str, method: Callable[[bytes, Any], Awaitable[bytes]]) -> None:
+        """Offers a method that takes one message and gives one.
+
+        The message is read once the caller is admitted; gRPC's own handlers would hold it before.
+        """
+
+        async def call(caller: Caller, context: Any) -> bytes:
+            async with caller.reading:
+                try:
+                    async with asyncio.timeout(PIECE_SECONDS):
+                        data = await context.read()
+                except TimeoutError as error:
+                    silent = UnavailableError(
+                        "peer.silent", name=caller.name, seconds=PIECE_SECONDS
+                    )
+                    raise silent from error
+            if data is grpc.aio.EOF:
+                raise FrameError("frame.unreadable", peer=caller.name, reason="nothing came")
+            return await method(data, context)
+
+        guarded = partial(self._guarded, call)
+        self._methods[name] = grpc.stream_unary_rpc_method_handler(guarded)
 
     def service(self, call: Any) -> Any:
         """The handler of a call; gRPC asks."""
         return self._methods.get(call.method)
 
     async def _guarded(
-        self, method: Callable[[Any, Any], Awaitable[Any]], request: Any, context: Any
+        self, method: Callable[[Caller, Any], Awaitable[Any]], _: Any, context: Any
     ) -> Any:
         task = asyncio.current_task()
         assert task is not None
         try:
-            return await method(request, context)
+            name = self._admit(context, None)
+            is_privileged = self.gate.is_privileged(name)
+            with self.guard.call(context.peer(), name, is_privileged=is_privileged) as caller:
+                return await method(caller, context)
         except PathcastError as error:
             if isinstance(error, PeerRefusedError):
                 self._note(error, context)
@@ -250,41 +296,50 @@ class Service(GuardedMethods):
     """The methods of a broker.
 
     Args:
-        carrier: The node that they are about.
+        starting: Has the carrier that they are about, as soon as there is one; until then only
+            the operator is answered, and others are told how far it is.
         gate: Who may call.
     """
 
-    def __init__(self, carrier: Carrier, gate: Gate) -> None:
+    def __init__(self, starting: Starting, gate: Gate) -> None:
         super().__init__(gate)
-        self._carrier = carrier
-        both_ways = grpc.stream_stream_rpc_method_handler
-        once = grpc.unary_unary_rpc_method_handler
-        self._offer(f"/{SERVICE}/Frames", both_ways, self._frames)
-        self._offer(f"/{SERVICE}/Publish", both_ways, self._publish)
-        self._offer(f"/{SERVICE}/Deliveries", both_ways, self._deliveries)
-        self._offer(f"/{SERVICE}/DeadLetters", both_ways, self._dead_letters)
-        self._offer(f"/{SERVICE}/Ask", once, self._ask)
-        self._offer(f"/{SERVICE}/Status", once, self._status)
+        self._starting = starting
+        self._offer_stream(f"/{SERVICE}/Frames", self._frames)
+        self._offer_stream(f"/{SERVICE}/Publish", self._publish)
+        self._offer_stream(f"/{SERVICE}/Deliveries", self._deliveries)
+        self._offer_stream(f"/{SERVICE}/DeadLetters", self._dead_letters)
+        self._offer_answer(f"/{SERVICE}/Ask", self._ask)
+        self._offer_answer(f"/{SERVICE}/Status", self._status)
 
-    async def _frames(self, _: Any, context: Any) -> None:
+    @property
+    def _carrier(self) -> Carrier:
+        return self._starting.carrier
+
+    async def _frames(self, context: Any) -> None:
         peer = self._admit(context, "neighbour")
         await self._carrier.serve(peer, ServerStream(peer, context))
 
-    async def _publish(self, _: Any, context: Any) -> None:
+    async def _publish(self, context: Any) -> None:
         client = self._admit(context, "publish")
         stream = ServerStream(client, context)
-        codec = self._carrier.codec
-        while (data := await receive_pieces(stream, client)) is not None:
-            packets = decode(_PUBLICATIONS, data, client).packets
-            messages = [codec.message(packet, client) for packet in packets]
-            for kind in {type(message) for message in messages}:
-                self._check_role(client, kind, context)
-            self.meters.messages += len(messages)
-            refused = await self._refusals(messages, len(data))
-            taken = [each for place, each in enumerate(messages) if place not in refused]
-            answers = [*refused.values(), *await self._carrier.submit(client, taken)]
-            self.meters.refused.update(_refused_codes(answers))
-            await stream.send(_ENCODE(Receipt(tuple(codec.packet(each) for each in answers))))
+        codec = self._carrier.codec  # a call is refused at once, and not when it is written to
+        with self.guard.pieces.holding(client) as held:
+            while (data := await receive_pieces(stream, client, held)) is not None:
+                receipt = await self._published(client, codec, data, context)
+                held.give_back()
+                await stream.send(_ENCODE(receipt))
+
+    async def _published(self, client: str, codec: Codec, data: bytes, context: Any) -> Receipt:
+        packets = decode(_PUBLICATIONS, data, client).packets
+        messages = [codec.message(packet, client) for packet in packets]
+        for kind in {type(message) for message in messages}:
+            self._check_role(client, kind, context)
+        self.meters.messages += len(messages)
+        refused = await self._refusals(messages, len(data))
+        taken = [each for place, each in enumerate(messages) if place not in refused]
+        answers = [*refused.values(), *await self._carrier.submit(client, taken)]
+        self.meters.refused.update(_refused_codes(answers))
+        return Receipt(tuple(codec.packet(each) for each in answers))
 
     async def _refusals(self, messages: Sequence[object], size: int) -> Mapping[int, object]:
         look = self._carrier.kind.refusals
@@ -311,7 +366,7 @@ class Service(GuardedMethods):
             raise PeerRefusedError("peer.role", name=client, role=f"send {kind.__name__}")
         self._admit(context, role)
 
-    async def _deliveries(self, _: Any, context: Any) -> None:
+    async def _deliveries(self, context: Any) -> None:
         client = self._admit(context, "subscribe")
         stream = ServerStream(client, context)
         follow = decode(_INBOX_CALLS, await stream.receive() or b"", client)
@@ -391,7 +446,7 @@ class Service(GuardedMethods):
             for life, part in groupby(pairs, key=lambda pair: pair[0])
         ]
 
-    async def _dead_letters(self, _: Any, context: Any) -> None:
+    async def _dead_letters(self, context: Any) -> None:
         stream = ServerStream(self._admit(context, "operate"), context)
         call = decode(_LETTER_CALLS, await stream.receive() or b"", "operator")
         carrier, after = self._carrier, ("", 0)
@@ -406,6 +461,8 @@ class Service(GuardedMethods):
 
     async def _status(self, _: bytes, context: Any) -> bytes:
         self._admit(context, "operate")
+        if not self._starting.is_over:
+            return msgspec.json.encode(not_described(self._starting))
         status = described(self._carrier)
         inboxes = await self._carrier.on_disk(self._carrier.disk.inboxes)
         status["inboxes"] = {
@@ -417,13 +474,37 @@ class Service(GuardedMethods):
         return msgspec.json.encode(status)
 
 
+class Listener:
+    """A port where methods are offered; see `listen`.
+
+    Attributes:
+        port: Its number.
+    """
+
+    def __init__(self, server: Any, port: int, guard: ConnectionGuard) -> None:
+        self.port = port
+        self._server = server
+        self._guarding = guard.watching(port)
+
+    async def start(self) -> None:
+        """Begins to listen."""
+        await self._server.start()
+        await self._guarding.__aenter__()
+
+    async def stop(self, seconds: float) -> None:
+        """Ends all calls, after so many seconds."""
+        await self._guarding.__aexit__(None, None, None)
+        await self._server.stop(seconds)
+
+
 async def listen(
     services: Sequence[GuardedMethods],
     address: str,
     certificates: ServerCertificates | None = None,
     *,
     allow_plain: bool = False,
-) -> tuple[Any, int]:
+    bounds: ConnectionBounds = DEFAULT,
+) -> Listener:
     """Begins to listen.
 
     Args:
@@ -432,14 +513,17 @@ async def listen(
             then open.
         certificates: Of this process, which may change meanwhile; None for plain text.
         allow_plain: Whether plain text may leave this machine.
-
-    Returns:
-        gRPC's server, and its port.
+        bounds: What callers may hold; fewer connections where the system allows fewer files.
 
     Raises:
         ConfigError: The address cannot be had, or plain text must not be spoken there.
     """
-    server = grpc.aio.server(options=server_options())
+    most = take_files(bounds.connections_max)
+    strangers = min(bounds.strangers_max, max(1, most // 2))
+    guard = ConnectionGuard(replace(bounds, connections_max=most, strangers_max=strangers))
+    for each in services:
+        each.guard = guard
+    server = grpc.aio.server(options=server_options(most))
     server.add_generic_rpc_handlers(tuple(services))
     try:
         if certificates is None:
@@ -450,8 +534,9 @@ async def listen(
     except RuntimeError as error:
         reason = f"nothing can listen at {address}: it is taken, or not of this machine"
         raise ConfigError("config.invalid", key="listen", reason=reason) from error
-    await server.start()
+    listener = Listener(server, port, guard)
+    await listener.start()
     if address.startswith("unix:"):
         with contextlib.suppress(FileNotFoundError):
             Path(address.removeprefix("unix:")).chmod(0o600)
-    return server, port
+    return listener

@@ -33,6 +33,7 @@ from pathcast.settings import (
 )
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
+from pathcast.transport.connection_guard import ConnectionBounds
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.inbox_bounds import (
     BYTES_MAX,
@@ -41,6 +42,7 @@ from pathcast.transport.inbox_bounds import (
     InboxBounds,
 )
 from pathcast.transport.levels import read_levels
+from pathcast.transport.pieces import WHOLE_BYTES_MAX
 from pathcast.transport.security import Certificates, Peer, Role, check_name
 from pathcast.transport.webhooks import Webhook
 
@@ -180,7 +182,53 @@ class BrokerSection(BaseModel):
         "inbox_bytes_max of them, nothing is posted to it until some are retried or dropped.",
     )
 
+    connections_max: int = Field(
+        default=4096,
+        ge=16,
+        description="Connections in all; an eighth of them is for neighbours and operators alone. "
+        "Fewer are taken where the system lets the process open fewer files.",
+    )
+    strangers_max: int = Field(
+        default=512,
+        ge=4,
+        description="Connections over which nobody was admitted yet, a quarter of them of one "
+        "address; they are ended after 10 s, and the oldest with more.",
+    )
+    client_connections_max: int = Field(
+        default=256, ge=1, description="Connections of one client; further calls are refused."
+    )
+    client_calls_max: int = Field(
+        default=256,
+        ge=1,
+        description="Calls of one client that are under way; further ones are refused.",
+    )
+    unfinished_bytes_max: int = Field(
+        default=2 * WHOLE_BYTES_MAX,
+        ge=1 << 20,
+        description="Bytes of long calls of which not everything has come yet, half of them of "
+        "one client; calls with more are refused.",
+    )
+
     _listen = field_validator("listen")(checked_address)
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> BrokerSection:
+        if self.unfinished_bytes_max < 4 * self.message_bytes_max:
+            raise ValueError("unfinished_bytes_max is less than four messages of message_bytes_max")
+        if self.strangers_max > self.connections_max // 2:
+            raise ValueError("strangers_max is more than half of connections_max")
+        return self
+
+    @property
+    def connection_bounds(self) -> ConnectionBounds:
+        """Of callers."""
+        return ConnectionBounds(
+            connections_max=self.connections_max,
+            strangers_max=self.strangers_max,
+            client_connections_max=self.client_connections_max,
+            client_calls_max=self.client_calls_max,
+            unfinished_bytes_max=self.unfinished_bytes_max,
+        )
 
     @property
     def inbox_bounds(self) -> InboxBounds:
