@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from flooding import CODEC, Count, Publish, flooding
 from pathcast.errors import FrameError, PathcastError, UnavailableError
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection_guard import ConnectionBounds, Place, place_of, surplus
+from pathcast.transport.database_file import DATABASE
 from pathcast.transport.frames import Hello, encode_frame
 from pathcast.transport.grpc_streams import SERVICE, Address, ClientStream, open_stream
 from pathcast.transport.pieces import PIECE_BYTES
@@ -108,7 +111,20 @@ async def idle_connections_keep_nobody_out(settings: BrokerSettings, count: int)
                 return sum(map(is_open, opened)) <= bounds.strangers_max // 4
 
             await eventually(few_are_left)
+            await asyncio.to_thread(read_elsewhere, settings.broker.directory)
             await all_get_in(settings)
+
+
+def read_elsewhere(directory: Path) -> None:
+    """Another process closes the database; if no other has locks on it, it takes its log away."""
+    read = """if True:
+        import sqlite3, sys
+        base = sqlite3.connect(sys.argv[1])
+        print(base.execute("select count(*) from about").fetchone())
+        base.close()
+    """
+    subprocess.run([sys.executable, "-c", read, str(directory / DATABASE)], check=True)
+    assert (directory / f"{DATABASE}-wal").exists(), "the broker has lost its locks"
 
 
 def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:

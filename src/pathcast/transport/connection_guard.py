@@ -26,10 +26,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import os
 import resource
 import socket
-import stat
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -247,22 +245,24 @@ def _canonical(host: str) -> str:
 
 
 def _connections(port: int, ended: frozenset[Place] = frozenset()) -> list[Place]:
-    """Connections of this process that came to a port; of these, some are ended."""
+    """Connections of this process that came to a port; of these, some are ended.
+
+    No file is duplicated and closed here: a process that closes a second handle of a file gives
+    back its locks of that file (fcntl(2)), and SQLite's would be among them. So a connection that
+    is made while another one with its number ends can be ended instead; its client calls again.
+    """
     found: list[Place] = []
     for file in Path("/dev/fd").iterdir():
-        try:
-            copy = os.dup(int(file.name))
-        except OSError:
-            continue  # it was closed meanwhile
-        if not stat.S_ISSOCK(os.fstat(copy).st_mode):
-            os.close(copy)
-            continue
-        with socket.socket(fileno=copy) as each, contextlib.suppress(OSError):
-            place = _caller_to(each, port)
-            if place is not None:
-                found.append(place)
-                if place in ended:
-                    each.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # it is no socket, or was closed meanwhile
+            each = socket.socket(fileno=int(file.name))
+            try:
+                place = _caller_to(each, port)
+                if place is not None:
+                    found.append(place)
+                    if place in ended:
+                        each.shutdown(socket.SHUT_RDWR)
+            finally:
+                each.detach()
     return found
 
 
